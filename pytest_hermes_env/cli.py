@@ -1,4 +1,4 @@
-"""The command ``hermes-env``: check, rules, explain, cassettes, mutants, record, replay, serve-rollouts, mock.
+"""The command ``hermes-env``: check, rules, explain, cassettes, init, new, mutants, record, replay, serve-rollouts, mock.
 
 ``check`` only reads source: it imports neither the files that it checks, nor atroposlib, nor pytest.
 """
@@ -35,6 +35,7 @@ examples:
   hermes-env check environments/                     check every environment below a directory
   hermes-env check my_env.py:MyEnv --select HE7      one class, the rules about evaluation
   hermes-env explain HE702                           what a rule means, why it matters, how to fix a violation
+  hermes-env new my_env                              write a project: environment, cases, tests, CI
   hermes-env init my_env.py                          write a file of cases with the environment's items in it
   hermes-env mutants my_env.py -- tests/test_my.py   break the environment on purpose; do its tests fail?
   hermes-env serve-rollouts my_env.py:MyEnv          rollouts over HTTP, for training engines other than Atropos
@@ -157,6 +158,16 @@ def _parser(command: str) -> argparse.ArgumentParser:
     )
     init.add_argument("--force", action="store_true", help="overwrite an existing file")
     init.set_defaults(run=_init)
+
+    new = commands.add_parser(
+        "new",
+        help="write a small project: an environment, its cases, tests, a recording and CI",
+        description="Write a small project with an environment that keeps every rule. Its tests pass at once; replace its items, "
+        "its prompt and its reward by yours.",
+    )
+    new.add_argument("name", metavar="NAME", help="module of the environment: my_env; the class is then MyEnv")
+    new.add_argument("--output", metavar="DIR", default="", help="a new or empty directory (default: NAME)")
+    new.set_defaults(run=_new)
 
     mutants = commands.add_parser(
         "mutants",
@@ -301,6 +312,19 @@ def _serve_rollouts(options: argparse.Namespace) -> int:
     if not hasattr(classes[0], "run_rollout"):
         raise UsageError(f"{classes[0].__name__} is built on a layer without run_rollout; build it on this distribution's")
     return int(service_command().run(classes[0], options, options.rest))
+
+
+def _new(options: argparse.Namespace) -> int:
+    from pathlib import Path  # noqa: PLC0415
+
+    from pytest_hermes_env.new_project import create  # noqa: PLC0415
+
+    project = create(options.name, Path(options.output) if options.output else None)
+    print(
+        f"wrote {len(project.files)} files to {project.directory}/: {project.class_name} in {project.module}.py, its cases, tests and CI"
+    )
+    print(f"next: cd {project.directory} && pytest, then put your items, prompt and reward into {project.module}.py")
+    return OK
 
 
 def _processes() -> int:

@@ -96,7 +96,13 @@ LONGEST_SECRET = 5_000
 
 
 class HermesEnvError(Exception):
-    """Base of every error of this package."""
+    """Base of every error of this package.
+
+    ``parts``: the class and the text of each problem that it reports, where a double collected them; ``who`` is the double.
+    """
+
+    parts: tuple[tuple[type[HermesEnvError], str], ...] = ()
+    who: str = ""
 
 
 class UsageError(HermesEnvError):

@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pytest_hermes_env.errors import HermesEnvError
+from pytest_hermes_env.errors import HermesEnvError, Leftovers
 
-__all__ = ["Problem", "combined_error", "ordinal", "plural"]
+__all__ = ["Problem", "combined_error", "ordinal", "plural", "without_leftovers"]
 
 MAX_PLACES = 5
 """How many places of one problem a message lists."""
@@ -48,14 +48,25 @@ def combined_error(problems: Iterable[Problem], *, who: str) -> HermesEnvError |
     distinct = [(Problem(error=error, text=text), where) for (error, text), where in places.items()]
     if not distinct:
         return None
-    first, where = distinct[0]
-    if len(distinct) == 1:
-        return first.error(_described(first, where))
-    entries = (
-        f"\n\n{number}. {problem.error.__name__}: {_described(problem, where)}"
-        for number, (problem, where) in enumerate(distinct, start=1)
-    )
-    return first.error(f"{who} reports {len(distinct)} problems." + "".join(entries).replace("\n  ", "\n     "))
+    return _error_of([(problem.error, _described(problem, where)) for problem, where in distinct], who)
+
+
+def without_leftovers(error: HermesEnvError) -> HermesEnvError | None:
+    """Return what an error of a double reports besides leftovers; None if it reports nothing else."""
+    if not error.parts:
+        return None if isinstance(error, Leftovers) else error
+    kept = [(kind, text) for kind, text in error.parts if not issubclass(kind, Leftovers)]
+    return _error_of(kept, error.who) if kept else None
+
+
+def _error_of(parts: Sequence[tuple[type[HermesEnvError], str]], who: str) -> HermesEnvError:
+    kind, text = parts[0]
+    if len(parts) > 1:
+        entries = (f"\n\n{number}. {each.__name__}: {told}" for number, (each, told) in enumerate(parts, start=1))
+        text = f"{who} reports {len(parts)} problems." + "".join(entries).replace("\n  ", "\n     ")
+    error = kind(text)
+    error.parts, error.who = tuple(parts), who
+    return error
 
 
 def ordinal(number: int) -> str:

@@ -6,11 +6,12 @@ A rule that was not exercised has not passed; a run in which nothing was exercis
 from __future__ import annotations
 
 import dataclasses
+import textwrap
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.cases.ladder import LadderRow, ladder_line, ladder_lines
+from pytest_hermes_env.contract.cases.ladder import LadderRow, ladder_in_brief, ladder_lines
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.redaction.shown_text import shown
@@ -174,13 +175,17 @@ class Ledger:
 
     def brief_lines(self) -> list[str]:
         """Return the account in at most ten lines, each of at most `WIDTH` characters: counts, what needs a look, the ladder."""
-        lines = [self.headline(), *(line for word in _EXPLAINED for line in self._brief(word))]
-        lines.append(f"{'played':<{_COLUMN}}{self.mode} mode, {self.world or 'no tool was called'}")
+        told = [line for word in _EXPLAINED for line in self._brief(word)]
         if self.is_vacuous:
-            lines.append("nothing was exercised: this run proves nothing")
-        if self.ladder:
-            lines.append(f"{'ladder':<{_COLUMN}}{ladder_line(self.ladder)}")
-        return [lines[0], *(_clipped(f"  {line}") for line in lines[1:]), "  pytest -v: all rules, reasons and the ladder"]
+            told.append("nothing was exercised: this run proves nothing")
+        played = _folded("played", f"{self.mode} mode, {self.world or 'no tool was called'}")
+        ladder = [
+            line
+            for number, text in enumerate(ladder_in_brief(self.ladder))
+            for line in _folded("" if number else "ladder", text)
+        ]
+        more = "  pytest -v: all rules, reasons and the ladder"
+        return [self.headline(), *(_clipped(f"  {line}") for line in told), *played, *(ladder if self.ladder else ()), more]
 
     def _brief(self, word: str) -> list[str]:
         """Return the rules of one outcome, in one line, or in two with the first reason, if each reason is worth a look."""
@@ -202,6 +207,13 @@ class Ledger:
         if self.is_vacuous:
             lines.append("  nothing was exercised: this run proves nothing")
         return [*lines, *ladder_lines(self.ladder)]
+
+
+def _folded(word: str, text: str) -> list[str]:
+    """Return a line of the account on as many lines as it needs."""
+    rest = " " * (_COLUMN + 2)
+    first = f"  {word:<{_COLUMN}}{text}"
+    return textwrap.wrap(first, WIDTH, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False)
 
 
 def _clipped(line: str) -> str:

@@ -29,14 +29,15 @@ def minimum_of(config: pytest.Config) -> int | None:
     return int(given)
 
 
-def _named_by_finding(report: Any) -> Any:
+def _named_by_finding(report: Any, below_root: str) -> Any:
     """Return a report for the short summary; only its name differs."""
     row = getattr(report, _ATTRIBUTE, None)
     if row is None or not row["findings"]:
         return report
     finding = row["findings"][0]
     named = copy.copy(report)
-    named.nodeid = " ".join(filter(None, [row["rule"], finding["path"] and f"{finding['path']}:{finding['line']}"]))
+    name = " ".join(filter(None, [row["rule"], finding["path"] and f"{finding['path']}:{finding['line']}"]))
+    named.nodeid = f"{below_root}/{name}" if below_root != "." else name
     if (crash := getattr(report.longrepr, "reprcrash", None)) is not None:
         crash.message = finding["message"]
     return named
@@ -62,10 +63,11 @@ class RowKeeper:
             setattr(report, _ATTRIBUTE, item.stash[ROW])
         return report
 
-    def most_severe_first(self, reports: list[Any], *, is_at_root: bool) -> None:
+    def most_severe_first(self, reports: list[Any], below_root: str | None) -> None:
         """Sort failed reports: the most severe violation that rollouts confirmed comes first; reports without a rule stay first.
 
-        In the short summary, the line of a violation begins with its rule and its place instead of the id of the test.
+        In the short summary, the line of a violation begins with its rule and its place instead of the id of the test, which pytest
+        prints relative to the working directory: ``below_root``, as seen from the root, or None if it is elsewhere.
         """
 
         def rank(report: Any) -> tuple[Any, ...]:
@@ -73,8 +75,8 @@ class RowKeeper:
             return tuple(row["rank"]) if row is not None else ()
 
         reports.sort(key=rank)
-        if is_at_root:  # from elsewhere, pytest would take the name for a path and put ../ before it
-            reports[:] = [_named_by_finding(report) for report in reports]
+        if below_root is not None:
+            reports[:] = [_named_by_finding(report, below_root) for report in reports]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the row that a report brings, also one from an xdist worker."""

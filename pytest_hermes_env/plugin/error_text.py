@@ -11,8 +11,8 @@ from _pytest._io import TerminalWriter
 __all__ = ["ErrorText", "wrapped"]
 
 WIDTH = 96
-LABEL = re.compile(r"\s*(?:\w+\s{2,})?")
-"""What stands before the text of a line: its indent and its label, such as ``  seen      ``."""
+FOLDED = re.compile(r"  (?:where|differs) +| {12}")
+"""What begins a line that is folded. Other lines hold what is copied as a whole: commands and paths."""
 DIFFERENCE = re.compile(r"(recorded .+?), (now .+)")
 
 
@@ -36,9 +36,12 @@ def wrapped(text: str) -> str:
 
 def _parts(line: str) -> list[tuple[str, str]]:
     """Return the lines that a line becomes, each with its colour or an empty text."""
-    indent = " " * len(LABEL.match(line)[0])  # type: ignore[index]  # it matches the empty text, too
+    beginning = FOLDED.match(line)
+    if len(line) <= WIDTH or beginning is None:
+        return [(line, "")]
+    indent = " " * len(beginning[0])
     sides = DIFFERENCE.search(line)
-    if sides is None or len(line) <= WIDTH:
+    if sides is None:
         return [(part, "") for part in _folded(line, indent)]
     what = line[: sides.start()].rstrip()
     return [

@@ -169,8 +169,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
             config.stash[ENDED] = finish(session, rows.rows.values(), rows.seconds)
             reporter = config.pluginmanager.getplugin("terminalreporter")
             if reporter is not None:
-                is_at_root = config.invocation_params.dir == config.rootpath
-                rows.most_severe_first(reporter.stats.get("failed", []), is_at_root=is_at_root)
+                here, root = config.invocation_params.dir, config.rootpath
+                below_root = here.relative_to(root).as_posix() if here.is_relative_to(root) else None
+                rows.most_severe_first(reporter.stats.get("failed", []), below_root)
     if has_hermes():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ResourceWarning)

@@ -7,6 +7,7 @@ kept is shown above its own error, as the cause; only otherwise it fails the tes
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 from collections.abc import Callable, Generator, Iterator
 from typing import Any, cast
@@ -15,10 +16,13 @@ import pytest
 from _pytest._code.code import ExceptionChainRepr
 
 from pytest_hermes_env.errors import HermesEnvError, Leftovers
+from pytest_hermes_env.failures import without_leftovers
 from pytest_hermes_env.plugin.error_text import ErrorText, wrapped
 
 __all__ = ["CauseFirst", "errors_as_text", "verifications_of", "verifying"]
 
+RECORD = re.compile(r"^(?=(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) )", re.MULTILINE)
+"""Where a record begins in pytest's captured log, in its default format."""
 VERIFICATIONS = pytest.StashKey[list[Callable[[], None]]]()
 """On an item: the verifications of its doubles, in the order of their fixtures."""
 FAILED = pytest.StashKey[bool]()
@@ -95,15 +99,16 @@ class CauseFirst:
         finally:
             option.tbstyle = chosen
         cause = item.stash[CAUSE]
-        first, _, _ = str(cause).partition("\n")
+        told = [text.partition("\n")[0] for _, text in cause.parts or ((type(cause), str(cause)),)]
         if (crash := getattr(report.longrepr, "reprcrash", None)) is not None:
-            crash.message = f"{type(cause).__name__}: {first.rstrip('.')}; then {crash.message}"
+            crash.message = f"{type(cause).__name__}: {told[0].rstrip('.')}; then {crash.message}"
         reporter = item.config.pluginmanager.getplugin("terminalreporter")
         if reporter is not None and reporter.hasmarkup and isinstance(report.longrepr, ExceptionChainRepr):
             (_, *rest_of_first), *later = report.longrepr.chain
             text = ErrorText(f"{type(cause).__name__}: {cause}")
             report.longrepr.chain = [(cast("Any", text), *rest_of_first), *later]
-        report.sections = [(title, text if "log" not in title else _without(first, text)) for title, text in report.sections]
+        kept = ((title, _without(told, text) if "log" in title else text) for title, text in report.sections)
+        report.sections = [(title, text) for title, text in kept if text]
         return report
 
 
@@ -119,17 +124,16 @@ def _first_problem(pending: list[Callable[[], None]]) -> HermesEnvError | None:
     for verify in pending:
         try:
             verify()
-        except Leftovers:
-            continue
         except HermesEnvError as error:
-            pending.remove(verify)
-            return error
+            if (problem := without_leftovers(error)) is not None:
+                pending.remove(verify)
+                return problem
     return None
 
 
-def _without(told: str, log: str) -> str:
-    """Return a log without the lines that repeat what was told."""
-    return "".join(line for line in log.splitlines(keepends=True) if told not in line)
+def _without(told: list[str], log: str) -> str:
+    """Return a log without the records that repeat what was told, with their tracebacks."""
+    return "".join(record for record in RECORD.split(log) if not any(text in record for text in told))
 
 
 def _innermost(error: BaseException) -> BaseException:

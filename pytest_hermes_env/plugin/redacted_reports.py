@@ -106,7 +106,7 @@ def _cleaned(value: Any, clean: Clean) -> Any:
         return type(value)(_cleaned(item, clean) for item in value)
     if isinstance(value, dict):
         return {_cleaned(key, clean): _cleaned(item, clean) for key, item in value.items()}
-    if type(value).__module__.startswith(_OF_PYTEST):
+    if type(value).__module__.startswith(_OF_PYTEST) or hasattr(value, "toterminal"):
         for name, item in vars(value).items():
             vars(value)[name] = _cleaned(item, clean)
     return value

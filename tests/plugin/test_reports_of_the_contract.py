@@ -53,11 +53,11 @@ def outcomes(data):
 
 
 def test_one_run_writes_all_reports(pytester: pytest.Pytester, monkeypatch) -> None:
-    """JSON, SARIF, JUnit properties and annotations contain the same finding; a line per rule is shown without -v."""
+    """JSON, SARIF, JUnit properties and annotations contain the same finding; a line per rule is shown with -v."""
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     pytester.makepyfile(own=ENV)
 
-    result = run(pytester, "--hermes-env", "own.py", "-k", CHEAP, *FILES)
+    result = run(pytester, "--hermes-env", "own.py", "-v", "-k", CHEAP, *FILES)
 
     data = report(pytester)
     finding = next(rule for rule in data["classes"][0]["rules"] if rule["id"] == "HE801")["findings"][0]

@@ -5,16 +5,18 @@ Place in the flow: rows of HE405 carry rungs as plain data to the end of the run
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_hermes_env.rollout.cases import AUTOMATIC, GOLD, Rung
+from pytest_hermes_env.rollout.cases import AUTOMATIC, GOLD, HACK, NEAR_MISS, NOTHING, Rung
 
-__all__ = ["LadderRow", "ladder_from", "ladder_line", "ladder_lines", "ladder_rows"]
+__all__ = ["LadderRow", "ladder_from", "ladder_in_brief", "ladder_lines", "ladder_rows"]
 
-NO_GOLD = "gold is not declared, so nothing shows that good work is rewarded: `hermes-env init FILE` writes a file to fill in"
+COMPARED = (GOLD, HACK, NEAR_MISS)
+"""Declared transcripts of which no two should earn the same."""
 _HEAD = ("policy", "reward", "turns", "tools", "tokens", "")
 
 
@@ -75,11 +77,31 @@ def ladder_from(rows: Iterable[Mapping[str, Any]]) -> tuple[LadderRow, ...]:
     return tuple(LadderRow(**row) for row in rows)
 
 
-def ladder_line(rows: Iterable[LadderRow]) -> str:
-    """Return the ladder as one line: the policies, each with its reward, the best first."""
+def ladder_in_brief(rows: Iterable[LadderRow]) -> list[str]:
+    """Return the policies with their rewards, the best first, then what is remarkable: why a declared one has none, and `remarks`."""
     shown = list(rows)
     earned = ", ".join(f"{row.name} {'-' if row.reward is None else f'{row.reward:.3g}'}" for row in shown)
-    return earned if any(row.name == GOLD for row in shown) else f"{earned}; no gold is declared: hermes-env init FILE"
+    silent = [f"{row.name}: {row.note}" for row in shown if row.reward is None and row.note and not row.is_automatic]
+    return [earned, *silent[:1], *remarks(shown)]
+
+
+def remarks(rows: Iterable[LadderRow]) -> list[str]:
+    """Return what the rewards of the policies say about the reward function, as an author should hear it."""
+    shown = list(rows)
+    earned = {row.name: row.reward for row in shown if row.reward is not None}
+    told = []
+    if not any(row.name == GOLD for row in shown):
+        told.append("no gold is declared, so nothing shows that good work is rewarded: hermes-env init FILE")
+    if idle := earned.get(NOTHING):
+        told.append(f"a transcript that does nothing earns {idle:.3g}")
+    for one, other in itertools.combinations([name for name in COMPARED if name in earned], 2):
+        if earned[one] == earned[other]:
+            told.append(f"{_spoken(one)} and {_spoken(other)} earn the same")
+    return told
+
+
+def _spoken(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def ladder_lines(rows: Iterable[LadderRow]) -> list[str]:
@@ -98,6 +120,4 @@ def ladder_lines(rows: Iterable[LadderRow]) -> list[str]:
         first, *rest = line[:-1]
         cells = [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True))]
         lines.append(f"  {'  '.join(cells)}  {line[-1]}".rstrip())
-    if not any(row.name == GOLD for row in shown):
-        lines.append(f"  {NO_GOLD}")
-    return lines
+    return [*lines, *(f"  {remark}" for remark in remarks(shown))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from pytest_hermes_env.contract.cases.ladder import LadderRow, ladder_in_brief
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.ledger import Ledger, LedgerEntry
 from pytest_hermes_env.contract.rule import Rule
@@ -85,3 +86,39 @@ def test_findings_that_do_not_fail_the_run_are_warnings():
 
     assert Ledger(subject="env.py:Env", entries=entries).headline() == "2 rules: 2 passed; 1 warning"
     assert Ledger(subject="env.py:Env", entries=strict).headline() == "2 rules: 1 passed, 1 failed"
+
+
+def test_the_account_in_brief_is_short_whatever_there_is_to_tell():
+    """At most ten lines; reasons that need a look are whole or counted, all others are ids."""
+    open_rules = [
+        LedgerEntry(rule=rule, outcome=Outcome.NOT_EXERCISED, note=f"reason {number}") for number, rule in enumerate([A, B, C])
+    ]
+    elsewhere = [LedgerEntry(rule=rule, outcome=Outcome.NOT_APPLICABLE, note="a long reason " * 20) for rule in [A, B, C]]
+    ledger = Ledger(subject="env.py:Env", entries=(*open_rules, *elsewhere), mode="chat", world="an in-memory machine")
+
+    assert ledger.brief_lines() == [
+        "6 rules: 3 not applicable, 3 not exercised",
+        "  not applicable  HE001, HE002, HE003",
+        "  not exercised   HE001  reason 0",
+        "                  HE002, HE003",
+        "  nothing was exercised: this run proves nothing",
+        "  played          chat mode, an in-memory machine",
+        "  pytest -v: all rules, reasons and the ladder",
+    ]
+
+
+def test_the_ladder_in_brief_says_what_its_author_should_hear():
+    def row(name: str, reward: float | None, note: str = "") -> LadderRow:
+        return LadderRow(name=name, rollouts=1, reward=reward, turns=1, tools=0, tokens=1, is_automatic=False, note=note)
+
+    rows = [row("gold", None, "it was refused"), row("near_miss", 0.5), row("hack", 0.5), row("nothing", 0.2)]
+
+    assert ladder_in_brief(rows) == [
+        "gold -, near_miss 0.5, hack 0.5, nothing 0.2",
+        "gold: it was refused",
+        "a transcript that does nothing earns 0.2",
+        "hack and near miss earn the same",
+    ]
+    assert ladder_in_brief([row("nothing", 0.0)])[1:] == [
+        "no gold is declared, so nothing shows that good work is rewarded: hermes-env init FILE"
+    ]

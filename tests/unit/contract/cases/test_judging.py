@@ -157,7 +157,7 @@ def test_without_declared_cases_the_ladder_says_how_to_declare_them() -> None:
     )
     assert [row.name for row in ladder_rows(contract.rungs)] == ["tools", "wrong_content", "echo", "nothing"]
     assert ladder_lines(ladder_rows(contract.rungs))[-1] == (
-        "  gold is not declared, so nothing shows that good work is rewarded: `hermes-env init FILE` writes a file to fill in"
+        "  no gold is declared, so nothing shows that good work is rewarded: hermes-env init FILE"
     )
 
 

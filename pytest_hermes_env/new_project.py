@@ -1,0 +1,106 @@
+"""``hermes-env new``: writes a small project with an environment that keeps every rule, its cases, tests, a recording, and CI.
+
+The files are in ``project_template``, written for an environment ``MyEnv`` in ``my_env.py``; `create` puts other names in their place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import keyword
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_hermes_env.errors import UsageError, shorten
+
+__all__ = ["Project", "create"]
+
+TEMPLATE = Path(__file__).parent / "project_template"
+MODULE, CLASS, TITLE = "my_env", "MyEnv", "my-env"
+TAKEN = frozenset(
+    {
+        "acp_adapter",
+        "agent",
+        "cli",
+        "cron",
+        "environments",
+        "gateway",
+        "hermes_cli",
+        "plugins",
+        "providers",
+        "tests",
+        "tools",
+        "toolsets",
+    }
+    | {"tui_gateway", "utils", *sys.stdlib_module_names}
+)
+"""Modules that the environment would hide: of Python, of hermes-agent, and the layer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Project:
+    """What was written: the directory, the environment's module and class, and the files, relative to the directory."""
+
+    directory: Path
+    module: str
+    class_name: str
+    files: tuple[str, ...]
+
+
+def create(name: str, directory: Path | None = None) -> Project:
+    """Write a project for the environment ``name``, such as ``my_env``, into ``directory`` (default: one of that name).
+
+    Raises: a name that is no module name or that hides a module, or a directory that is not empty → UsageError.
+    """
+    _check(name)
+    place = Path(name) if directory is None else directory
+    if place.exists() and (not place.is_dir() or any(place.iterdir())):
+        raise UsageError(
+            f"{place} is not empty.\n  expected  a directory that is new or empty\n  fix       choose another: --output DIR"
+        )
+    class_name = _class_name(name)
+    names = {MODULE: name, CLASS: class_name, TITLE: name.replace("_", "-")}
+    files = {_target(path, names): _with_names(path.read_text(encoding="utf-8"), names) for path in sorted(_templates())}
+    module_hash = hashlib.sha256(files[f"{name}.py"].encode()).hexdigest()
+    for target, text in files.items():
+        file = place / target
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(_of_module(text, module_hash) if target.startswith("cassettes/") else text, encoding="utf-8")
+    return Project(directory=place, module=name, class_name=class_name, files=tuple(files))
+
+
+def _check(name: str) -> None:
+    problem = ""
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
+        problem = "it must be a module name: lower-case letters, digits and underscores, such as word_count_env"
+    elif name in TAKEN:
+        problem = "a module of that name would hide one of Python or of hermes-agent, whose tools would then be missing"
+    if problem:
+        raise UsageError(f"{shorten(repr(name))} cannot name an environment: {problem}.")
+
+
+def _class_name(name: str) -> str:
+    words = "".join(word.capitalize() for word in name.split("_"))
+    return words if words.endswith("Env") else f"{words}Env"
+
+
+def _templates() -> list[Path]:
+    return [path for path in TEMPLATE.rglob("*") if path.is_file()]
+
+
+def _target(path: Path, names: dict[str, str]) -> str:
+    """Return where a file of the template is written: packages carry no file whose name begins with a dot."""
+    target = path.relative_to(TEMPLATE).as_posix().removesuffix(".txt")
+    return _with_names(re.sub(r"(^|/)dot_", r"\1.", target), names)
+
+
+def _with_names(text: str, names: dict[str, str]) -> str:
+    return re.sub("|".join(names), lambda found: names[found[0]], text)
+
+
+def _of_module(cassette: str, module_hash: str) -> str:
+    """Return a cassette as if it had been recorded from the module with that hash."""
+    recorded = json.loads(cassette)["header"]["source_hash"]
+    return cassette.replace(recorded, module_hash)

@@ -1,0 +1,122 @@
+"""A test that fails because a double could not answer: one failure, which begins with the cause."""
+
+from __future__ import annotations
+
+import pytest
+
+GROUP = """
+import asyncio
+import logging
+
+from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
+from pytest_hermes_env import call, fail, say
+
+
+def scores(env):
+    async def collect():
+        await env.setup()
+        group, _ = await env.collect_trajectories(await env.get_next_item())
+        return group["scores"]
+
+    return asyncio.run(collect())
+"""
+
+
+def run(pytester: pytest.Pytester, *args: str) -> pytest.RunResult:
+    """Run pytest at 100 columns, without colours."""
+    return pytester.runpytest_inprocess("-p", "no:cacheprovider", "--color=no", *args)
+
+
+def test_what_a_double_could_not_answer_is_the_cause_of_the_tests_own_error(pytester: pytest.Pytester) -> None:
+    """No second failure at teardown, no word of leftovers, no log line that repeats the cause."""
+    pytester.makepyfile(
+        test_it=GROUP
+        + """
+def test_a_group(make_env, fake_sandbox):
+    fake_sandbox.on("never-called", output="")
+    env = make_env(TerminalTestEnv, script=[call("terminal", command="no-such-program"), say("Done."), say("Left over.")])
+
+    assert scores(env) == [1.0, 1.0]
+"""
+    )
+
+    result = run(pytester)
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "UnexpectedToolCall: the sandbox was asked to run a command that is neither scripted, *",
+            "  command   no-such-program",
+            "The above exception was the direct cause of the following exception:",
+            "*in test_a_group",
+            "E   assert * == ?1.0, 1.0?",
+            "FAILED test_it.py::test_a_group - UnexpectedToolCall: *",
+        ]
+    )
+    result.stdout.no_fnmatch_line("*Left*")
+    result.stdout.no_fnmatch_line("*Captured log*")
+
+
+def test_problems_of_a_test_that_passes_still_fail_it_at_teardown(pytester: pytest.Pytester) -> None:
+    """Agent loops swallow exceptions, so a test may pass in spite of them."""
+    pytester.makepyfile(
+        test_it=GROUP
+        + """
+def test_a_group(make_env, fake_sandbox):
+    env = make_env(TerminalTestEnv, script=[call("terminal", command="no-such-program"), say("Done.")])
+
+    assert len(scores(env)) == 2
+"""
+    )
+
+    result = run(pytester)
+
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["UnexpectedToolCall: *", "  command   no-such-program"])
+
+
+def test_the_problem_of_one_double_does_not_hide_that_of_another(pytester: pytest.Pytester) -> None:
+    """The first is the cause of the test's error; the second fails the teardown."""
+    pytester.makepyfile(
+        """
+def test_two(fake_sandbox, tool_context, mock_http):
+    import httpx
+    try:
+        httpx.get("http://judge.invalid/score")
+    except Exception:
+        pass
+    tool_context.cleanup()
+    try:
+        tool_context.terminal("ls")
+    except Exception:
+        pass
+    assert False, "its own error"
+"""
+    )
+
+    result = run(pytester)
+
+    result.assert_outcomes(failed=1, errors=1)
+    result.stdout.fnmatch_lines_random(["UseAfterCleanup: *", "UnexpectedRequest: *", "*its own error*"])
+
+
+def test_an_error_that_rollouts_survive_is_logged_once_in_each_test(pytester: pytest.Pytester) -> None:
+    """Eight failing requests of a group are one line of its log, without a traceback; the next test has it, too."""
+    pytester.makepyfile(
+        test_it=GROUP
+        + """
+import pytest
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_group(make_env, fake_sandbox, caplog, number):
+    env = make_env(TerminalTestEnv, script=[fail(500)], group_size=4)
+    with caplog.at_level(logging.WARNING):
+        scores(env)
+
+    told = [record for record in caplog.records if "The inference server failed" in record.getMessage()]
+    assert [(record.levelname, record.exc_info) for record in told] == [("ERROR", None)]
+    assert "scripted failure" in told[0].getMessage()
+"""
+    )
+
+    run(pytester).assert_outcomes(passed=2)
