@@ -100,7 +100,7 @@ def _cleaned(value: Any, clean: Clean) -> Any:
     """Return a value of a report with all its texts cleaned; pytest's own objects, such as a traceback's, in place."""
     if isinstance(value, str):
         return clean(value)
-    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+    if isinstance(value, list) and value and all(isinstance(item, str) and "\n" not in item for item in value):
         return clean("\n".join(value)).split("\n")  # the lines of one text
     if isinstance(value, list | tuple):
         return type(value)(_cleaned(item, clean) for item in value)
