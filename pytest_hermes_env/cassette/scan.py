@@ -1,6 +1,6 @@
 """Scans a cassette for secrets before it is written, independently of the redaction.
 
-It shares no code with `redact`: it reads a file as bytes and as JSON, joins whatever may have been split (lines, chunks of streams,
+It shares the table of prefixes with the redaction, and no code: it reads a file as bytes and as JSON, joins whatever may have been split (lines, chunks of streams,
 tokens), decodes layer by layer, and searches for the prefixes of keys character by character.
 """
 
@@ -18,6 +18,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote_to_bytes
+
+from pytest_hermes_env.redaction.key_prefixes import KEY_PREFIXES
 
 __all__ = ["Leak", "leak_lines", "scan_file"]
 
@@ -41,24 +43,6 @@ _BLANKED = bytes(letter if letter in _BASE64_LETTERS else 32 for letter in range
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _UNREADABLE = bytes({*range(BYTES)} - {*string.printable.encode()})
-_PREFIXES: Mapping[str, tuple[str, int]] = {
-    "sk-": ("api-key", 20),
-    "sk_live_": ("api-key", 16),
-    "rk_live_": ("api-key", 16),
-    "gsk_": ("api-key", 24),
-    "hf_": ("hugging-face-token", 24),
-    "ghp_": ("github-token", 24),
-    "gho_": ("github-token", 24),
-    "ghs_": ("github-token", 24),
-    "github_pat_": ("github-token", 24),
-    "glpat-": ("gitlab-token", 18),
-    "AKIA": ("aws-key", 16),
-    "ASIA": ("aws-key", 16),
-    "xoxb-": ("slack-token", 12),
-    "xoxp-": ("slack-token", 12),
-    "AIza": ("google-key", 32),
-    "org-": ("organisation", 20),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,13 +167,17 @@ def _json_in(text: str) -> object:
 def _kinds(view: str, known: Mapping[str, str], layer: int) -> set[str]:
     """Return the kinds of secrets in a text, as it is and decoded."""
     found = {name for name, value in known.items() if value in view}
-    for prefix, (kind, length) in _PREFIXES.items():
-        at = view.find(prefix)
+    for key in KEY_PREFIXES:
+        at = view.find(key.prefix)
         while at >= 0:
-            if _is_key(view, at, prefix, length):
-                found.add(kind)
+            if _is_key(view, at, key.prefix, key.min_body):
+                found.add(key.kind)
                 break
-            at = view.find(prefix, at + 1)
+            at = view.find(key.prefix, at + 1)
+    found |= {
+        "aws-key" for at in _places(view, "AKIA", "ASIA") if _is_key(view, at, "AKIA", 16) and view[at + 4 : at + 20].isupper()
+    }
+    found |= {"google-key" for at in _places(view, "AIza") if _is_key(view, at, "AIza", 32)}
     if _has_private_key(view):
         found.add("private-key")
     if _has_bearer(view):
@@ -210,13 +198,15 @@ def _is_key(view: str, at: int, prefix: str, length: int) -> bool:
         end += 1
     body = view[at + len(prefix) : end]
     longest = max(map(len, body.replace("_", "-").split("-")), default=0)
-    is_upper = prefix not in ("AKIA", "ASIA") or body[:16].isupper() or body[:16].isdigit()
-    return (
-        len(body) >= length - (length // 5 if length > SHORTEST_TOKEN else 0)
-        and any(map(str.isdigit, body))
-        and longest >= SHORTEST_PART
-        and is_upper
-    )
+    return len(body) >= length and any(map(str.isdigit, body)) and longest >= SHORTEST_PART
+
+
+def _places(view: str, *words: str) -> Iterator[int]:
+    for word in words:
+        at = view.find(word)
+        while at >= 0:
+            yield at
+            at = view.find(word, at + 1)
 
 
 def _has_private_key(view: str) -> bool:
