@@ -13,6 +13,8 @@ Source: atroposlib 0.4.0, ``envs/server_handling/managed_server.py`` and ``serve
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -28,9 +30,10 @@ from environments.answer_checks import CheckedServer, TokenModeError
 from environments.chat_template import ChatTemplate, TemplateProblem
 from environments.encodable_text import encodable, encodable_arguments
 from environments.model_reply import ModelReply, ReplyReader
+from environments.nonblocking_calls import bridged, is_bridged, wait_for
 from environments.rollout_end import end_of_reply
 from environments.sampled_turns import Message, Sampled, Tools, Turn, cause_of_split, fingerprint, first_difference
-from environments.scoring import INCOMPLETE
+from environments.scoring import INCOMPLETE, LONG_TEXT
 from environments.thoughts import opened_thought
 
 __all__ = ["HistoryRendering", "RolloutServer", "TokenMode", "TokenModeError", "TokenServerManager"]
@@ -39,6 +42,10 @@ logger = logging.getLogger(__name__)
 
 HistoryRendering = Literal["sampled", "template"]
 """Source of the start of a prompt after the first turn: the sampled text, or the template again."""
+
+
+MAX_TEXT = 4_000_000
+"""Characters that a turn may add to a prompt: about a million tokens, the largest context there is."""
 
 
 class TokenMode:
@@ -157,8 +164,11 @@ class RolloutServer(ManagedServer):
         self._template_options = sampling.pop("chat_template_kwargs", None) or {}
         tools = kwargs.get("tools") if kwargs.get("tool_choice") != "none" else None
         asked = tuple(map(fingerprint, messages))
+        complete = super().chat_completion
+        if sum(map(len, asked)) > LONG_TEXT:
+            complete = bridged(complete)  # lets `_compute_input_ids` wait for a thread
         try:
-            response = await super().chat_completion(**{"messages": messages, **kwargs, **sampling})
+            response = await complete(**{"messages": messages, **kwargs, **sampling})
         except TemplateProblem as error:
             raise TokenModeError(str(error)) from error
         except RetryError as error:
@@ -242,8 +252,20 @@ class RolloutServer(ManagedServer):
         return max(fitting, key=lambda node: len(node.full_text), default=None)
 
     def _compute_input_ids(self, input_text: str, extending_node: SequenceNode | None) -> list[int]:
-        self.prompt_tokens = list(super()._compute_input_ids(input_text, extending_node))
-        return list(self.prompt_tokens)
+        """Return the ids of a prompt. A long text is encoded in a thread, while the event loop serves other rollouts.
+
+        Raises: TokenModeError for a text that no model's context holds, which would occupy the tokenizer for minutes.
+        """
+        new = len(input_text) - (len(extending_node.full_text) if extending_node is not None else 0)
+        if new > MAX_TEXT:
+            raise TokenModeError(
+                f"A prompt has {new:,} new characters; at most {MAX_TEXT:,} are encoded. Lower the sizes of tool results "
+                "(turn_budget_chars, default_result_size_chars), or shorten the prompt."
+            )
+        encode = functools.partial(super()._compute_input_ids, input_text, extending_node)
+        ids = wait_for(asyncio.to_thread(encode)) if new > LONG_TEXT and is_bridged() else encode()
+        self.prompt_tokens = list(ids)
+        return list(ids)
 
     # ------------------------------------------------------------------ what was sampled
 

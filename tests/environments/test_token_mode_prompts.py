@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from transformers import AutoTokenizer
 
 from environments.chat_template import ChatTemplate, TemplateProblem
 from environments.exact_tokens import TokenModeError
+from environments.scoring import LONG_TEXT
 from environments.token_mode import RolloutServer, TokenMode
 from environments.tool_call_parsers import PARSER_REGISTRY, ToolCallParser
 from pytest_hermes_env.inference import TEMPLATES, call, say, think, turn
@@ -703,3 +705,42 @@ def test_text_parts_of_a_message_reach_the_model(template):
     rollout.ask([{"role": "user", "content": parts}])
 
     assert "look\naround" in rollout.tokenizer.decode(rollout.sampler.prompts[0])
+
+
+# ---------------------------------------------------------------------- long prompts
+
+
+@pytest.fixture
+def encoded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bool, int]]:
+    """(whether the event loop's thread encoded it, length) of each text that became a prompt."""
+    seen: list[tuple[bool, int]] = []
+    real = ManagedServer._compute_input_ids
+
+    def compute(self: Any, input_text: str, extending_node: Any) -> list[int]:
+        seen.append((threading.current_thread() is threading.main_thread(), len(input_text)))
+        return real(self, input_text, extending_node)
+
+    monkeypatch.setattr(ManagedServer, "_compute_input_ids", compute)
+    return seen
+
+
+def test_long_prompt_is_encoded_beside_the_event_loop(encoded):
+    """A short one is not worth a thread; the ids are the same, and the loop runs meanwhile."""
+    rollout = Rollout(["one", "two", "three"])
+    long = {"role": "user", "content": "word " * (LONG_TEXT // 4)}
+
+    rollout.talk([USER], 1, tools=None)
+    rollout.talk([long], 2, tools=None)
+
+    assert [is_main for is_main, _ in encoded] == [True, False, True]  # the third prompt adds little to the second
+    assert rollout.sampler.prompts[1] == rollout.tokenizer.encode(rollout.texts[1].partition("two")[0])
+
+
+def test_prompt_that_no_context_holds_is_an_error(encoded):
+    """It would occupy the tokenizer for minutes; the error names the settings."""
+    rollout = Rollout(["one"])
+
+    with pytest.raises(TokenModeError, match=r"5,000,0\d\d new characters; at most 4,000,000 are encoded.*turn_budget_chars"):
+        rollout.ask([{"role": "user", "content": "x" * 5_000_000}])
+
+    assert encoded == []
