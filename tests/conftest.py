@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import os
 import tempfile
 from collections.abc import Generator, Iterator, Mapping
@@ -26,6 +27,25 @@ OFFLINE = {
     "HERMES_DISABLE_LAZY_INSTALLS": "1",  # hermes installs packages and browsers when a tool needs them
     "TIRITH_ENABLED": "0",  # hermes downloads this guard before its first command
 }
+
+LOADED_BY_SUITES = (
+    "environments.terminal_test_env.terminal_test_env",  # loads atroposlib and hermes-agent
+    "hypothesis.strategies",
+    "openai.resources",
+    "pytest_hermes_env.atropos.trainer",
+    "pytest_hermes_env.cassette.open_cassette",
+    "pytest_hermes_env.cassette.player",
+    "pytest_hermes_env.cassette.recorder",
+    "pytest_hermes_env.cassette.rollouts",
+    "pytest_hermes_env.cassette.save",
+    "pytest_hermes_env.contract.decorator",
+    "pytest_hermes_env.inference.app",
+    "pytest_hermes_env.inference.server_thread",
+    "pytest_hermes_env.rollout.driver",
+    "pytest_hermes_env.strategies",
+    "uvicorn.protocols.http.httptools_impl",
+    "vcr",
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -58,8 +78,15 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(environment.close)
 
 
-def pytest_collection_finish() -> None:
-    """Take what is loaded by now out of garbage collection: contract runs and inner pytest runs collect once each."""
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Load once what inner pytest runs load, and take it out of garbage collection: each of them collects once.
+
+    After a run in this process, pytester removes every module from sys.modules that was not there before, and the next run would
+    load it again: the openai client alone has 275.
+    """
+    if any("pytester" in getattr(item, "fixturenames", ()) for item in session.items):
+        for name in LOADED_BY_SUITES:
+            importlib.import_module(name)
     gc.collect()
     gc.freeze()
 

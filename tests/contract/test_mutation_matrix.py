@@ -1,4 +1,8 @@
-"""Proof that the rules work: the violated rule catches each mutant of a sound environment, and no other rule fails the run."""
+"""Proof that the rules work: the violated rule catches each mutant of a sound environment, and no other rule fails the run.
+
+Each run tries one played mutant of every rule, all that are only read, and one of every rule with a half that reads the source;
+``--all-rules`` (`tox run -e matrix`) tries all.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,7 @@ from pytest_hermes_env.contract.rule_examples import examples_of
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.layer import find_class
+from pytest_hermes_env.source import read_class
 from pytest_hermes_env.source.finding import Severity
 
 from .mutants import LOOKALIKES, MUTANTS, REFACTORINGS, Mutant
@@ -34,11 +39,22 @@ NOT_IN_TERMINAL_TEST_ENV = ("HE303", "HE406", "HE407", "HE409", "HE503", "HE504"
 """Rules about features that it does not have: judges, tool names and commands in a reward, sampled tokens, its own ToolContext."""
 
 FIRST_OF_RULES = {mutant.rule: mutant for mutant in reversed(MUTANTS) if not mutant.is_only_read}
-SAMPLE = frozenset(FIRST_OF_RULES[rule] for rule in sorted(FIRST_OF_RULES)[::2])
+SAMPLE = tuple(mutant for mutant in MUTANTS if mutant.is_only_read or mutant is FIRST_OF_RULES[mutant.rule])
+"""The mutants that each run tries."""
+WITH_ALL_RULES = frozenset(FIRST_OF_RULES[rule] for rule in sorted(FIRST_OF_RULES)[::2])
 """One mutant of every second rule; each run checks it with all rules."""
+READ = tuple(rule for rule in ALL_RULES if rule.static is not None and rule.id != "HE111")
+"""The rules with a half that reads the source; what does not parse has no class to read."""
 
 TIMEOUT_S = 120
 """Timeout of each scenario, long enough that none times out on a busy machine."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Try the sample, or all mutants."""
+    if metafunc.function is test_a_mutant_is_caught_only_by_its_rule:
+        mutants = MUTANTS if metafunc.config.getoption("all_rules") else SAMPLE
+        metafunc.parametrize("mutant", mutants, ids=lambda mutant: mutant.id)
 
 
 def judged(target: str, server_type: str = "openai", rules: Sequence[Rule] = ALL_RULES) -> dict[str, RuleResult]:
@@ -99,14 +115,23 @@ def test_a_lookalike_is_no_finding(mutant: Mutant, tmp_path: Path) -> None:
     assert broken(judged(mutant.write(tmp_path), rules=[find_rule(mutant.rule)]), *Severity) == {}
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.id)
+@pytest.mark.parametrize("rule", READ, ids=lambda rule: rule.id)
+def test_the_source_alone_shows_a_mutant(rule: Rule, tmp_path: Path) -> None:
+    """Of each rule that reads the source, one at least."""
+    assert rule.static is not None
+    mutants = [mutant for mutant in MUTANTS if mutant.rule == rule.id]
+    sources = (read_class(mutant.write(tmp_path).rpartition(":")[0], CLASSES[mutant.env]) for mutant in mutants)
+
+    assert any(source is not None and rule.static(source).outcome is Outcome.FAILED for source in sources)
+
+
 def test_a_mutant_is_caught_only_by_its_rule(mutant: Mutant, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     """Its rule finds it, at the marked lines and with the expected words; no other rule fails the run.
 
-    Only the scenarios that its rule reads are played. The other rules are checked on the sample, and with ``--all-rules`` on every
-    mutant.
+    Only the scenarios that its rule reads are played. The other rules are checked on the first mutant of every second rule, and
+    with ``--all-rules`` on all.
     """
-    asks_all = mutant in SAMPLE or pytestconfig.getoption("all_rules")
+    asks_all = mutant in WITH_ALL_RULES or pytestconfig.getoption("all_rules")
     target = mutant.write(tmp_path)
 
     results = read_only(target) if mutant.is_only_read else judged(target, mutant.mode, asked(mutant, asks_all=asks_all))
@@ -164,7 +189,7 @@ def test_every_rule_has_bad_and_good_examples() -> None:
 
 
 def test_the_readme_has_the_figures() -> None:
-    """The README has the number of mutants in the matrix; the test above shows that each is caught."""
+    """The README has the number of mutants in the matrix; with ``--all-rules`` each is shown to be caught."""
     readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 
     assert f"{len(CLASSES)} environments, {len(MUTANTS)} mutants of {len(ALL_RULES)} rules" in readme

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-import environments.terminal_test_env.terminal_test_env  # noqa: F401 - loaded before pytester takes its picture of sys.modules
 from pytest_hermes_env.contract.catalogue import find_rule
 from pytest_hermes_env.contract.engine import ClassContract
 from pytest_hermes_env.contract.reports.text import finding_lines
