@@ -10,7 +10,7 @@ From the bottom up:
 - ``classes``: classes with their resolved bases; what a name means
 - ``values``, ``frames``: what an expression may hold; records of what happens in a function
 - ``lookup``, ``calls``, ``evaluator``, ``interpreter``, ``flow``: the abstract interpreter that fills the frames
-- ``trace``, ``constants``, ``configs``, ``taint``, ``shell_commands``, ``unresolved``: queries on top of both
+- ``trace``, ``constants``, ``configs``, ``local_names``, ``taint``, ``shell_commands``, ``unresolved``: queries on top of both
 - ``discovery``, ``finding``: where the contract begins and ends
 """
 

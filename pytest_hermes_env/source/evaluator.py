@@ -81,14 +81,16 @@ class Evaluator:
         frame: Frame,
         enter: Callable[[Function, Mapping[str, Values]], Frame],
         module_names: dict[tuple[Module, str], Values],
+        execute: Callable[[list[ast.stmt]], Values],
     ) -> None:
-        """Start with the values that the frame is entered with."""
+        """Start with the values that the frame is entered with; ``execute`` returns what the body of a nested function returns."""
         self._source = source
         self.frame = frame
         self._function = frame.function
         self._module = frame.function.module
         self.env: Env = dict(frame.entry)
         self._enter = enter
+        self._execute = execute
         self._module_names = module_names
         self._nesting = 0
         self._results: dict[tuple[object, ...], Values] = {}
@@ -128,10 +130,6 @@ class Evaluator:
         elif may_be(base, Kind.SELF):
             self.frame.add_change(target.attr, of_self, node, values)
         self.frame.add_changes_inside(base, inside, node, values)
-
-    def _execute(self, body: list[ast.stmt]) -> Values:
-        """Interpret the body of a nested function in the current ``env``, and return what it returns."""
-        raise NotImplementedError
 
     def define(self, node: FunctionNode | ast.Lambda) -> Values:
         """Return the value of a nested function or lambda; its body is evaluated with unknown arguments."""

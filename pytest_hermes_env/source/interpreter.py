@@ -45,7 +45,7 @@ class Interpreter(Evaluator):
         module_names: dict[tuple[Module, str], Values],
     ) -> None:
         """Prepare ``frame`` of a method of ``source``; see `Evaluator` for the other arguments."""
-        super().__init__(source, frame, enter, module_names)
+        super().__init__(source, frame, enter, module_names, self._run_nested)
         self._ends: list[list[Env]] = []
         """For each loop around the statement, the environments in which it is left by break or continue."""
         self._returned: list[Values] = []
@@ -119,7 +119,7 @@ class Interpreter(Evaluator):
                 pass
         return True
 
-    def _execute(self, body: list[ast.stmt]) -> Values:
+    def _run_nested(self, body: list[ast.stmt]) -> Values:
         ends, self._ends = self._ends, []
         self._returned.append(NOTHING)
         self._block(body)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from pytest_hermes_env.source.flow import data_flow
 from pytest_hermes_env.source.functions import Function
 from pytest_hermes_env.source.layer_names import LAYER_CONTEXT
+from pytest_hermes_env.source.local_names import assignments, binds, is_membership_test, statements_around
 from pytest_hermes_env.source.syntax import SCOPES, all_parameters, last_name
 from pytest_hermes_env.source.values import Kind, Values
 
@@ -54,7 +55,6 @@ _VALIDATORS = frozenset(
         "is_relative_to",
     }
 )  # fmt: skip
-_APPENDING = frozenset({"append", "extend", "insert", "add"})
 _NUMERIC_FORMAT = re.compile(r"[bcdeEfFgGnoxX%]$")
 _COMMAND_FIELD = re.compile(r"cmd|command|script|shell", re.IGNORECASE)
 """Fields of an item that are whole commands, not values in one."""
@@ -274,12 +274,12 @@ class _FunctionTaint:
         """Return the taint of the assignments that reach ``use``; None when there are none."""
         for _, parent in self.function.ancestors(use):
             for item in getattr(parent, "generators", ()):
-                if _binds(item.target, name):
+                if binds(item.target, name):
                     return self.taint(item.iter)
         line = getattr(use, "lineno", 0)
-        bindings = sorted(_assignments(self.function, name), key=lambda pair: getattr(pair[0], "lineno", 0))
+        bindings = sorted(assignments(self.function, name), key=lambda pair: getattr(pair[0], "lineno", 0))
         before = [pair for pair in bindings if getattr(pair[0], "lineno", 0) < line or isinstance(pair[0], ast.NamedExpr)]
-        certain = _statements_around(self.function, use)
+        certain = statements_around(self.function, use)
         found: list[Taint] = []
         for statement, value in reversed(before or bindings):
             found.append(self._assigned(name, statement, value))
@@ -304,7 +304,7 @@ class _FunctionTaint:
                 parts = [*node.args, node.func.value] if isinstance(node.func, ast.Attribute) else node.args
                 if any(isinstance(part, ast.Name) and part.id == name for part in parts):
                     return True
-            if isinstance(node, ast.Compare) and _is_membership_test(node, name):
+            if isinstance(node, ast.Compare) and is_membership_test(node, name):
                 return True
         return False
 
@@ -376,65 +376,6 @@ def _function_called(call: Call | None) -> Function | None:
         return None
     (value,) = call.callee
     return value.target if isinstance(value.target, Function) else None
-
-
-def _binds(target: ast.AST, name: str) -> bool:
-    return any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(target))
-
-
-def _assignments(function: Function, name: str) -> Iterator[tuple[ast.AST, ast.AST | None]]:
-    """Yield the statements that bind a name, with the expression that each binds it to; None for an exception."""
-    for node in ast.walk(function.node):
-        if isinstance(node, ast.Assign) and any(_binds(target, name) for target in node.targets if _is_plain(target)):
-            yield node, _part_of(node, name)
-        elif (isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and node.value is not None and _binds(node.target, name)) or (
-            isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id == name
-        ):
-            yield node, node.value
-        elif isinstance(node, (ast.For, ast.AsyncFor)) and _binds(node.target, name):
-            yield node, node.iter
-        elif isinstance(node, (ast.With, ast.AsyncWith)):
-            for item in node.items:
-                if item.optional_vars is not None and _binds(item.optional_vars, name):
-                    yield node, item.context_expr
-        elif isinstance(node, ast.ExceptHandler) and node.name == name:
-            yield node, None
-        elif isinstance(node, ast.Call) and node.args and _is_method_of(node.func, name, _APPENDING):
-            yield node, node.args[-1]
-
-
-def _is_membership_test(node: ast.Compare, name: str) -> bool:
-    is_of_name = isinstance(node.left, ast.Name) and node.left.id == name
-    return is_of_name and any(isinstance(operator, (ast.In, ast.NotIn)) for operator in node.ops)
-
-
-def _is_method_of(node: ast.AST, name: str, methods: frozenset[str]) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr in methods and last_name(node.value) == name
-
-
-def _is_plain(target: ast.AST) -> bool:
-    return isinstance(target, (ast.Name, ast.Tuple, ast.List))
-
-
-def _part_of(node: ast.Assign, name: str) -> ast.expr:
-    """Return the part of a tuple that is assigned to a name, if both sides are written out."""
-    for target in node.targets:
-        if not isinstance(target, (ast.Tuple, ast.List)) or not isinstance(node.value, (ast.Tuple, ast.List)):
-            continue
-        pairs = zip(target.elts, node.value.elts, strict=False)
-        found = [value for part, value in pairs if _binds(part, name)]
-        if found and len(target.elts) == len(node.value.elts):
-            return found[0]
-    return node.value
-
-
-def _statements_around(function: Function, use: ast.AST) -> set[ast.AST]:
-    """Return the statements of the blocks that contain ``use``: an earlier assignment among them certainly reaches it."""
-    found: set[ast.AST] = set()
-    for child, parent in function.ancestors(use):
-        blocks = (getattr(parent, name, None) for name in ("body", "orelse", "finalbody"))
-        found.update(*(block for block in blocks if isinstance(block, list) and child in block))
-    return found
 
 
 def _module_name(name: str, module: Module) -> Taint:

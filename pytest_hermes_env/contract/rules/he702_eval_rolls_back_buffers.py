@@ -13,7 +13,9 @@ thrown away good checkpoints, days of GPU time each, because of a step that only
 Fix: Keep `compute_reward` free of bookkeeping, and append where training collects (`collect_trajectory`, or
 `collect_trajectories`). Where it must stay in `compute_reward`, remember the state before the loop (`n =
 len(self.rewards_buffer)`) and restore it in a `finally` (`del self.rewards_buffer[n:]`). That also removes entries that
-training added meanwhile; a ContextVar that `evaluate` sets and `compute_reward` reads does not.
+training added meanwhile; a ContextVar that `evaluate` sets does not: `token = EVALUATING.set(True)` before the loop,
+`EVALUATING.reset(token)` in the `finally`, and `if not EVALUATING.get(): self.rewards_buffer.append(...)` in
+`compute_reward`.
 
 Source: atroposlib 0.4.0, `envs/base.py`: `evaluate` runs as a task beside training (`env_step_checks`), and `wandb_log`
 reads the same object.
@@ -23,13 +25,12 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rollout_blocks import without_evaluate
 from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.training_buffers import EvaluationReach, Site, adds_to
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.buffers import changed, growth
 from pytest_hermes_env.rollout.journal import LoopStarted, Reward
@@ -38,13 +39,11 @@ from pytest_hermes_env.source import (
     Change,
     ClassSource,
     Frame,
-    Function,
     Kind,
     calls_in,
     data_flow,
     finding_at,
     last_name,
-    must_be,
     sorted_findings,
 )
 from pytest_hermes_env.source.finding import Finding, Severity
@@ -52,99 +51,11 @@ from pytest_hermes_env.source.finding import Finding, Severity
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_TRAINING = (
-    "compute_reward",
-    "collect_trajectory",
-    "collect_trajectories",
-    "get_next_item",
-    "score",
-    "postprocess_histories",
-)
-_NO_BUFFER = re.compile(r"cache|memo$|_lock$|^(server|tokenizer|config|wandb|__dict__)$|^\*$")
 _MODE = re.compile(
     r"(^|_)(evals?|evaluat(e|ing|ion)|held_?out|mode|phase|record(ing)?|split|train(ing)?)(_|$)",
     re.IGNORECASE,
 )
 _REGISTERS = frozenset({"callback", "push_async_callback"})
-_TAKES_OUT = frozenset({"delete", "pop", "remove", "discard"})
-_REFILLS = frozenset({"extend", "update", "add", "append", "part", "extendleft"})
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Site:
-    """One place in code that only evaluate reaches, from which training buffers change."""
-
-    frame: Frame
-    node: ast.AST
-    attributes: frozenset[str]
-    calls: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Reach:
-    """What training reaches, what evaluate reaches, and what each changes on self."""
-
-    source: ClassSource
-    start: Frame
-
-    @cached_property
-    def training(self) -> tuple[Frame, ...]:
-        return data_flow(self.source).reached(*_TRAINING)
-
-    @cached_property
-    def shared(self) -> frozenset[Function]:
-        return frozenset(frame.function for frame in self.training)
-
-    @cached_property
-    def kept(self) -> frozenset[str]:
-        """Attributes that training changes in place."""
-        changes = (
-            change
-            for frame in self.training
-            for change in frame.changes
-            if _adds_to(change) and not _is_taken_out(frame, change)
-        )
-        return frozenset(change.attribute for change in changes if not _NO_BUFFER.search(change.attribute))
-
-    @cached_property
-    def own(self) -> tuple[Frame, ...]:
-        """Frames that evaluate reaches and training does not."""
-        return tuple(frame for frame in data_flow(self.source).reached_from(self.start) if frame.function not in self.shared)
-
-    @cached_property
-    def restores(self) -> tuple[tuple[Frame, Change], ...]:
-        """Changes in evaluate's own code that may put a buffer back."""
-        return tuple((frame, change) for frame in self.own for change in frame.changes if not _grows(frame, change))
-
-    @cached_property
-    def sites(self) -> tuple[_Site, ...]:
-        return tuple(site for frame in self.own for site in self._sites_in(frame))
-
-    def _sites_in(self, frame: Frame) -> Iterator[_Site]:
-        for node, target in frame.edges:
-            if target.function in self.shared:
-                reached = data_flow(self.source).reached_from(target)
-                changed = {change.attribute for inner in reached for change in inner.changes if _adds_to(change)}
-                if touched := frozenset(changed & self.kept):
-                    yield _Site(frame=frame, node=node, attributes=touched, calls=target.function.name)
-        for change in frame.changes:
-            lost = change.how == "clear" or (change.how == "set" and must_be(change.value, Kind.EMPTY))
-            if change.attribute in self.kept and (_grows(frame, change) or (lost and not self.puts_back(change.attribute))):
-                yield _Site(frame=frame, node=change.node, attributes=frozenset({change.attribute}), calls="")
-
-    def puts_back(self, attribute: str) -> list[tuple[Frame, Change]]:
-        """Return the changes that put ``attribute`` back; emptying it counts only together with filling it again."""
-        mine = [(frame, change) for frame, change in self.restores if change.attribute == attribute]
-        empties = [pair for pair in mine if pair[1].how == "clear" or must_be(pair[1].value, Kind.EMPTY)]
-        aliases = [pair for pair in mine if _is_alias(pair[1])] if not empties and self._in_place(attribute) else []
-        if not any(pair not in empties and pair not in aliases for pair in mine):
-            return []
-        return [pair for pair in mine if pair not in aliases]
-
-    def _in_place(self, attribute: str) -> bool:
-        """Whether training changes the object that the attribute holds, so that a second name for it saves nothing."""
-        changes = (change for frame in self.training for change in frame.changes if change.attribute == attribute)
-        return any(change.how not in {"set", "add"} for change in changes)
 
 
 def static(source: ClassSource) -> Verdict:
@@ -152,7 +63,7 @@ def static(source: ClassSource) -> Verdict:
     start = data_flow(source).method("evaluate")
     if start is None:
         return without_evaluate(source)
-    reach = _Reach(source=source, start=start)
+    reach = EvaluationReach(source=source, start=start)
     if not reach.kept:
         if source.unreadable:
             return Verdict.undecided(f"training may keep buffers in {source.unreadable[0]}, which cannot be read")
@@ -169,7 +80,7 @@ def static(source: ClassSource) -> Verdict:
     return Verdict.undecided(doubt) if doubt else Verdict.failed(findings)
 
 
-def _check(reach: _Reach, site: _Site) -> Iterator[Finding]:
+def _check(reach: EvaluationReach, site: Site) -> Iterator[Finding]:
     never, late = set(), set()
     for attribute in site.attributes:
         restores = reach.puts_back(attribute)
@@ -187,7 +98,7 @@ def _check(reach: _Reach, site: _Site) -> Iterator[Finding]:
         yield finding_at(site.frame.function, site.node, message)
 
 
-def _is_sure(reach: _Reach, site: _Site, frame: Frame, change: Change) -> bool:
+def _is_sure(reach: EvaluationReach, site: Site, frame: Frame, change: Change) -> bool:
     """Whether ``change`` is made in a finally, or on an exit stack, around ``site``."""
     for holder, node in _ways_to(reach, frame, change.node):
         found = holder.function.finally_of(node)
@@ -208,7 +119,7 @@ def _is_sure(reach: _Reach, site: _Site, frame: Frame, change: Change) -> bool:
     return False
 
 
-def _ways_to(reach: _Reach, frame: Frame, node: ast.AST) -> Iterator[tuple[Frame, ast.AST]]:
+def _ways_to(reach: EvaluationReach, frame: Frame, node: ast.AST) -> Iterator[tuple[Frame, ast.AST]]:
     """Yield the place itself and the places in evaluate's own code from which it is called."""
     pending = [(frame, node)]
     seen: set[tuple[int, int]] = set()
@@ -221,7 +132,7 @@ def _ways_to(reach: _Reach, frame: Frame, node: ast.AST) -> Iterator[tuple[Frame
         pending += [(caller, edge) for caller in reach.own for edge, target in caller.edges if target is holder]
 
 
-def _covers(reach: _Reach, holder: Frame, found: ast.Try, site: _Site) -> bool:
+def _covers(reach: EvaluationReach, holder: Frame, found: ast.Try, site: Site) -> bool:
     """Whether the body of a try holds the site, a call that leads to it, or the yield of a context manager."""
     inside = {item for part in (found.body, found.handlers, found.orelse) for block in part for item in ast.walk(block)}
     if holder.function is site.frame.function and site.node in inside:
@@ -245,51 +156,7 @@ def _is_in_called_scope(holder: Frame, inside: set[ast.AST], node: ast.AST) -> b
     return False
 
 
-def _adds_to(change: Change) -> bool:
-    """Whether a change in training adds to what is kept, and does not merely replace a value."""
-    if change.how != "set":
-        return True
-    if not isinstance(change.node, ast.Attribute):
-        return False
-    statement = change.function.statement_of(change.node)
-    value = getattr(statement, "value", None)
-    return value is not None and any(
-        isinstance(node, ast.Attribute) and node.attr == change.attribute for node in ast.walk(value)
-    )
-
-
-def _is_taken_out(frame: Frame, change: Change) -> bool:
-    """Whether a finally of the same function takes out what a change puts in: state of one rollout, and no buffer."""
-    return any(
-        other.attribute == change.attribute and other.how in _TAKES_OUT and frame.function.finally_of(other.node) is not None
-        for other in frame.changes
-    )
-
-
-def _grows(frame: Frame, change: Change) -> bool:
-    """Whether a change in evaluate's own code adds to the buffer and does not put it back."""
-    if change.how in {"set", "slice", "clear", "delete", "pop", "popleft", "popitem", "remove", "discard"}:
-        return False
-    return frame.function.finally_of(change.node) is None and not _refills(frame, change)
-
-
-def _refills(frame: Frame, change: Change) -> bool:
-    """Whether the statement follows a clear() of the same attribute in its own block."""
-    return change.how in _REFILLS and any(
-        other.attribute == change.attribute
-        and other.how == "clear"
-        and frame.function.parents.get(frame.function.statement_of(other.node))
-        is frame.function.parents.get(frame.function.statement_of(change.node))
-        for other in frame.changes
-    )
-
-
-def _is_alias(change: Change) -> bool:
-    """Whether the attribute is given what it held, not a copy of it."""
-    return any(value.kind is Kind.ATTRIBUTE and value.name == change.attribute for value in change.value)
-
-
-def _doubt(reach: _Reach) -> str:
+def _doubt(reach: EvaluationReach) -> str:
     """Return why violations that were seen may be none."""
     for _, change in reach.restores:
         if change.attribute == "*":
@@ -297,7 +164,7 @@ def _doubt(reach: _Reach) -> str:
     flags = {change.attribute for _, change in reach.restores if change.how == "set"} - reach.kept
     for frame in reach.training:
         for change in frame.changes:
-            if change.attribute in reach.kept and _adds_to(change) and (word := _guard(frame, flags, reach.kept)):
+            if change.attribute in reach.kept and adds_to(change) and (word := _guard(frame, flags, reach.kept)):
                 return f"what training keeps seems to depend on {word}"
     return ""
 

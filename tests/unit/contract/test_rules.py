@@ -19,6 +19,7 @@ RULES_MAY_IMPORT = {
     "pytest_hermes_env.contract.rule",
     "pytest_hermes_env.contract.scored_data",
     "pytest_hermes_env.contract.shared_slots",
+    "pytest_hermes_env.contract.training_buffers",
     "pytest_hermes_env.contract.verdict",
     "pytest_hermes_env.rollout.buffers",
     "pytest_hermes_env.rollout.cases",
