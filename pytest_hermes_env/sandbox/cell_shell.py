@@ -60,7 +60,7 @@ def check_variables(variables: Mapping[str, str]) -> None:
     for name, value in variables.items():
         if not isinstance(name, str) or not _NAME.fullmatch(name) or not isinstance(value, str) or "\0" in value:
             raise UsageError(
-                f"LocalSandbox cannot give commands the variable {shorten(name)} = {shorten(value)}.\n"
+                f"LocalSandbox cannot give commands the variable {shorten(name)} = {shorten(repr(value))}.\n"
                 "  expected  a name of letters, digits and _, and text as the value\n"
                 '  fix       for example LocalSandbox(variables={"DATABASE": "sqlite:///data.db"})'
             )

@@ -117,7 +117,7 @@ def test_no_passed_variable_has_the_name_of_a_key():
 
 @pytest.mark.parametrize(
     ("name", "value", "seen"),
-    [("A B", "x", "A B = x"), ("1A", "x", "1A = x"), ("", "x", " = x"), ("A", 5, "A = 5"), ("A", "x\0", "A = x\0")],
+    [("A B", "x", "A B = 'x'"), ("1A", "x", "1A = 'x'"), ("", "x", " = 'x'"), ("A", 5, "A = 5"), ("A", "x\0", "A = 'x\\x00'")],
 )
 def test_variable_that_no_command_can_have_is_refused(name, value, seen):
     """Names are names of a shell, values are text."""
