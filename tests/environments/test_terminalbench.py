@@ -150,15 +150,16 @@ def test_tasks_are_chosen_by_name() -> None:
         chosen_tasks(tasks, only=NAMES[0], skipped=NAMES[0])
 
 
-def test_a_dataset_is_read_like_the_hubs(make_env: Any, tmp_path: Path) -> None:
+def test_the_tasks_are_those_of_the_dataset(make_env: Any, hub: Any) -> None:
     """Fields that a row lacks are empty; rows without tests are left out."""
-    rows = [task(task_name="a"), {"task_name": "b", "instruction": "go", "test_sh": "false"}, task(task_name="c", test_sh="")]
-    (tmp_path / "tasks.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    rows = [task(task_name="a"), task(task_name="b", category="", test_sh="false"), task(task_name="c", test_sh="")]
+    name = "NousResearch/terminal-bench-2"
+    hub.add(name, [{field: value for field, value in row.items() if field != "tests_tar"} for row in rows])
 
     async def items(env: Any) -> Any:
         return env.eval_items
 
-    found = run(make_env, act=items, script=None, dataset_name=str(tmp_path / "tasks.jsonl"))
+    found = run(make_env, act=items, script=None, dataset_name=name)
 
     assert found == [task(task_name="a"), task(task_name="b", category="uncategorized", test_sh="false")]
 
