@@ -20,6 +20,7 @@ from pytest_hermes_env.cassette.origin import version_drift
 from pytest_hermes_env.cassette.paths import SUFFIX, cassette_path
 from pytest_hermes_env.cassette.tape import ModelCall, Tape
 from pytest_hermes_env.errors import BadCassette, UsageError
+from pytest_hermes_env.redaction.shown_text import shown_name
 from pytest_hermes_env.types import JsonValue
 
 __all__ = [
@@ -258,7 +259,7 @@ def inventory_lines(inventory: Inventory) -> list[str]:
             lines.append(f"  orphan    {entry.orphan}")
     lines.extend(f"unread      {file}: cannot be parsed, so its tests are unknown" for file in inventory.unread)
     lines.append(_summary(inventory))
-    return lines
+    return list(map(shown_name, lines))
 
 
 def inventory_values(inventory: Inventory) -> Mapping[str, JsonValue]:

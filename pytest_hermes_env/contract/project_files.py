@@ -7,14 +7,14 @@ import os
 from typing import Any
 
 from pytest_hermes_env.errors import BadSettings
-from pytest_hermes_env.redaction.shown_text import shown
+from pytest_hermes_env.redaction.shown_text import shown_name
 
 __all__ = ["read_stored_json", "shown_path"]
 
 
 def shown_path(path: str) -> str:
     """Return a path relative to the working directory where it lies below it."""
-    return shown(path.removeprefix(os.getcwd() + os.sep))
+    return shown_name(path.removeprefix(os.getcwd() + os.sep))
 
 
 def read_stored_json(file: str, *, kind: str, version: int, key: str, hint: str) -> Any:

@@ -26,7 +26,7 @@ from pytest_hermes_env.contract.stored_ledger import fewer, read_stored, stored_
 from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.contract.waivers import waivers_in
 from pytest_hermes_env.errors import UsageError
-from pytest_hermes_env.redaction.shown_text import shown
+from pytest_hermes_env.redaction.shown_text import shown, shown_name
 from pytest_hermes_env.source import FileProblem, Module, SourceTree, read_class
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -110,7 +110,7 @@ def summary(terminalreporter: Any, account: Account, notes: Iterable[str]) -> No
     """Print the ledgers, what is wrong with waivers, what became of the files, and GitHub's annotations in its actions."""
     is_verbose = terminalreporter.config.option.verbose > 0
     for ledger in account.ledgers:
-        terminalreporter.section(f"contract of {ledger.subject}", sep="-")
+        terminalreporter.section(f"contract of {shown_name(ledger.subject)}", sep="-")
         for line in ledger.summary_lines() if is_verbose else ledger.brief_lines():
             terminalreporter.write_line(line)
     if account.problems:

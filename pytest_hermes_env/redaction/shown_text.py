@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pytest_hermes_env.redaction.redactor import TextRedactor
 from pytest_hermes_env.redaction.secret_names import secrets_of
 
-__all__ = ["environment_redactor", "printable", "shown"]
+__all__ = ["environment_redactor", "printable", "shown", "shown_name"]
 
 _CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\U000e0000-\U000e007f]"
@@ -26,6 +26,11 @@ _COMMAND = re.compile(r"^([^\S\n]*)(::)(?=[A-Za-z])|##(?=\[)", re.MULTILINE)
 def shown(text: str) -> str:
     """Return a text without secrets and control characters."""
     return printable(environment_redactor().text(text))
+
+
+def shown_name(name: str) -> str:
+    """Return the name of a file or a class without secrets and control characters, on one line."""
+    return shown(name.replace("\n", "\\n").replace("\t", "\\t"))
 
 
 def environment_redactor(also: Mapping[str, str] | None = None) -> TextRedactor:

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from pytest_hermes_env import cli
 from pytest_hermes_env.redaction.shown_text import printable, shown
 
 ATTACKS = {
@@ -108,3 +109,18 @@ def test_a_contract_run_shows_neither_secrets_nor_commands(pytester: pytest.Pyte
     assert [
         line for line in texts["terminal"].splitlines() if "owned" in line and COMMAND.match(line) and "title=HE" not in line
     ] == []
+
+
+def test_the_name_of_a_file_is_shown_on_one_line(tmp_path, monkeypatch, capsys) -> None:
+    """A checkout of somebody else's project may have any names, and `check` runs in CI."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    for name in ("a\x1b[2Jb\u202e.py", "c\n::error::owned.py", "d\r::error::owned.py"):
+        (tmp_path / name).write_text("class (:\n")
+
+    cli.main(["check", "."])
+
+    lines = capsys.readouterr().out
+    assert UNWANTED.findall(lines) == []
+    assert [line for line in lines.splitlines() if COMMAND.match(line) and "title=HE111" not in line] == []
+    assert lines.count("title=HE111") == 3

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from pytest_hermes_env.redaction.shown_text import shown
 from pytest_hermes_env.source.finding import Severity
 
 if TYPE_CHECKING:
@@ -56,9 +57,9 @@ def _finding(rule: Rule, finding: Finding, *, is_strict: bool) -> str:
 
 
 def _command(level: str, path: str, line: int, column: int, title: str, message: str) -> str:
-    named = {"file": _from_checkout(path), "line": line or "", "col": column if line else "", "title": title}
+    named = {"file": _printable(_from_checkout(path)), "line": line or "", "col": column if line else "", "title": title}
     properties = ",".join(f"{name}={_property(str(value))}" for name, value in named.items() if value)
-    return f"::{level} {properties}::{_data(message)}"
+    return f"::{level} {properties}::{_data(_printable(message))}"
 
 
 def _from_checkout(path: str) -> str:
@@ -68,6 +69,11 @@ def _from_checkout(path: str) -> str:
         return path.replace(os.sep, "/")
     full, root = os.path.realpath(path), os.path.realpath(root)
     return (os.path.relpath(full, root) if full.startswith(root + os.sep) else path).replace(os.sep, "/")
+
+
+def _printable(text: str) -> str:
+    """Return a text with escapes for control characters, but line ends, which `_data` escapes."""
+    return "\n".join(map(shown, text.split("\n")))
 
 
 def _data(text: str) -> str:

@@ -11,6 +11,7 @@ from pytest_hermes_env.contract.comments import WAIVERS_HOLD
 from pytest_hermes_env.contract.ledger import summarise
 from pytest_hermes_env.contract.rule_examples import examples_of
 from pytest_hermes_env.contract.rules.he111_file_parses import RULE as HE111
+from pytest_hermes_env.redaction.shown_text import shown_name
 from pytest_hermes_env.source.finding import Severity
 from pytest_hermes_env.source.leftover_packages import LEFTOVER_PACKAGE
 
@@ -85,7 +86,7 @@ def compact_lines(rule: Rule, findings: Sequence[Finding]) -> list[str]:
 
 def problem_lines(problem: FileProblem, *, is_brief: bool = False, has_colour: bool = False) -> list[str]:
     """Return a file that could not be checked as text."""
-    place = f"{problem.path}:{problem.line}:{problem.column}"
+    place = f"{shown_name(problem.path)}:{problem.line}:{problem.column}"
     lines = [_headline(place, problem.id, problem.name, problem.message, has_colour=has_colour)]
     if not is_brief:
         why, fix = problem_texts(problem)
@@ -99,7 +100,7 @@ def problem_texts(problem: FileProblem) -> tuple[str, str]:
         return leftover_package.WHY, leftover_package.FIX
     if problem.id == WAIVERS_HOLD:
         return WAIVERS_WHY, WAIVERS_FIX
-    return HE111.section("Why"), HE111.section("Fix").replace("FILE", problem.path)
+    return HE111.section("Why"), HE111.section("Fix").replace("FILE", shown_name(problem.path))
 
 
 def report_lines(report: StaticReport, *, is_strict: bool = False, has_colour: bool = False) -> list[str]:
@@ -112,13 +113,15 @@ def report_lines(report: StaticReport, *, is_strict: bool = False, has_colour: b
     for rule, finding in report.findings:
         blocks.append(finding_lines(rule, finding, is_brief=rule.id in explained, has_colour=has_colour))
         explained.add(rule.id)
-    notes = [f"{item.path}:{item.line}: {item.name}: {item.reason}" for item in report.skipped if item.is_environment]
+    notes = [
+        shown_name(f"{item.path}:{item.line}: {item.name}: {item.reason}") for item in report.skipped if item.is_environment
+    ]
     if notes:
         blocks.append(notes)
     if len(report.ledgers) <= _FEW_CLASSES:
         blocks += [_ledger_lines(ledger) for ledger in report.ledgers]
     else:
-        blocks.append([f"{ledger.subject}  {ledger.headline()}" for ledger in report.ledgers])
+        blocks.append([f"{shown_name(ledger.subject)}  {ledger.headline()}" for ledger in report.ledgers])
         blocks.append(summarise(report.ledgers))
     blocks.append([_last_line(report, is_strict=is_strict, has_colour=has_colour)])
     return [line for block in blocks if block for line in (*block, "")][:-1]
@@ -169,7 +172,7 @@ def explain_lines(rule: Rule) -> list[str]:
 
 def _ledger_lines(ledger: Ledger) -> list[str]:
     first, *rest = ledger.summary_lines()
-    return [f"{ledger.subject}  {first}", *rest]
+    return [f"{shown_name(ledger.subject)}  {first}", *rest]
 
 
 def _last_line(report: StaticReport, *, is_strict: bool, has_colour: bool) -> str:
@@ -189,7 +192,7 @@ def _last_line(report: StaticReport, *, is_strict: bool, has_colour: bool) -> st
 
 
 def _place(finding: Finding) -> str:
-    return f"{finding.path}:{finding.line}:{finding.column}" if finding.path else ""
+    return f"{shown_name(finding.path)}:{finding.line}:{finding.column}" if finding.path else ""
 
 
 def _headline(place: str, rule_id: str, name: str, message: str, *, has_colour: bool = False) -> str:
