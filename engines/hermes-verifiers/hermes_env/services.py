@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import math
 import os
 import ssl
 from collections import Counter
@@ -32,7 +33,7 @@ class ServicesConfig(BaseConfig):
     token_var: str = "HERMES_ENV_TOKEN"
     """The variable that holds the services' token."""
     health_timeout: float = Field(30.0, gt=0)
-    """Seconds within which a service must tell its load."""
+    """Seconds within which a service tells its load; after them it counts as full."""
 
 
 def services_of(config: ServicesConfig) -> Services:
@@ -106,6 +107,8 @@ class Services:
         """Return the health of a service, or why it takes no rollout."""
         try:
             health = _answer_of(await client.get(f"{url}/health", timeout=self._health_timeout))
+        except httpx.ReadTimeout:  # so busy that it is the last choice
+            return {"running": math.inf, "waiting": 0, "concurrency": 1}
         except (httpx.HTTPError, RolloutError) as error:
             return f"{type(error).__name__}: {error}"
         return health if health["status"] == "ok" else health["status"]
