@@ -27,7 +27,7 @@ from environments.concurrency import to_the_end
 from environments.rollout_end import RolloutEnd
 from environments.rollout_service.items import BadItem, NoItems
 from environments.rollout_service.policy_server import BadEndpoint
-from environments.rollout_service.service import RolloutFailed, RolloutRequest, RolloutService, without_key
+from environments.rollout_service.service import RolloutFailed, RolloutRequest, RolloutService, engine_key, without_key
 from environments.rollout_service.waiting_line import LineFull, ShuttingDown
 
 __all__ = ["build_app"]
@@ -39,6 +39,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 STATUS_OF_END = {
     RolloutEnd.MODEL_FAILED: HTTPStatus.BAD_GATEWAY,
     RolloutEnd.ABORTED_BY_SERVER: HTTPStatus.BAD_GATEWAY,
+    "cancelled": HTTPStatus.SERVICE_UNAVAILABLE,
     "rollout_timeout": HTTPStatus.GATEWAY_TIMEOUT,
 }
 """The status of a rollout that failed; 500 for any other end."""
@@ -88,6 +89,7 @@ def build_app(service: RolloutService, *, token: str, max_body: int) -> Starlett
 
     async def rollout(request: Request) -> Response:
         asked = _parsed(await _body(request, max_body))
+        engine_key.set(asked.api_key.get_secret_value())
         service.check(asked, request.client.host if request.client else None)
         return JSONResponse(await _until_gone(request, service.rollout(asked)))
 
@@ -181,7 +183,7 @@ async def _until_gone(request: Request, rollout: Any) -> Any:
             running.cancel()
             await to_the_end(asyncio.gather(running, return_exceptions=True))
     if running.cancelled():
-        raise ShuttingDown
+        raise RolloutFailed("cancelled", "the service ended before the rollout did")
     return running.result()
 
 

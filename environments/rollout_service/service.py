@@ -17,6 +17,7 @@ import httpx
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, SecretStr, field_validator
 
+from environments.command_settings import SHORTEST_KEY
 from environments.hosted_rollout import RolloutOutcome
 from environments.rollout_end import RolloutEnd
 from environments.rollout_service.items import TaskList
@@ -31,7 +32,7 @@ ROLLOUTS_PER_LOG = 64
 """Rollouts after which the environment's own metrics are taken from its buffers, which would grow otherwise."""
 
 engine_key: ContextVar[str] = ContextVar("hermes_engine_key", default="")
-"""The engine's key in the task of a rollout, so that what is logged there can leave it out."""
+"""The engine's key in the task of a request, so that what is logged or answered there can leave it out."""
 
 NOT_SAMPLING = frozenset({"messages", "model", "n", "stream", "stream_options", "tools", "tool_choice"})
 
@@ -117,7 +118,6 @@ class RolloutService:
 
         Raises: RolloutFailed when it earned no reward; LineFull and ShuttingDown when it was not started.
         """
-        engine_key.set(asked.api_key.get_secret_value())
         async with self.line.place():
             started = time.monotonic()
             task = asyncio.current_task()
@@ -182,7 +182,7 @@ class RolloutService:
 def without_key(text: str) -> str:
     """Return a text without the key of the current rollout's engine."""
     key = engine_key.get()
-    return text.replace(key, "[api_key]") if key else text
+    return text.replace(key, "[api_key]") if len(key) >= SHORTEST_KEY else text
 
 
 def _result_of(outcome: RolloutOutcome, seconds: float) -> dict[str, Any]:

@@ -128,7 +128,7 @@ def test_a_second_signal_cancels_what_runs(start):
             go.set()
             answer = running.result(60)
 
-    assert (code, answer.status_code, answer.json()["error"]["code"]) == (0, 503, "shutting_down")
+    assert (code, answer.status_code, answer.json()["error"]["code"]) == (0, 503, "cancelled")
 
 
 def test_without_a_token_a_new_one_is_made_and_printed(start):

@@ -138,6 +138,23 @@ def test_a_rollout_calls_no_other_endpoint(url, client, hosts):
         check_endpoint(url, client=client, allowed=hosts)
 
 
+def test_the_engine_s_key_is_in_no_refusal(served, error_of, engine_key):
+    """Even where it is a part of the item that format_prompt refuses."""
+
+    async def test(here: Any, _server: Any) -> Any:
+        return await here.rollout({"n": f"no number {engine_key}"}, api_key=engine_key)
+
+    class Quotes:
+        def format_prompt(self, item: Any) -> str:
+            return f"write file {int(item['n'])}"
+
+    answer = served(test, Quotes)
+
+    assert error_of(answer) == (422, "bad_item")
+    assert "[api_key]" in answer.text
+    assert engine_key not in answer.text
+
+
 def test_a_redirect_is_not_followed(served, error_of):
     """It would carry the key to another host."""
     from starlette.applications import Starlette
@@ -196,3 +213,12 @@ def test_the_engine_s_key_is_in_no_error_and_no_log(served, caplog, error_of, en
     assert not [answer.text for answer in answers if engine_key in answer.text]
     assert [line for line in lines if "[api_key]" in line]
     assert not [line for line in lines if engine_key in line]
+
+
+def test_a_placeholder_for_a_key_is_no_secret(served):
+    """The default "none" may be a part of any word."""
+
+    async def test(here: Any, _server: Any) -> Any:
+        return (await here.rollout({"m": "none"})).json()["error"]["message"]
+
+    assert "[api_key]" not in served(test, type("Nonesuch", (), {}))
