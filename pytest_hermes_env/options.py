@@ -139,6 +139,9 @@ FLAGS = (
         "FILE",
         "Write the verdict of every rule on every class to FILE, as JSON (docs/reference/reports.md).",
     ),
+    _value(
+        "--hermes-html", "FILE", "Write findings, ladder and ledger to FILE as a page for a browser, which loads nothing else."
+    ),
     _value("--hermes-sarif", "FILE", "Write the findings to FILE as SARIF 2.1.0, for code scanning."),
     _value(
         "--hermes-min-exercised",

@@ -18,7 +18,7 @@ from pytest_hermes_env.contract.check import whole
 from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry, summarise
 from pytest_hermes_env.contract.ledger_rows import minimum_of
 from pytest_hermes_env.contract.project_files import shown_path
-from pytest_hermes_env.contract.reports import Account, github_lines, json_text, sarif_text, versions
+from pytest_hermes_env.contract.reports import Account, github_lines, html_text, json_text, sarif_text, versions
 from pytest_hermes_env.contract.reports.text import problem_lines
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.contract.settings import Settings, settings_for
@@ -72,7 +72,7 @@ def finish(session: pytest.Session, rows: Iterable[Mapping[str, Any]], seconds: 
         is_complete=is_complete,
         versions=versions(),
     )
-    for option, text_of in (("hermes_report_json", json_text), ("hermes_sarif", sarif_text)):
+    for option, text_of in (("hermes_report_json", json_text), ("hermes_sarif", sarif_text), ("hermes_html", html_text)):
         if config.getoption(option):
             file = _place(config, option)
             notes.append(_written(file, text_of(account), session))

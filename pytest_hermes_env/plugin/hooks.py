@@ -33,7 +33,7 @@ ENDED = pytest.StashKey[tuple["Account", list[str]]]()
 LIVE, LEDGER_ROWS, CASSETTES, REDACTION = "hermes-env-live", "hermes-env-rows", "hermes-env-cassettes", "hermes-env-redaction"
 CAUSES = "hermes-env-causes"
 """The names of the plugins with further hooks."""
-REPORTS = ("hermes_report_json", "hermes_sarif", "hermes_ledger")
+REPORTS = ("hermes_report_json", "hermes_sarif", "hermes_html", "hermes_ledger")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from typing import Any
@@ -20,7 +21,7 @@ class OwnEnv(TerminalTestEnv):
         super().wandb_log(metrics)
 """
 CHEAP = "HE101 or HE801"
-FILES = ("--hermes-report-json", "out/r.json", "--hermes-sarif", "r.sarif", "--junitxml", "j.xml")
+FILES = ("--hermes-report-json", "out/r.json", "--hermes-sarif", "r.sarif", "--junitxml", "j.xml", "--hermes-html", "r.html")
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +63,7 @@ def test_one_run_writes_all_reports(pytester: pytest.Pytester, monkeypatch) -> N
     data = report(pytester)
     finding = next(rule for rule in data["classes"][0]["rules"] if rule["id"] == "HE801")["findings"][0]
     log = json.loads((pytester.path / "r.sarif").read_text(encoding="utf-8"))
+    assert finding["message"] in html.unescape((pytester.path / "r.html").read_text(encoding="utf-8"))
     cases = ET.parse(pytester.path / "j.xml").iter("testcase")
     properties = [{item.get("name"): item.get("value") for item in case.iter("property")} for case in cases]
     assert (data["door"], data["mode"], data["complete"], data["exit_code"]) == ("pytest", "chat", True, 1)

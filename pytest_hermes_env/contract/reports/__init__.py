@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pytest_hermes_env.contract.reports.account import Account, account_of, versions
 from pytest_hermes_env.contract.reports.github import github_lines, github_text
+from pytest_hermes_env.contract.reports.html_report import html_text
 from pytest_hermes_env.contract.reports.json_report import json_text
 from pytest_hermes_env.contract.reports.sarif import sarif_text
 
@@ -16,6 +17,7 @@ __all__ = [
     "account_of",
     "github_lines",
     "github_text",
+    "html_text",
     "json_text",
     "sarif_text",
     "versions",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pytest_hermes_env.contract.rule import Rule
     from pytest_hermes_env.source.finding import Finding
 
-__all__ = ["VERSION", "json_text"]
+__all__ = ["VERSION", "class_data", "json_text"]
 
 VERSION = 1
 
@@ -29,7 +29,7 @@ def json_text(account: Account) -> str:
         "exit_code": account.exit_code,
         "seconds": round(account.seconds, 3),
         "files": account.files,
-        "classes": [_class(ledger) for ledger in account.ledgers],
+        "classes": [class_data(ledger) for ledger in account.ledgers],
         "problems": [
             {
                 "id": item.id,
@@ -55,7 +55,8 @@ def json_text(account: Account) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
-def _class(ledger: Ledger) -> dict[str, Any]:
+def class_data(ledger: Ledger) -> dict[str, Any]:
+    """Return the ledger of a class as plain data."""
     return {
         "class": ledger.subject,
         "path": ledger.path,
