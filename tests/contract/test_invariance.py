@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from pytest_hermes_env.contract.catalogue import find_rule
+from pytest_hermes_env.contract.engine import ClassContract
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.contract.verdict import Outcome, Verdict
+from pytest_hermes_env.layer import find_class
 from pytest_hermes_env.source import ClassSource, read_class
 from pytest_hermes_env.source.finding import Severity
 
@@ -21,6 +23,11 @@ from .refactorings import TRANSFORMATIONS, Trees, refactor
 Transformation = Callable[[Trees], None]
 
 READABLE = tuple(mutant for mutant in MUTANTS if find_rule(mutant.rule).static is not None and mutant.rule != "HE111")
+
+PLAYED = tuple(mutant for mutant in MUTANTS if find_rule(mutant.rule).dynamic is not None and not mutant.is_only_read)
+"""The mutants that are played."""
+STRIDE = 23
+"""The distance of the mutants that refactorings are played with: one each; all with ``--all-rules``."""
 
 SAMPLED = 40
 """One in so many mutants is tried with each refactoring, others with the next; all with ``--all-rules``."""
@@ -33,6 +40,18 @@ def source_of(mutant: Mutant, directory: Path, transformation: Transformation | 
     if transformation is not None and not refactor(file.parent, transformation):
         return None
     return read_class(file, CLASSES[mutant.env])
+
+
+def played(mutant: Mutant, directory: Path, transformation: Transformation) -> Outcome | None:
+    """Return what rule and rollouts conclude of a refactored mutant; None where there is nothing to refactor."""
+    directory.mkdir()
+    target = mutant.write(directory)
+    if not refactor(Path(target.rpartition(":")[0]).parent, transformation):
+        return None
+    (env_class,) = find_class(target)
+    rule = find_rule(mutant.rule)
+    contract = ClassContract(env_class, sandbox="fake", timeout_s=120, server_type=mutant.mode, rules=lambda: (rule,))
+    return contract.result(rule).outcome
 
 
 def read(rule: Rule, source: ClassSource) -> Verdict:
@@ -83,3 +102,13 @@ def test_a_refactoring_hides_no_mutant(number: int, tmp_path: Path, pytestconfig
     (tmp_path / "changed").mkdir()
 
     assert missed(mutants, TRANSFORMATIONS[number], tmp_path) == []
+
+
+@pytest.mark.parametrize("number", range(len(TRANSFORMATIONS)), ids=lambda number: TRANSFORMATIONS[number].__name__)
+def test_a_refactoring_hides_no_mutant_from_rollouts(number: int, tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    """What rule and rollouts together found they find in other clothes."""
+    mutants = PLAYED if pytestconfig.getoption("all_rules") else (PLAYED[number * STRIDE % len(PLAYED)],)
+
+    found = {mutant.id: played(mutant, tmp_path / mutant.id, TRANSFORMATIONS[number]) for mutant in mutants}
+
+    assert {mutant: outcome for mutant, outcome in found.items() if outcome not in {Outcome.FAILED, None}} == {}
