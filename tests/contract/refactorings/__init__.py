@@ -20,6 +20,8 @@ TRANSFORMATIONS: tuple[Callable[[Trees], None], ...] = (
     of_functions.mix_in,
     of_functions.move_to_module,
     of_functions.inline_attributes,
+    of_functions.inline_method,
+    of_functions.dataclass_of_buffers,
     of_statements.try_finally,
     of_statements.exit_stack,
     of_statements.loops_as_comprehensions,

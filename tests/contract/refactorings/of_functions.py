@@ -95,6 +95,71 @@ def inline_attributes(trees: Trees) -> None:
                 method.body.insert(_after_docstring(method), statement(f"own_{name} = self.{name}"))
 
 
+def inline_method(trees: Trees) -> None:
+    """Write the expression that a method of one line returns where it is called, and drop the method."""
+    text = "\n".join(ast.unparse(tree) for tree in trees.values())
+    for owner, method in list(methods_of(trees)):
+        call = f"self.{method.name}()"
+        body = method.body[int(ast.get_docstring(method) is not None) :]
+        is_short = (
+            len(body) == 1 and isinstance(body[0], ast.Return) and body[0].value is not None and names_of(method) == ["self"]
+        )
+        is_called_so = text.count(f".{method.name}") == text.count(call) > 0 and f"'{method.name}'" not in text
+        if is_short and is_called_so and isinstance(method, ast.FunctionDef) and isinstance(body[0], ast.Return):
+            owner.body.remove(method)
+            for tree in trees.values():
+                _ReplaceCall(call, body[0].value or ast.Constant(None)).visit(tree)
+
+
+class _ReplaceCall(ast.NodeTransformer):
+    def __init__(self, text: str, value: ast.expr) -> None:
+        self._text, self._value = text, value
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """Replace a call by a copy of an expression."""
+        if ast.unparse(node) == self._text:
+            return copy.deepcopy(self._value)
+        self.generic_visit(node)
+        return node
+
+
+def dataclass_of_buffers(trees: Trees) -> None:
+    """Keep the lists and dicts that setup empties in a dataclass on self."""
+    every = [node for tree in trees.values() for node in ast.walk(tree)]
+    words = {node.value for node in every if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    for owner, method in list(methods_of(trees)):
+        if method.name != "setup" or not _is_environment(owner):
+            continue
+        names = {name for node in method.body if (name := _emptied(node))} - words
+        for node in every:
+            is_of_self = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+            if is_of_self and isinstance(node, ast.Attribute) and node.attr in names:
+                node.value = expression("self.kept")
+        if names:
+            tree = next(tree for tree in trees.values() if owner in tree.body)
+            fields = "; ".join(f"{name}: object = None" for name in sorted(names))
+            tree.body.insert(tree.body.index(owner), statement(f"@dataclasses.dataclass\nclass Kept:\n    {fields}"))
+            add_import(tree, "import dataclasses")
+            method.body.insert(_after_docstring(method), statement("self.kept = Kept()"))
+
+
+def _emptied(node: ast.stmt) -> str:
+    """Return the attribute of self that a statement makes an empty list or dict; empty for other statements."""
+    match node:
+        case (
+            ast.Assign(
+                targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=ast.List(elts=[]) | ast.Dict(keys=[])
+            )
+            | ast.AnnAssign(
+                target=ast.Attribute(value=ast.Name(id="self"), attr=name), value=ast.List(elts=[]) | ast.Dict(keys=[])
+            )
+        ):
+            if isinstance(node, ast.AnnAssign):
+                node.simple = 0
+            return name
+    return ""
+
+
 class _Replace(ast.NodeTransformer):
     def __init__(self, text: str, name: str) -> None:
         self._text, self._name = text, name
