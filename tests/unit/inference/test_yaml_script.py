@@ -190,9 +190,9 @@ WRONG = (
         error="the field 'when' belongs inside an entry of 'scripts'.",
     ),
     Wrong(file="turns: [a]\nturns: [b]\n", line=2, error="duplicate field 'turns'."),
-    Wrong(file="turns: [a\nname: x\n", line=2, error="invalid YAML: expected ',' or ']', but got ':'."),
+    Wrong(file="turns: 'a\n", line=2, error="invalid YAML: found unexpected end of stream."),
     Wrong(file="turns: !!python/object:os.system x\n", line=1, error="invalid YAML: {tag}"),
-    Wrong(file="turns: &a [*a]\n", line=1, error="this value contains itself."),
+    Wrong(file="turns: &a [*a]\n", line=1, error="this value contains itself: no script or file of cases needs that."),
 )
 KNOWN = "name, when, when_matches, turns, judge, scripts"
 TAG = "could not determine a constructor for the tag 'tag:yaml.org,2002:python/object:os.system'."
