@@ -59,8 +59,9 @@ def test_shows_all(record_property):
     for text in ATTACKS:
         record_property("said", text)
         warnings.warn(text)
-        print(text.encode("utf-8", "replace").decode())
-        logging.warning(text)
+        encodable = text.encode("utf-8", "replace").decode()  # the log reaches the outer test, too, and xdist needs UTF-8
+        print(encodable)
+        logging.warning(encodable)
     raise AssertionError("\n".join(ATTACKS))
 """
 
