@@ -1,6 +1,6 @@
 """The HTML page that ``process`` writes next to its JSON lines: each group with its rollouts, messages and tool calls.
 
-What a model says is data. Every text is escaped, the page has no script, and its policy loads nothing; atroposlib's own page renders the
+``hermes-env view`` writes it for any file of groups or of evaluation samples. Boxes hide rollouts by end, reward and tool. What a model says is data. Every text is escaped, the page has no script, and its policy loads nothing; atroposlib's own page renders the
 model's markup, and leaves tool calls out.
 """
 
@@ -37,6 +37,8 @@ class _Message:
 class _Rollout:
     score: str
     sign: str
+    end: str
+    tools: frozenset[str]
     messages: tuple[_Message, ...]
 
 
@@ -55,7 +57,15 @@ def write_page(groups: Path) -> Path:
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True
     )
     page = groups.with_suffix(".html")
-    parts = environment.get_template(TEMPLATE).generate(title=groups.name, groups=_groups(groups))
+    rollouts = [rollout for group in _groups(groups) for rollout in group.rollouts]
+    ends = sorted({rollout.end for rollout in rollouts if rollout.end})
+    tools = sorted({tool for rollout in rollouts for tool in rollout.tools})
+    numbers = {
+        name: number for number, name in enumerate([*ends, *tools])
+    }  # a class of the page for each: names may hold anything
+    parts = environment.get_template(TEMPLATE).generate(
+        title=groups.name, groups=_groups(groups), count=len(rollouts), ends=ends, tools=tools, numbers=numbers
+    )
     with page.open("w", encoding="utf-8", errors="backslashreplace") as file:  # a lone surrogate is no text
         file.writelines(parts)
     return page
@@ -73,23 +83,37 @@ def _group(number: int, line: str) -> _Group:
         row = json.loads(line)
     except (ValueError, RecursionError):
         return _Group(line=number, problem="this line is not JSON")
+    if isinstance(row, dict) and "score" in row and "messages" in row:  # a sample of an evaluation
+        return _Group(line=number, rollouts=(_rollout(row["score"], row["messages"], row),))
     if not isinstance(row, dict) or not isinstance(row.get("scores"), list):
         return _Group(line=number, problem="this line has no scores")
-    messages = row.get("messages") or []
+    messages, overrides = _list(row.get("messages")), _list(row.get("overrides"))
     rollouts = (
-        _rollout(score, messages[index] if index < len(messages) else "no messages were written")
+        _rollout(
+            score,
+            messages[index] if index < len(messages) else "no messages were written",
+            overrides[index] if index < len(overrides) else None,
+        )
         for index, score in enumerate(row["scores"])
     )
     return _Group(line=number, rollouts=tuple(rollouts))
 
 
-def _rollout(score: Any, messages: Any) -> _Rollout:
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _rollout(score: Any, messages: Any, facts: Any) -> _Rollout:
     number = score if isinstance(score, int | float) else 0
     said = messages if isinstance(messages, list) else [messages]
+    shown = tuple(map(_message, said))
+    end = facts.get("end") if isinstance(facts, dict) else None
     return _Rollout(
         score=str(score),
         sign="positive" if number > 0 else "negative" if number < 0 else "zero",
-        messages=tuple(map(_message, said)),
+        end=str(end) if end else "",
+        tools=frozenset(call.name for message in shown for call in message.calls),
+        messages=shown,
     )
 
 

@@ -88,6 +88,11 @@ def _neighbour(base: type, name: str, member: str) -> ModuleType:
         return sys.modules.get(getattr(held, "__module__", "")) or importlib.import_module(f"{DEFAULT_PACKAGE}.{name}")
 
 
+def group_page() -> ModuleType:
+    """Return the module that writes the page of a file of groups."""
+    return importlib.import_module(f"{DEFAULT_PACKAGE}.group_page")
+
+
 def service_command() -> ModuleType:
     """Return the module with the command of the rollout service."""
     return importlib.import_module(f"{DEFAULT_PACKAGE}.rollout_service.command")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -64,10 +65,17 @@ def test_what_the_model_says_is_shown_and_not_run(attack: str, tmp_path: Path) -
         {"role": attack, "content": attack},
         attack,
     ]
-    page = read(written(tmp_path, {"scores": [attack, 1.0], "messages": [messages, attack]}))
+    file = written(tmp_path, {"scores": [attack, 1.0], "messages": [messages, attack]})
+    page, page_text = read(file), file.read_text(encoding="utf-8")
 
     allowed = {
+        "a",
+        "fieldset",
         "html",
+        "input",
+        "label",
+        "legend",
+        "p",
         "head",
         "meta",
         "title",
@@ -84,7 +92,8 @@ def test_what_the_model_says_is_shown_and_not_run(attack: str, tmp_path: Path) -
         "b",
     }
     assert page.tags <= allowed
-    assert page.attributes <= {"lang", "charset", "name", "content", "http-equiv", "class", "open"}
+    assert page.attributes <= {"lang", "charset", "name", "content", "http-equiv", "class", "open", "href", "id", "type"}
+    assert all(re.fullmatch(r"#g\d+r\d+", link) for link in re.findall(r'href="([^"]*)"', page_text))
     assert page.text.count(attack.encode("utf-8", "backslashreplace").decode()) >= 9
 
 
@@ -105,3 +114,37 @@ def test_the_page_has_all_groups_rollouts_and_tool_calls(tmp_path: Path) -> None
 def test_the_page_of_no_groups_says_so(tmp_path: Path) -> None:
     """An empty file has a page."""
     assert "No group was written." in read(written(tmp_path)).text
+
+
+def test_rollouts_are_found_by_end_reward_and_tool(tmp_path: Path) -> None:
+    """Each box has the class of the rollouts that it hides, also for names that are no identifiers."""
+    calls = [{"function": {"name": 'web"><b>', "arguments": "{}"}}]
+    row = {
+        "scores": [1.0, 0.0],
+        "messages": [[{"role": "assistant", "tool_calls": calls}], [{"role": "assistant", "content": "no"}]],
+        "overrides": [{"end": "finished"}, {"end": "cut_by_length"}],
+    }
+
+    page = written(tmp_path, row).read_text(encoding="utf-8")
+
+    shown = re.findall(r'<article id="(\w+)" class="([^"]*)"', page)
+    boxes = dict(re.findall(r'id="hide-(\w+)"> (?:ended: |used )?([^<]*)<', page))
+    assert boxes == {
+        "positive": "reward above 0",
+        "zero": "reward 0",
+        "negative": "reward below 0",
+        "0": "cut_by_length",
+        "1": "finished",
+        "2": "web&#34;&gt;&lt;b&gt;",
+    }
+    assert shown == [("g1r1", "positive of-1 of-2"), ("g1r2", "zero of-0")]
+    assert all(f"body:has(#hide-{name}:checked) article.{'of-' if name.isdecimal() else ''}{name} " in page for name in boxes)
+
+
+def test_samples_of_an_evaluation_are_rollouts(tmp_path: Path) -> None:
+    page = read(
+        written(tmp_path, {"score": 0.5, "end": "finished", "messages": [{"role": "user", "content": "count the words"}]})
+    )
+
+    assert "reward 0.5, finished" in page.text.replace("\n", "")
+    assert "count the words" in page.text
