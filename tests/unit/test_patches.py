@@ -24,6 +24,8 @@ PAGE = Path(__file__).parents[2] / "docs/reference/patches.md"
 ALLOWED = {
     "__signature__, __wrapped__, test_contract": "pytest reads them from a decorated test",
     "exitstatus, sections, longrepr, user_properties, keywords, args, verbose, fixturenames, message, _calls": "pytest's reports, items and sessions are made to be set",
+    "nodeid, chain, __cause__": "of a copy of pytest's report, and of an error that pytest is about to report",
+    "tbstyle": "pytest's own option, restored after the report of one test",
     "usage, whitespace, whitespace_split, commenters": "settings of argparse and shlex objects that the kit creates",
     "pre_tokenizer, decoder, post_processor, http_protocol_class": "settings of tokenizers and uvicorn objects that the kit creates",
     "stream, exchange, call": "of one response, request or error that is on its way through the kit",
@@ -41,6 +43,7 @@ ALLOWED = {
 SETATTR_ALLOWED = {
     "rollout/probing/tracked_items.py": "sets methods of a class that the kit creates",
     "rollout/scenarios/foreign_buffers.py": "changes an environment's buffers, which is what the scenario is about",
+    "rollout/scenarios/training.py": "changes settings of the environment under test, and restores them",
     "rollout/held_out.py": "shortens the collections in which an environment holds its items, and restores them",
     "contract/ledger_rows.py": "adds a row to pytest's report",
 }
