@@ -78,7 +78,7 @@ def test_the_findings_that_it_shows_are_printed(pytester: pytest.Pytester) -> No
     (ledger,) = [line for line in result.outlines if re.match(r"\d+ rules: ", line)]
     assert ledger in shown
     for text in (
-        "HE301 messages-not-final-response: compute_reward reads",
+        "HE301 messages-not-final-response:",
         "  more hermes-env explain HE301, or pytest -v",
         "  not exercised   HE302, ",
     ):
