@@ -110,9 +110,10 @@ def _holder(function: Function, node: ast.expr) -> str:
     """Return the shared object that an expression is: an attribute of self, or a mapping of the module; empty for others."""
     if isinstance(node, ast.Call):
         return "globals()" if last_name(node.func) == "globals" else ""
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and not function.is_static:
-        is_of_self = node.value.id in function.positional[:1] and node.attr not in {"__dict__", "config", "server"}
-        return f"self.{node.attr}" if is_of_self else ""
+    if isinstance(node, ast.Attribute) and not function.is_static:
+        root, _, path = ast.unparse(node).partition(".")
+        is_of_self = root in function.positional[:1] and path.partition(".")[0] not in {"__dict__", "config", "server"}
+        return f"self.{path}" if is_of_self and path.replace(".", "_").isidentifier() else ""
     if not isinstance(node, ast.Name) or node.id in function.positional or _is_bound_in(function, node.id):
         return ""
     bound = [item.node for item in function.module.names.get(node.id, ()) if not item.module]
