@@ -56,6 +56,7 @@ MUTANTS = (
         rule="HE603",
         name="a module dict by update",
         env="terminal_tasks",
+        follow_up="HE404",
         changes=(
             ("Task = dict[str, str]\n", "Task = dict[str, str]\nSTATE = {}\n"),
             (
@@ -72,6 +73,7 @@ MUTANTS = (
         rule="HE603",
         name="a module dict setdefault and key",
         env="terminal_tasks",
+        follow_up="HE404",
         changes=(
             ("Task = dict[str, str]\n", "Task = dict[str, str]\nSTATE: dict = dict()\nKEY = 'item'\n"),
             (
@@ -88,6 +90,7 @@ MUTANTS = (
         rule="HE603",
         name="a dict on self with one key",
         env="terminal_tasks",
+        follow_up="HE702",
         changes=(
             ("        self.next_index = 0\n", "        self.next_index = 0\n        self.state = {}\n"),
             (
@@ -104,6 +107,7 @@ MUTANTS = (
         rule="HE603",
         name="a namespace on self",
         env="terminal_tasks",
+        follow_up="HE702",
         changes=(
             (
                 "        self.next_index = 0\n",
@@ -141,6 +145,7 @@ MUTANTS = (
         rule="HE603",
         name="globals",
         env="terminal_tasks",
+        follow_up="HE404",
         changes=(
             (
                 '        found = ctx.read_file(item["path"]).get("content", "")\n',
@@ -156,6 +161,7 @@ MUTANTS = (
         rule="HE603",
         name="a list as a slot",
         env="terminal_tasks",
+        follow_up="HE702",
         changes=(
             ("        self.next_index = 0\n", "        self.next_index = 0\n        self.slot = [None]\n"),
             (
@@ -220,6 +226,7 @@ MUTANTS = (
         rule="HE603",
         name="an object of the module that hides it",
         env="terminal_tasks",
+        follow_up="HE404",
         changes=(
             (
                 "class TerminalTasksConfig(",
@@ -252,6 +259,7 @@ MUTANTS = (
         rule="HE603",
         name="an object on self that hides it",
         env="terminal_tasks",
+        follow_up="HE702",
         changes=(
             (
                 "class TerminalTasksConfig(",
