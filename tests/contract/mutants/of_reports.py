@@ -71,6 +71,7 @@ MUTANTS = (
         rule="HE406",
         name="litellm",
         env="graded_letters",
+        follow_up="HE403",
         changes=(
             (
                 '            completion = await self.server.chat_completion(\n                messages=[{"role": "user", "content": question}], n=1, max_tokens=100, temperature=0.0\n            )\n',
@@ -91,6 +92,7 @@ MUTANTS = (
         rule="HE406",
         name="a post by httpx",
         env="graded_letters",
+        follow_up="HE403",
         changes=(
             (
                 '            completion = await self.server.chat_completion(\n                messages=[{"role": "user", "content": question}], n=1, max_tokens=100, temperature=0.0\n            )\n',

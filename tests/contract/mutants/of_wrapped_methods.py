@@ -63,6 +63,7 @@ MUTANTS = (
         rule="HE102",
         name="a decorated evaluate whose wrapper requires",
         env="ledger_books",
+        follow_up="HE705",
         changes=(
             (
                 "class LedgerConfig(",
@@ -110,6 +111,7 @@ MUTANTS = (
         rule="HE102",
         name="a decorated log that drops it",
         env="ledger_books",
+        follow_up="HE801",
         changes=(
             (
                 "class LedgerConfig(",
@@ -129,6 +131,7 @@ MUTANTS = (
         rule="HE404",
         name="the day",
         env="terminal_tasks",
+        follow_up="HE405",
         changes=(
             (
                 '        if found.rstrip("\\n") == item["content"]:\n'
@@ -142,6 +145,7 @@ MUTANTS = (
         rule="HE404",
         name="hash of a text",
         env="terminal_tasks",
+        follow_up="HE405",
         changes=(
             (
                 '        if found.rstrip("\\n") == item["content"]:\n'
@@ -170,6 +174,7 @@ MUTANTS = (
         rule="HE301",
         name="itemgetter",
         env="terminal_tasks",
+        follow_up="HE403",
         changes=(
             ("import uuid\n", "import uuid\nfrom operator import itemgetter\n"),
             (
