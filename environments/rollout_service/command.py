@@ -75,11 +75,10 @@ def run(cls: Any, options: argparse.Namespace, flags: Sequence[str]) -> int:
     """Serve ``cls`` until a signal; ``flags`` are its ``--env.*`` settings. Returns the exit code."""
     _log_to_stderr()
     try:
-        env = _environment(cls, options, flags)
+        return asyncio.run(_serve(_environment(cls, options, flags), options))
     except FailedExecutionException as error:
         sys.stderr.write(f"{error.message}\n")
         return command_settings.USAGE_ERROR
-    return asyncio.run(_serve(env, options))
 
 
 def _environment(cls: Any, options: argparse.Namespace, flags: Sequence[str]) -> Any:
@@ -99,7 +98,14 @@ def _environment(cls: Any, options: argparse.Namespace, flags: Sequence[str]) ->
         server_type="openai",
         health_check=False,
     )
-    return cls(config=config, server_configs=[judge])
+    try:
+        return cls(config=config, server_configs=[judge])
+    except OSError as error:  # of transformers, which names neither the setting nor the way out
+        reason, _, _ = str(error).partition("\n")
+        raise command_settings.usage_error(
+            f"the environment cannot be built, as Atropos loads its tokenizer {config.tokenizer_name!r}: {reason}\n"
+            "  fix  --env.tokenizer_name DIRECTORY, or a tokenizer that this machine has"
+        ) from error
 
 
 async def _serve(env: Any, options: argparse.Namespace) -> int:
@@ -140,7 +146,13 @@ class _Server(uvicorn.Server):
 @contextmanager
 def _listening(host: str, port: int) -> Iterator[socket.socket]:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.create_server((host, port), family=family, backlog=2048) as listener:
+    try:
+        created = socket.create_server((host, port), family=family, backlog=2048)
+    except (OSError, OverflowError) as error:
+        raise command_settings.usage_error(
+            f"the service cannot listen on {host}:{port}: {error}; choose another --port"
+        ) from error
+    with created as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # connections inherit it
         for name, value in (
             ("TCP_KEEPIDLE", KEEPALIVE_IDLE_S),

@@ -149,6 +149,8 @@ def test_without_a_token_a_new_one_is_made_and_printed(start):
         (["--openai.base_url", "http://x/v1"], "--openai.* has no meaning here"),
         (["--concurrency", "0"], "must be at least 1"),
         (["--rollout-timeout", "soon"], "invalid float value"),
+        (["--port", "99999"], "the service cannot listen on 127.0.0.1:99999: "),
+        (["--env.tokenizer_name", "no-such-directory/tokenizer"], "loads its tokenizer 'no-such-directory/tokenizer': "),
     ],
 )
 def test_wrong_settings_are_refused(command, options, message, tmp_path):
