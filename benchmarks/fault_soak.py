@@ -61,7 +61,7 @@ def script(conversation: Any) -> Any:
 
 async def soak(env: Any, plan: Any, *, rollouts: int, at_once: int) -> list[str]:
     """Run the groups; return the sums that do not add up."""
-    free = asyncio.Semaphore(max(1, at_once // GROUP_SIZE))
+    free, before = asyncio.Semaphore(max(1, at_once // GROUP_SIZE)), _held()
     scores: dict[int, Any] = {}
 
     async def one(item: int) -> None:
@@ -70,12 +70,10 @@ async def soak(env: Any, plan: Any, *, rollouts: int, at_once: int) -> list[str]
             scores[item] = None if group is None else list(zip(group["scores"], group["masks"], strict=True))
 
     await asyncio.gather(*(one(item) for item in range(rollouts // GROUP_SIZE)))
-    return list(_wrong(env, plan, scores, rollouts))
+    return [*_wrong(env, plan, scores, rollouts), *_left(before)]
 
 
 def _wrong(env: Any, plan: Any, scores: dict[int, Any], rollouts: int) -> Any:
-    from environments import isolation
-
     counts = Counter({name.removeprefix("train/"): number for name, number in env._counts.items()})
     struck = Counter(strike.fault.place for strike in plan.strikes)
     attempts = sum(number for name, number in counts.items() if name.startswith("rollouts_") and name != "rollouts_retried")
@@ -93,9 +91,21 @@ def _wrong(env: Any, plan: Any, scores: dict[int, Any], rollouts: int) -> Any:
     unscored = sum(score == -1.0 for rows in trained.values() for score, _ in rows)
     if unscored > struck["sandbox"]:
         yield f"{unscored} rollouts without their file, {struck['sandbox']} faults of tools"
-    held = [isolation._open, isolation._directories, isolation._claims, isolation._calls, isolation._closing]
-    if any(held):
-        yield f"sandboxes are left: {[len(each) for each in held]}"
+
+
+def _held() -> list[set[Any]]:
+    """Return the ids of all rollouts that hold something of a sandbox now."""
+    from environments import isolation
+
+    return [
+        set(each) for each in (isolation._open, isolation._directories, isolation._claims, isolation._calls, isolation._closing)
+    ]
+
+
+def _left(before: list[set[Any]]) -> Any:
+    """Yield what the soak leaves behind."""
+    if any(left := [len(now - then) for now, then in zip(_held(), before, strict=True)]):
+        yield f"sandboxes are left: {left}"
     if tasks := asyncio.all_tasks() - {asyncio.current_task()}:
         yield f"{len(tasks)} tasks are left"
 

@@ -109,17 +109,17 @@ def test_silent_model_is_not_rewarded_and_trains_nothing(make_env):
 
 @pytest.mark.parametrize(
     "bad",
-    [ValueError("broken verifier"), math.nan, math.inf, -math.inf, None, True, np.True_, "1.0", [1.0], 10**400],
+    [ValueError("broken verifier"), math.nan, math.inf, -math.inf, None, "1.0", [1.0], 10**400],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else str(value)[:8],
 )
 def test_broken_reward_is_scored_zero_and_counted(make_env, caplog, bad):
-    """A reward that raises, or is no finite number, is 0.0, logged with its traceback, and counted apart; it trains nothing."""
+    """A reward that raises, or is no finite number, is 0.0, logged once with the place that raised, and counted apart; it trains nothing."""
     env, group, _ = collect(make_env, [say("done")], reward=bad)
 
     assert (group["scores"], env._reward_errors) == ([0.0, 0.0], 2)
     assert {label for row in group["masks"] for label in row} == {-100}
-    assert "compute_reward failed in rollout" in caplog.text
-    assert "Traceback" in caplog.text
+    assert caplog.text.count("compute_reward failed in rollout") == 1
+    assert 'File "' in caplog.text
 
 
 @pytest.mark.parametrize("good", [0.0, 0, -2.5, np.float32(0.5), Decimal("0.5")])

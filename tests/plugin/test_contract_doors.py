@@ -86,7 +86,7 @@ def test_a_bad_environment_is_caught_with_file_and_line(pytester: pytest.Pyteste
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     failing = sorted(line.split("[")[1].split("]")[0][:5] for line in result.outlines if line.startswith("FAILED"))
     assert failing == list(MISTAKES)
-    result.stdout.fnmatch_lines(["*word_count_env.py:*HE301*", "  fix *", "  more  hermes-env explain HE301, or pytest -v"])
+    result.stdout.fnmatch_lines(["*word_count_env.py:*HE301*", "  fix *", "  more hermes-env explain HE301, or pytest -v"])
 
 
 def test_a_path_with_a_class_names_one_class(pytester: pytest.Pytester) -> None:
