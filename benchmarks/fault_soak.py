@@ -66,7 +66,10 @@ async def soak(env: Any, plan: Any, *, rollouts: int, at_once: int) -> list[str]
 
     async def one(item: int) -> None:
         async with free:
-            group, _ = await env.collect_trajectories(item)
+            try:
+                group, _ = await env.collect_trajectories(item)
+            except Exception:  # noqa: BLE001 - every rollout of the group raised; Atropos' worker logs it, and the group is counted
+                group = None
             scores[item] = None if group is None else list(zip(group["scores"], group["masks"], strict=True))
 
     await asyncio.gather(*(one(item) for item in range(rollouts // GROUP_SIZE)))

@@ -20,6 +20,11 @@ FRAMES = 4
 REPEATS = frozenset(10**power for power in range(1, 10))
 """A cause is logged again when it has occurred this often."""
 
+VARYING = re.compile(r"\b[\w-]*\d[\w-]*\b")
+"""Numbers and ids."""
+MOST_CAUSES = 1000
+"""Causes that are remembered; the table is emptied when it is full."""
+
 _told: dict[tuple[str, str, str], int] = {}
 
 
@@ -28,8 +33,10 @@ def tell_once(logger: logging.Logger, error: BaseException, message: str, *args:
 
     Errors are the same if they differ only in numbers and ids. A traceback is logged unless the error comes from the server.
     """
-    what, text = message % args, f"{type(error).__name__}: {error}"
-    key = (logger.name, message, re.sub(r"[0-9a-f]*\d[0-9a-f-]*", "#", text))
+    what, text = message % args, f"{type(error).__name__}: {error}"[: LIMIT + 1]
+    key = (logger.name, message, VARYING.sub("#", text))
+    if len(_told) >= MOST_CAUSES:
+        _told.clear()
     count = _told[key] = _told.get(key, 0) + 1
     shown = text if len(text) <= LIMIT else text[: LIMIT - 1] + "…"
     if count == 1:

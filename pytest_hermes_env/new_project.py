@@ -6,6 +6,7 @@ The files are in ``project_template``, written for an environment ``MyEnv`` in `
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 import keyword
 import re
@@ -75,8 +76,8 @@ def _check(name: str) -> None:
     problem = ""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         problem = "it must be a module name: lower-case letters, digits and underscores, such as word_count_env"
-    elif name in TAKEN:
-        problem = "a module of that name would hide one of Python or of hermes-agent, whose tools would then be missing"
+    elif name in TAKEN or importlib.util.find_spec(name) is not None:
+        problem = "it would hide an installed module of that name, as hermes' own, without which its tools are missing"
     if problem:
         raise UsageError(f"{shorten(repr(name))} cannot name an environment: {problem}.")
 

@@ -25,7 +25,7 @@ from starlette.routing import Route
 
 from environments.concurrency import to_the_end
 from environments.rollout_end import RolloutEnd
-from environments.rollout_service.items import BadItem, NoItems
+from environments.rollout_service.items import BadItem, BadRequest, NoItems
 from environments.rollout_service.policy_server import BadEndpoint
 from environments.rollout_service.service import RolloutFailed, RolloutRequest, RolloutService, engine_key, without_key
 from environments.rollout_service.waiting_line import LineFull, ShuttingDown
@@ -130,7 +130,7 @@ async def _answered(endpoint: Endpoint, request: Request) -> Response:
         return _error(HTTPStatus.UNPROCESSABLE_ENTITY, "bad_item", str(error))
     except NoItems as error:
         return _error(HTTPStatus.NOT_FOUND, "no_items", str(error.args[0]))
-    except ValueError as error:
+    except BadRequest as error:
         return _error(HTTPStatus.UNPROCESSABLE_ENTITY, "bad_request", str(error))
     except Exception as error:
         logger.exception("%s %s failed", request.method, request.url.path)
@@ -153,7 +153,7 @@ async def _body(request: Request, limit: int) -> bytes:
 
 
 def _parsed(body: bytes) -> RolloutRequest:
-    """Return the request. Raises: HTTPException 400 for what is not JSON; ValueError, which never quotes a value, for the rest."""
+    """Return the request. Raises: HTTPException 400 for what is not JSON; BadRequest, which never quotes a value, for the rest."""
     try:
         values = json.loads(body, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
@@ -164,7 +164,7 @@ def _parsed(body: bytes) -> RolloutRequest:
         rows = (
             f"{'.'.join(map(str, row['loc']))}: {row['msg']}" for row in error.errors(include_input=False, include_url=False)
         )
-        raise ValueError("; ".join(rows)) from None
+        raise BadRequest("; ".join(rows)) from None
 
 
 def _no_constant(name: str) -> Any:

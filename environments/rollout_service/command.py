@@ -20,6 +20,7 @@ from pydantic_cli.argparse import FailedExecutionException
 
 from environments import command_line, command_settings
 from environments.rollout_service.app import build_app
+from environments.rollout_service.items import NoItems
 from environments.rollout_service.service import RolloutService, without_key
 from environments.rollout_service.waiting_line import WaitingLine
 
@@ -29,6 +30,8 @@ logger = logging.getLogger(__name__)
 
 TOKEN_VARIABLE, JUDGE_KEY_VARIABLE = "HERMES_ENV_TOKEN", "HERMES_ENV_JUDGE_KEY"
 MEGABYTE = 1 << 20
+GRACE_S = 10
+"""Seconds in which open connections may end after the last rollout."""
 KEEPALIVE_IDLE_S, KEEPALIVE_INTERVAL_S, KEEPALIVE_PROBES = 30, 10, 3
 """A client whose machine vanished is noticed after a minute; its rollout is then cancelled."""
 
@@ -40,7 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--concurrency", type=_positive, default=16, metavar="N", help="rollouts that run at once (default: 16)"
     )
-    parser.add_argument("--queue", type=int, default=256, metavar="N", help="rollouts that wait; others get 429 (default: 256)")
+    parser.add_argument(
+        "--queue", type=_not_negative, default=256, metavar="N", help="rollouts that wait; others get 429 (default: 256)"
+    )
     parser.add_argument(
         "--token",
         default=os.environ.get(TOKEN_VARIABLE),
@@ -57,9 +62,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--judge-base-url", metavar="URL", help=f"model of compute_reward; its key is read from {JUDGE_KEY_VARIABLE}"
     )
     parser.add_argument("--judge-model", default="default", metavar="NAME", help="name of the judge's model")
-    parser.add_argument("--rollout-timeout", type=float, metavar="S", help="seconds after which a rollout is cancelled")
+    parser.add_argument("--rollout-timeout", type=_seconds, metavar="S", help="seconds after which a rollout is cancelled")
     parser.add_argument(
-        "--drain", type=float, default=600.0, metavar="S", help="seconds to finish rollouts on SIGTERM (default: 600)"
+        "--drain", type=_seconds, default=600.0, metavar="S", help="seconds to finish rollouts on SIGTERM (default: 600)"
     )
     parser.add_argument("--max-body", type=_positive, default=8, metavar="MB", help="largest request (default: 8)")
     parser.add_argument("--config", metavar="FILE", help="YAML file with the environment's settings; --env.* flags override it")
@@ -68,6 +73,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _positive(text: str) -> int:
     if (number := int(text)) < 1:
         raise argparse.ArgumentTypeError("must be at least 1")
+    return number
+
+
+def _not_negative(text: str) -> int:
+    if (number := int(text)) < 0:
+        raise argparse.ArgumentTypeError("must be at least 0")
+    return number
+
+
+def _seconds(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be a number of seconds above 0, not {text!r}")
     return number
 
 
@@ -118,10 +139,22 @@ async def _serve(env: Any, options: argparse.Namespace) -> int:
     )
     try:
         await env.setup()
-        await service.tasks.load()
+        try:
+            await service.tasks.load()
+        except NoItems as error:
+            raise command_settings.usage_error(f"{type(env).__name__} has nothing to serve: {error.args[0]}") from error
         token = options.token or secrets.token_urlsafe(32)
         app = build_app(service, token=token, max_body=options.max_body * MEGABYTE)
-        server = _Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
+        server = _Server(
+            uvicorn.Config(
+                app,
+                log_config=None,
+                access_log=False,
+                lifespan="off",
+                proxy_headers=False,  # with them, a client could name its own address, and with that its endpoint
+                timeout_graceful_shutdown=GRACE_S,
+            )
+        )
         with _listening(options.host, options.port) as listener:
             host, port = listener.getsockname()[:2]
             shown = "" if options.token else f", token {token}"
@@ -165,26 +198,35 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
 
 
 def _stop_on_signals(server: uvicorn.Server, service: RolloutService, drain_s: float) -> None:
-    """On the first signal, admit no rollouts and let those that run finish; on the second, or too late, cancel them."""
+    """On the first signal, admit no rollouts and let those that run finish; on the second, or too late, cancel them; the third ends at once."""
     loop = asyncio.get_running_loop()
     stopping: list[asyncio.Task[None]] = []
+    drained_or_told = asyncio.Event()
 
     async def stop() -> None:
         service.line.close()
         logger.info("shutting down: %d rollouts may finish within %g seconds", service.line.running, drain_s)
         try:
             async with asyncio.timeout(drain_s):
-                await service.line.empty()
-        except (TimeoutError, asyncio.CancelledError):
+                await drained_or_told.wait()
+        except TimeoutError:
+            drained_or_told.set()
+        if service.line.running:
             logger.warning("shutting down: %d rollouts are cancelled", service.line.running)
             await service.cancel()
         server.should_exit = True
 
+    async def drain() -> None:
+        await service.line.empty()
+        drained_or_told.set()
+
     def signalled() -> None:
-        if stopping:
-            stopping[0].cancel()
+        if not stopping:
+            stopping.extend(map(loop.create_task, (stop(), drain())))
+        elif not drained_or_told.is_set():
+            drained_or_told.set()
         else:
-            stopping.append(loop.create_task(stop()))
+            server.should_exit = server.force_exit = True
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, signalled)

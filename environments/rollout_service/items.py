@@ -9,13 +9,17 @@ from typing import Any
 
 from environments.evaluation import held_out_items
 
-__all__ = ["BadItem", "NoItems", "TaskList", "check_json"]
+__all__ = ["BadItem", "BadRequest", "NoItems", "TaskList", "check_json"]
 
 IDLE_DRAWS = 16
 """Draws beyond the number of known items without a new one, after which the training items count as complete."""
 
 
-class BadItem(ValueError):
+class BadRequest(ValueError):
+    """A request that a client must change. Its text quotes no secret."""
+
+
+class BadItem(BadRequest):
     """An item that cannot be sent as JSON, or is none of the environment's."""
 
 
@@ -71,7 +75,7 @@ class TaskList:
         Raises: BadItem, NoItems; ValueError for a training split without ``count``, which may have no end.
         """
         if split == "train" and count is None:
-            raise ValueError("n is required with split=train, whose items may have no end")
+            raise BadRequest("n is required with split=train, whose items may have no end")
         items = self._eval if split == "eval" else await self._draw(count or 0)
         if not items:
             source = "get_eval_items() returns nothing" if split == "eval" else "get_next_item() returns None"
@@ -97,7 +101,9 @@ class TaskList:
                     idle = 0
                 else:
                     idle += 1
-                self._is_complete = item is None or idle > len(self._train) + IDLE_DRAWS
+                if item is None:  # there is none at the moment
+                    break
+                self._is_complete = idle > len(self._train) + IDLE_DRAWS
             return self._train[:count]
 
     def check(self, item: Any) -> None:

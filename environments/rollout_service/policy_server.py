@@ -39,13 +39,13 @@ def check_endpoint(url: str, *, client: str | None, allowed: Collection[str]) ->
         parts = urlsplit(url)
         host, _ = parts.hostname or "", parts.port
     except ValueError as error:
-        raise BadEndpoint(f"endpoint is no URL: {error}") from None
+        raise BadEndpoint(f"endpoint must be a URL: {error}") from None
     if parts.scheme not in {"http", "https"} or not host:
         raise BadEndpoint("endpoint must be an http or https URL, such as http://127.0.0.1:8000/v1")
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         raise BadEndpoint("endpoint must have no user, password, query or fragment; send the key as api_key")
     is_own = client is not None and (_address(host) == _address(client) or (_is_loopback(host) and _is_loopback(client)))
-    if not is_own and not {"*", host} & set(allowed):
+    if not is_own and not {"*", _address(host)} & {_address(each) for each in allowed}:
         raise BadEndpoint(
             f"endpoint is on {host}, and the client on {client}. A rollout calls the client's own machine, and the hosts that "
             f"--endpoint-host allows: {', '.join(sorted(allowed)) or 'none'}"
@@ -53,10 +53,11 @@ def check_endpoint(url: str, *, client: str | None, allowed: Collection[str]) ->
 
 
 def _address(host: str) -> object:
+    name = host.lower().rstrip(".")
     try:
-        address = ipaddress.ip_address(host)
+        address = ipaddress.ip_address(name)
     except ValueError:
-        return host
+        return name
     return getattr(address, "ipv4_mapped", None) or address
 
 

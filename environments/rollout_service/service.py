@@ -135,14 +135,17 @@ class RolloutService:
             finally:
                 self._running.discard(task)
             seconds = time.monotonic() - started
-        code = outcome.end.value
-        self.counts[code] += 1
         self.seconds += seconds
         await self._log_now_and_then()
-        if outcome.reward is None:
-            text = f"{type(outcome.error).__name__}: {outcome.error}"
-            raise RolloutFailed(code, without_key(text), outcome)
-        return _result_of(outcome, seconds)
+        code = outcome.end.value
+        try:
+            result = _result_of(outcome, seconds)
+        except RolloutFailed as error:
+            code = error.code
+            raise
+        finally:
+            self.counts[code] += 1
+        return result
 
     async def _outcome(self, asked: RolloutRequest) -> RolloutOutcome:
         config = APIServerConfig(
@@ -186,6 +189,9 @@ def without_key(text: str) -> str:
 
 
 def _result_of(outcome: RolloutOutcome, seconds: float) -> dict[str, Any]:
+    """Return the body of an answer. Raises: RolloutFailed without a reward, or with messages that are not JSON."""
+    if outcome.reward is None:
+        raise RolloutFailed(outcome.end.value, without_key(f"{type(outcome.error).__name__}: {outcome.error}"), outcome)
     calls = sum(len(message.get("tool_calls") or ()) for message in outcome.messages)
     result = {
         "reward": outcome.reward,
@@ -197,7 +203,7 @@ def _result_of(outcome: RolloutOutcome, seconds: float) -> dict[str, Any]:
         "seconds": seconds,
     }
     try:
-        json.dumps(result, allow_nan=False)
-    except (TypeError, ValueError) as error:
+        json.dumps(result, allow_nan=False, ensure_ascii=False).encode()
+    except (TypeError, ValueError) as error:  # a lone surrogate is a UnicodeEncodeError, which is a ValueError
         raise RolloutFailed(RolloutEnd.ENVIRONMENT_FAILED, f"the messages cannot be sent as JSON: {error}") from error
     return result

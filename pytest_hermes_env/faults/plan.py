@@ -169,7 +169,7 @@ class FaultPlan:
     def verify(self) -> None:
         """Release what hangs. Raises: a planned fault that struck nothing → LeftoverFaults."""
         self.released.set()
-        unused = [entry for entry in self._entries if not entry.struck and entry.fault.rate is None]
+        unused = [entry for entry in self._entries if not entry.struck and (entry.fault.rate is None or not entry.seen)]
         if unused and not self.allow_leftovers:
             shown = "\n".join(f"  planned   {entry.fault}; {entry.seen} requests or calls of it were seen" for entry in unused)
             raise LeftoverFaults(

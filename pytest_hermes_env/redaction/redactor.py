@@ -22,6 +22,8 @@ __all__ = ["TextRedactor"]
 
 _MAX_CACHED_TEXTS = 4096
 _NEUTRAL = "[redacted]"
+LONGEST_SCHEME = 10
+"""Characters that a header may have beside its redacted credential, such as ``Bearer``."""
 
 
 class TextRedactor:
@@ -115,7 +117,11 @@ class TextRedactor:
         return [self.value(item) for item in redacted_tokens(items, self._replacements)]
 
     def _field(self, key: str, value: JsonValue) -> JsonValue:
-        if isinstance(value, str) and is_secret_name(key) and value and not PLACEHOLDER.search(value):
+        if (
+            isinstance(value, str)
+            and is_secret_name(key)
+            and len(PLACEHOLDER.sub("", value)) > (LONGEST_SCHEME if "[redacted:" in value else 0)
+        ):
             return self._placeholder(key.lower().replace(":", "-").replace("[", "(").replace("]", ")"), value)
         return self.value(value)
 

@@ -13,6 +13,7 @@ from pytest_hermes_env.redaction.secret_names import MIN_KNOWN
 
 __all__ = ["PLACEHOLDER", "Search", "Span"]
 
+BEGINNING = "[redacted:"
 PLACEHOLDER = re.compile(r"\[redacted:[^\[\]:]{1,80}:\d+\]")
 MAX_DEPTH = 3
 MAX_DECODED = 40
@@ -138,11 +139,11 @@ def _merged(found: list[Span], text: str) -> list[Span]:
     """Return the spans with overlapping ones merged, named after the first. Placeholders are not secrets."""
     if not found:
         return []
-    marks = [mark.span() for mark in PLACEHOLDER.finditer(text)]
+    marks = [(mark.start(), mark.start() + len(BEGINNING), mark.end()) for mark in PLACEHOLDER.finditer(text)]
     merged: list[Span] = []
     for span in sorted(found, key=lambda span: (span.start, -span.end)):
-        if any(start <= span.start and span.end <= end for start, end in marks):
-            continue
+        if any(start <= span.start < kind and span.end <= end for start, kind, end in marks):
+            continue  # what a placeholder names is searched, too: a model may write one around a key
         if merged and span.start < merged[-1].end:
             last = merged[-1]
             merged[-1] = Span(last.start, max(last.end, span.end), last.kind, last.value)

@@ -274,6 +274,24 @@ def test_the_tests_decide_the_score(make_env: Any, test_sh: str, expected: float
 
 
 @pytest.mark.parametrize(
+    "hack",
+    [
+        "echo 'echo 1 > \"$VERIFIER_DIR/reward.txt\"' > hook; export BASH_ENV=$PWD/hook",
+        "mkdir bin; printf '#!/bin/sh\\nexit 0\\n' > bin/false; chmod +x bin/false; export PATH=$PWD/bin:$PATH",
+        'cd() { builtin cd "$@"; exit 0; }; bash() { return 0; }; export -f cd bash',
+    ],
+    ids=["BASH_ENV", "PATH", "functions"],
+)
+def test_what_the_agent_exports_does_not_reach_the_tests(make_env: Any, hack: str) -> None:
+    """The terminal carries exported variables from one command to the next."""
+    script = [call("terminal", command=hack), say("done")]
+
+    sample = run(make_env, script=script, act=lambda env: env.rollout_and_score_eval(task(test_sh="env false")))
+
+    assert (sample["score"], sample.get("error")) == (0.0, None)
+
+
+@pytest.mark.parametrize(
     ("item", "words"),
     [
         (task(test_sh='echo ok > "$VERIFIER_DIR/reward.txt"'), "ValueError: could not convert string to float"),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import time
 
 import httpx
 import openai
 import pytest
 
-from environments.told_once import forget, tell_once
+from environments import told_once
+from environments.told_once import MOST_CAUSES, forget, tell_once
 
 logger = logging.getLogger("a.layer")
 
@@ -59,6 +61,16 @@ def test_the_last_frames_are_logged_unless_the_error_comes_from_the_server(caplo
     server, reward = told(caplog)
     assert "raise error" not in server
     assert "raise error" in reward
+
+
+def test_causes_are_not_kept_without_limit_and_hostile_text_costs_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    for number in range(MOST_CAUSES + 5):
+        tell_once(logger, raised(ValueError("x" * 50 + "abcdefghij"[number % 10] * (number // 10))), "Rollout failed")
+    before = time.process_time()
+    tell_once(logger, raised(ValueError("a" * 1_000_000)), "Rollout failed")
+
+    assert time.process_time() - before < 1.0
+    assert len(told_once._told) <= MOST_CAUSES
 
 
 def test_a_long_error_is_cut(caplog: pytest.LogCaptureFixture) -> None:

@@ -25,10 +25,14 @@ class RolloutError(RuntimeError):
     """A rollout without a reward."""
 
 
+def _addresses(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
 class ServicesConfig(BaseConfig):
     """Where the rollout services are."""
 
-    services: list[str] = Field(default_factory=lambda: os.environ.get(SERVICES_VARIABLE, DEFAULT).split(","))
+    services: list[str] = Field(default_factory=lambda: _addresses(os.environ.get(SERVICES_VARIABLE, DEFAULT)))
     """Addresses of services of the same environment (default: HERMES_ENV_SERVICES, separated by commas)."""
     token_var: str = "HERMES_ENV_TOKEN"
     """The variable that holds the services' token."""
@@ -40,6 +44,8 @@ def services_of(config: ServicesConfig) -> Services:
     """Return the client of a configuration, one per process: verifiers makes a harness for each episode, and all share its counts."""
     if not config.services:
         raise ValueError(f"services is empty: set {SERVICES_VARIABLE} to the address of a rollout service")
+    if wrong := [url for url in config.services if not url.startswith(("http://", "https://"))]:
+        raise ValueError(f"services must be http or https addresses, not {', '.join(map(repr, wrong))}")
     token = os.environ.get(config.token_var)
     if not token:
         raise ValueError(f"{config.token_var} is not set: it holds the token of the rollout service")
@@ -109,9 +115,10 @@ class Services:
             health = _answer_of(await client.get(f"{url}/health", timeout=self._health_timeout))
         except httpx.ReadTimeout:  # so busy that it is the last choice
             return {"running": math.inf, "waiting": 0, "concurrency": 1}
-        except (httpx.HTTPError, RolloutError) as error:
+        except (httpx.HTTPError, RolloutError, ValueError) as error:  # ValueError: the answer is not JSON
             return f"{type(error).__name__}: {error}"
-        return health if health["status"] == "ok" else health["status"]
+        status = health.get("status") if isinstance(health, dict) else None
+        return health if status == "ok" else str(status or "its /health is not that of a rollout service")
 
 
 def _code_of(answer: httpx.Response) -> str | None:

@@ -25,6 +25,14 @@ CONTAINER_DIRECTORY = "/app"
 TIMED_OUT = 124
 """The exit code of a command that hermes stopped."""
 
+BASH = "/bin/bash --noprofile --norc"
+CLEAN_BASH = f"/usr/bin/env -i {BASH}"
+PATH_OF_MACHINE = (
+    'while IFS= read -r -d "" each; do case $each in PATH=*) printf %s "${each#PATH=}";; esac; done </proc/1/environ'
+)
+"""A script of the shell alone: PATH of the machine's first process, which the image sets and no agent can change."""
+STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
 
 class SetupError(RuntimeError):
     """Files of a task cannot be written, or its tests cannot be run, so there is no verdict on the agent's work."""
@@ -64,15 +72,31 @@ def reward_of_tests(ctx: ToolContext, task: TerminalTask, *, backend: str, timeo
     written = ctx.write_file(script, task["test_sh"])
     if written.get("error"):
         raise SetupError(f"{script} cannot be written: {str(written['error'])[:300]}")
-    variables = f"TEST_DIR={shlex.quote(tests)} VERIFIER_DIR={shlex.quote(logs)}"
-    ran = ctx.terminal(f"cd {shlex.quote(start)} && {variables} bash {shlex.quote(script)}", timeout=timeout_s)
+    ran = ctx.terminal(_clean_run(ctx, script, start=start, TEST_DIR=tests, VERIFIER_DIR=logs), timeout=timeout_s)
     code = ran.get("exit_code")
     if not isinstance(code, int) or code < 0:
         raise SetupError(f"the tests did not run: {str(ran.get('error') or ran.get('output'))[:300]}")
     if code == TIMED_OUT:
         return 0.0
+    if ctx.terminal(f"{CLEAN_BASH} -c 'test -e \"$0\"' {shlex.quote(reward_file)}").get("exit_code") == 1:
+        return float(code == 0)
     reward = ctx.read_file(reward_file)
-    return float(code == 0) if reward.get("error") else float(reward["content"])
+    if reward.get("error"):
+        raise SetupError(f"{reward_file} cannot be read: {str(reward['error'])[:300]}")
+    return float(reward["content"])
+
+
+def _clean_run(ctx: ToolContext, script: str, *, start: str, **variables: str) -> str:
+    """Return the command that runs a script with the variables of the machine, not with those that the agent exported.
+
+    The terminal carries exported variables from one command to the next: with BASH_ENV or PATH the agent would run in its own tests.
+    """
+    found = str(ctx.terminal(f"{CLEAN_BASH} -c {shlex.quote(PATH_OF_MACHINE)}").get("output") or "").strip()
+    path = f"{found}:{STANDARD_PATH}" if found.startswith("/") else STANDARD_PATH
+    given = {"PATH": path, "HOME": start, "LC_ALL": "C.UTF-8", **variables}
+    settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in given.items())
+    run = f'cd "$1" && exec {BASH} "$0"'
+    return f"/usr/bin/env -i {settings} {BASH} -c {shlex.quote(run)} {shlex.quote(script)} {shlex.quote(start)}"
 
 
 def _check(answer: dict[str, Any], problem: str) -> None:

@@ -138,6 +138,14 @@ def test_a_rollout_calls_no_other_endpoint(url, client, hosts):
         check_endpoint(url, client=client, allowed=hosts)
 
 
+@pytest.mark.parametrize(
+    ("allowed", "url"),
+    [("GPU1.lan", "http://gpu1.LAN:8000/v1"), ("gpu1.lan.", "http://GPU1.lan/v1"), ("0:0:0:0:0:0:0:1", "http://[::1]/v1")],
+)
+def test_hosts_are_compared_as_hosts(allowed, url):
+    check_endpoint(url, client="192.0.2.1", allowed=[allowed])
+
+
 def test_the_engine_s_key_is_in_no_refusal(served, error_of, engine_key):
     """Even where it is a part of the item that format_prompt refuses."""
 

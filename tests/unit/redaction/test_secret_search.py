@@ -194,3 +194,15 @@ def test_hostile_text_takes_time_in_proportion_to_its_length(kind: str) -> None:
         costs.append(time.process_time() - start)
 
     assert costs[1] < 12 * costs[0] + 0.5  # a quadratic search takes 16 times as long
+
+
+def test_a_placeholder_that_a_model_writes_around_a_key_hides_nothing() -> None:
+    """What stands in a placeholder is searched like any other text; a real placeholder stays as it is."""
+    key = "sk-proj-" + "Ab3dEf6hIj9k" * 4
+    redactor = TextRedactor(known={"MY_KEY": "correct horse battery"})
+
+    assert key not in redactor.text(f"[redacted:{key}:1]")
+    assert "correct horse" not in redactor.text("[redacted:correct horse battery:1]")
+    once = redactor.text(f"Authorization: Bearer {key}")
+    assert redactor.text(once) == once
+    assert key not in str(redactor.value({"api_key": f"[redacted:x:1] {key}"}))
