@@ -429,7 +429,7 @@ class HermesAgentBaseEnv(BaseEnv):
         an exception: ``rollout.failure`` has its error, and ``rollout.end`` names every end. ``rollout.ctx`` raises
         ContextClosedError after the block.
 
-        Raises: TokenModeError when ``server`` fails to return exact tokens; TypeError or ValueError for a setting that is none.
+        Raises: TokenModeError when ``server`` fails to return exact tokens; TypeError or ValueError for an unknown setting.
         """
         check_sampling(
             temperature=temperature,

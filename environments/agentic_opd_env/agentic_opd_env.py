@@ -166,7 +166,8 @@ class AgenticOPDEnv(HermesSweEnv):
 
     async def wandb_log(self, wandb_metrics: dict[str, Any] | None = None) -> None:
         """Add the counts of judged turns, hints and errors since the last call."""
-        metrics = {**({} if wandb_metrics is None else wandb_metrics), **self.opd_counts}
+        metrics = {} if wandb_metrics is None else wandb_metrics
+        metrics |= self.opd_counts
         self.opd_counts = Counter()
         await super().wandb_log(metrics)
 

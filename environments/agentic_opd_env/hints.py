@@ -18,7 +18,7 @@ from environments.scoring import transcript
 __all__ = ["Turn", "judge_messages", "majority_hints", "turns_of"]
 
 SHORTEST_HINT = 11
-"""Characters; less is no hint."""
+"""Characters that a hint must have."""
 
 _HINT = re.compile(r"\[HINT_START (\d{1,4})\](.*?)\[HINT_END\]", re.DOTALL)
 

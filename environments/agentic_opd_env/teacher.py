@@ -20,7 +20,7 @@ __all__ = ["Distribution", "TeacherError", "distribution_of", "hinted_prompt", "
 
 
 class TeacherError(ValueError):
-    """The model server's answer is no distribution for each token."""
+    """The model server's answer does not have a distribution for each token."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -55,7 +55,7 @@ class RolloutRequest(BaseModel):
     @classmethod
     def _only_sampling(cls, sampling: dict[str, JsonValue]) -> dict[str, JsonValue]:
         if wrong := sorted(NOT_SAMPLING & set(sampling)):
-            raise ValueError(f"{', '.join(wrong)}: no sampling parameters")
+            raise ValueError(f"{', '.join(wrong)}: not sampling parameters")
         return sampling
 
 

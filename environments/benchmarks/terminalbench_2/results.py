@@ -39,7 +39,9 @@ class ResultsFile:
                 if settings == self.settings and sample["score"] is not None:
                     found[sample["task_name"]] = sample
             except (ValueError, TypeError, LookupError):
-                logger.warning("%s, line %d, is no result: the evaluation was stopped while it was written", self.path, number)
+                logger.warning(
+                    "%s, line %d, is not a result: the evaluation was stopped while it was written", self.path, number
+                )
         return found
 
     def write(self, sample: Sample) -> None:

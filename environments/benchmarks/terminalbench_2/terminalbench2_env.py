@@ -48,6 +48,7 @@ MODAL_INCOMPATIBLE_TASKS = frozenset({"qemu-startup", "qemu-alpine-ssh", "crack-
 MEASURED = {
     *("dataset_name", "dataset_split", "enabled_toolsets", "disabled_toolsets", "system_prompt", "terminal_backend"),
     *("agent_temperature", "max_agent_turns", "max_token_length", "test_timeout", "task_timeout"),
+    *("distribution", "terminal_timeout", "extra_body", "tool_call_parser"),
 }
 """The settings that a result depends on."""
 CONTAINERS = frozenset({"docker", "modal", "daytona", "singularity"})
@@ -115,6 +116,7 @@ class TerminalBench2EvalEnv(HermesAgentBaseEnv):
             **config.model_dump(include=MEASURED),
         }
         self.results = ResultsFile(config.data_dir_to_save_evals, settings)
+        self.retried: Counter[str] = Counter()
 
     def _check_backend(self) -> None:
         backend = self.config.terminal_backend
@@ -174,7 +176,7 @@ class TerminalBench2EvalEnv(HermesAgentBaseEnv):
                     self,
                     eval_item,
                     item_fields=lambda _item: about,
-                    retried=Counter(),
+                    retried=self.retried,
                     temperature=self.config.agent_temperature,
                 )
         except TimeoutError:
@@ -186,6 +188,7 @@ class TerminalBench2EvalEnv(HermesAgentBaseEnv):
     async def evaluate(self, *args: Any, **kwargs: Any) -> None:
         """Run all tasks, without those that an evaluation with the same settings has scored, and log metrics and samples."""
         start_time = time.time()
+        self.retried.clear()
         done = self.results.finished()
         pending = [task for task in self.eval_items if task["task_name"] not in done]
         logger.info("%d tasks to run, %d finished earlier", len(pending), len(self.eval_items) - len(pending))
@@ -196,6 +199,7 @@ class TerminalBench2EvalEnv(HermesAgentBaseEnv):
         end_time = time.time()
         metrics = {
             **benchmark_metrics(samples),
+            **self.retried,
             "eval/sample_tasks": sum(task in sample_tasks() for task in self.eval_items),
             "eval/evaluation_time_seconds": end_time - start_time,
         }
