@@ -45,6 +45,8 @@ STATUS_OF_END = {
 """The status of a rollout that failed; 500 for any other end."""
 
 MOST_TASKS = 100_000
+CODES = {413: "request_entity_too_large"}
+"""Codes whose names in `http` differ between versions of Python."""
 RETRY_AFTER = {"Retry-After": "1"}
 
 
@@ -106,7 +108,9 @@ def build_app(service: RolloutService, *, token: str, max_body: int) -> Starlett
 
 async def _http_error(_request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return _error(error.status_code, HTTPStatus(error.status_code).name.lower(), str(error.detail))
+    return _error(
+        error.status_code, CODES.get(error.status_code) or HTTPStatus(error.status_code).name.lower(), str(error.detail)
+    )
 
 
 async def _answered(endpoint: Endpoint, request: Request) -> Response:

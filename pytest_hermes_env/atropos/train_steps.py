@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["train_steps"]
 
+NOTICE_S = 5.0
+"""Seconds in which `serve` should notice the last step."""
 PAUSE_S = 0.01
 
 
@@ -62,9 +64,18 @@ async def train_steps(
 async def _pulled(trainer: Trainer, env: Any) -> list[Step]:
     serve = asyncio.create_task(env.env_manager())
     try:
-        return [await _step(trainer, number, serve) for number in range(1, trainer.steps + 1)]
+        steps = [await _step(trainer, number, serve) for number in range(1, trainer.steps + 1)]
+        await _noticed(env, trainer.steps, serve)
+        return steps
     finally:
         await _end(env, serve)
+
+
+async def _noticed(env: Any, steps: int, serve: asyncio.Task[None]) -> None:
+    """Wait until ``serve`` has seen the last step: only then it logs what led to it. It may be busy; it need not see the step."""
+    end = time.monotonic() + NOTICE_S
+    while not serve.done() and getattr(env, "curr_step", steps) < steps and time.monotonic() < end:  # noqa: ASYNC110 - Atropos has no event
+        await asyncio.sleep(PAUSE_S)
 
 
 async def _step(trainer: Trainer, number: int, serve: asyncio.Task[None]) -> Step:

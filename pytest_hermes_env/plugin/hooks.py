@@ -113,6 +113,7 @@ def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Ite
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
     """Add one item per rule for every class that ``--hermes-env`` names; let ``-k`` find a rule of ``@env_contract`` by a former name."""
     if config.getoption("hermes_env"):
+        _ignore_what_hermes_leaves_open()
         items.extend(contract_of(config).items_of_targets(session))
     for item in items:
         check = getattr(item, "callspec", None) and item.callspec.params.get("hermes_rule")  # type: ignore[attr-defined]
@@ -141,7 +142,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     if is_for_this_test or (home.was_entered and imports_hermes(item)):
         home.enter()
     before = touched_variables() if home.is_entered else None
-    _ignore_unclosed_pipes(item)
+    if uses_hermes(item):
+        _ignore_what_hermes_leaves_open()
     result = yield
     if home.is_entered:
         home.restore(before)
@@ -150,13 +152,14 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     return result
 
 
-def _ignore_unclosed_pipes(item: pytest.Item) -> None:
-    """Let hermes' commands end without a warning that would fail a test under ``-W error``.
+def _ignore_what_hermes_leaves_open() -> None:
+    """Let hermes run without a warning that would fail a test under ``-W error``.
 
-    hermes 0.19 leaves the output pipes of its subprocesses to the garbage collector. May go when it closes them.
+    hermes 0.19 leaves the output pipes of its subprocesses and, which Python 3.13 reports, connections of sqlite to the garbage
+    collector. May go when it closes them.
     """
-    if uses_hermes(item):
-        warnings.filterwarnings("ignore", r"unclosed file <_io\.\w+ name=\d+ ", ResourceWarning)
+    pattern = r"unclosed (file <_io\.\w+ name=\d+ |database in <sqlite3\.Connection )"
+    warnings.filterwarnings("ignore", pattern, ResourceWarning)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -176,7 +179,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if has_hermes():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ResourceWarning)
-            gc.collect()  # hermes' pipes, see _ignore_unclosed_pipes
+            gc.collect()  # hermes' pipes, see _ignore_what_hermes_leaves_open
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

@@ -93,10 +93,9 @@ def _clean_run(ctx: ToolContext, script: str, *, start: str, **variables: str) -
     """
     found = str(ctx.terminal(f"{CLEAN_BASH} -c {shlex.quote(PATH_OF_MACHINE)}").get("output") or "").strip()
     path = f"{found}:{STANDARD_PATH}" if found.startswith("/") else STANDARD_PATH
-    given = {"PATH": path, "HOME": start, "LC_ALL": "C.UTF-8", **variables}
-    settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in given.items())
+    given = [f"{name}={value}" for name, value in {"PATH": path, "HOME": start, "LC_ALL": "C.UTF-8", **variables}.items()]
     run = f'cd "$1" && exec {BASH} "$0"'
-    return f"/usr/bin/env -i {settings} {BASH} -c {shlex.quote(run)} {shlex.quote(script)} {shlex.quote(start)}"
+    return shlex.join(["/usr/bin/env", "-i", *given, *BASH.split(), "-c", run, script, start])
 
 
 def _check(answer: dict[str, Any], problem: str) -> None:
