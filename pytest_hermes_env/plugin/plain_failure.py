@@ -66,8 +66,12 @@ def verifying(node: pytest.Item, verify: Callable[[], None]) -> Iterator[None]:
 class CauseFirst:
     """The hooks that show what doubles kept above the error of a test that failed."""
 
-    def pytest_runtest_setup(self) -> None:
-        """Let the layer log each cause anew: it logs an error that rollouts survive once, and each test has a log of its own."""
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Begin anew, also when a plugin runs a failed test again; let the layer log each cause anew, for the log of this test."""
+        item.stash[VERIFICATIONS], item.stash[FAILED] = [], False
+        if CAUSE in item.stash:
+            del item.stash[CAUSE]
         if (told_once := sys.modules.get("environments.told_once")) is not None:
             told_once.forget()
 

@@ -120,3 +120,35 @@ def test_a_group(make_env, fake_sandbox, caplog, number):
     )
 
     run(pytester).assert_outcomes(passed=2)
+
+
+def test_a_test_that_is_run_again_begins_anew(pytester: pytest.Pytester) -> None:
+    """A plugin may run a failed test again: what is left over then is reported, as in the first run."""
+    pytester.makeconftest(
+        """
+from _pytest.runner import runtestprotocol
+
+def pytest_runtest_protocol(item, nextitem):
+    for _ in range(2):
+        item._initrequest()
+        reports = runtestprotocol(item, nextitem=nextitem, log=False)
+    for report in reports:
+        item.ihook.pytest_runtest_logreport(report=report)
+    return True
+"""
+    )
+    pytester.makepyfile(
+        """
+RUNS = []
+
+def test_second_run(mock_http):
+    mock_http.get("http://judge.example/score").respond(json={})
+    RUNS.append(1)
+    assert len(RUNS) == 2
+"""
+    )
+
+    result = run(pytester)
+
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["LeftoverRoutes: *"])
