@@ -6,6 +6,7 @@ import asyncio
 import signal
 import sys
 import unittest
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -156,6 +157,15 @@ def test_a_scenario_that_never_ends_is_given_up() -> None:
     assert run(lambda: stage.play("scenario", lambda: asyncio.Event().wait())).error == "did not finish within 0.01 s"
 
 
+@pytest.fixture
+def _interruptible() -> Iterator[None]:
+    """Python's own handler for Ctrl-C: a shell starts its background jobs with the signal ignored."""
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, former)
+
+
+@pytest.mark.usefixtures("_interruptible")
 def test_ctrl_c_ends_the_run() -> None:
     """The user's interrupt is nothing that an environment did."""
 

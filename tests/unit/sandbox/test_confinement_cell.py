@@ -132,7 +132,7 @@ def test_stopping_kills_what_detached_itself(inside):
     detach = f"setsid sh -c 'cd /; echo begun; exec {sleeper}' &"
     with subprocess.Popen(inside.words(detach), stdout=subprocess.PIPE) as started:
         started.stdout.readline()
-        before = living_in_cells(sleeper)
+        before = any(living_in_cells(sleeper) for _ in range(1000))  # a process has no command line while it becomes `sleep`
 
         inside.cell.stop()
 
