@@ -115,6 +115,11 @@ def _parser(command: str) -> argparse.ArgumentParser:
         default="",
         help="the base class of a fork's environments: AcmeEnv or acme.base:AcmeEnv",
     )
+    check.add_argument(
+        "--hermes-base-env",
+        action="store_true",
+        help="also check environments on Atropos' BaseEnv alone, against the rules that concern it",
+    )
     check.add_argument("--format", choices=FORMATS, default="text", help="text (default), json, github or sarif")
     check.add_argument("--output", metavar="FILE", default="", help="write the report to a file instead of the terminal")
     check.add_argument("--allow-none", action="store_true", help="succeed on files without environments; for hooks")
@@ -245,6 +250,7 @@ def _check(options: argparse.Namespace) -> int:
         writes_baseline=options.write_baseline,
         adds_to_baseline=options.force_new,
         allows_none=options.allow_none,
+        with_base_env=options.hermes_base_env,
     )
     if options.output:
         from pytest_hermes_env.atomic_files import write_text  # noqa: PLC0415

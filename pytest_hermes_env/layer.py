@@ -103,7 +103,7 @@ def _not_an_environment(cls: type) -> str:
     if "BaseEnv" in names:
         return (
             f"{cls.__qualname__} is an Atropos environment (it derives from BaseEnv), but not a Hermes one: the contract judges "
-            f"classes that derive from {BASE}."
+            f"classes that derive from {BASE}. `hermes-env check --hermes-base-env FILE` reads its source by the rules that concern BaseEnv."
         )
     return (
         f"{cls.__qualname__} is not an environment: it does not derive from {BASE}. "

@@ -97,9 +97,11 @@ def check_paths(
     baseline: Baseline | None = None,
     processes: int = 1,
     allows_none: bool = False,
+    with_base_env: bool = False,
 ) -> StaticReport:
     """Check all environment classes in files and directories; ``path.py:Class`` checks one class.
 
+    ``with_base_env`` also checks environments on Atropos' BaseEnv alone, against the rules that concern it.
     Comments in the files, the waivers of ``settings`` and the ``baseline`` accept findings; those that accept nothing any more are
     among the problems. With more than one process, many classes are shared out among forks of this one, which must have no other threads.
 
@@ -114,7 +116,7 @@ def check_paths(
     def check(index: int) -> CheckedFile:
         if next(done) % RECENT == 0:
             gc.collect()  # syntax trees and what was made of them refer to each other
-        return checked_file(*files[index], rules, tree)
+        return checked_file(*files[index], rules, tree, with_base_env=with_base_env)
 
     checked = shared_out(check, len(files), processes)
     judged = list(without_abstract_classes(checked))

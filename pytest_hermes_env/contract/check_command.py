@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,11 +15,10 @@ from pytest_hermes_env.contract.baseline import DEFAULT_FILE, Baseline, read_bas
 from pytest_hermes_env.contract.catalogue import select_rules
 from pytest_hermes_env.contract.check import check_paths, path_of
 from pytest_hermes_env.contract.project_files import shown_path
-from pytest_hermes_env.contract.settings import Settings, settings_for
+from pytest_hermes_env.contract.settings import settings_for
 
 if TYPE_CHECKING:
     from pytest_hermes_env.contract.check import StaticReport
-    from pytest_hermes_env.contract.rule import Rule
 
 __all__ = ["Checked", "check"]
 
@@ -45,6 +45,7 @@ def check(
     writes_baseline: bool = False,
     adds_to_baseline: bool = False,
     allows_none: bool = False,
+    with_base_env: bool = False,
 ) -> Checked:
     """Judge ``paths``. ``select`` given here replaces that of pyproject.toml, and so does ``baseline``.
 
@@ -57,11 +58,12 @@ def check(
     if writes_baseline:
         file = file or os.path.join(settings.root, DEFAULT_FILE)
     old = read_baseline(file) if file and not (writes_baseline and not os.path.exists(file)) else None
-    report = check_paths(paths, rules, settings=settings, baseline=old, processes=processes, allows_none=allows_none)
+    run = functools.partial(check_paths, paths, rules, settings=settings, with_base_env=with_base_env)
+    report = run(baseline=old, processes=processes, allows_none=allows_none)
     note = ""
     is_refused = False
     if writes_baseline:
-        report, note, is_refused = _rewrite(report, file, old, paths, rules, settings, adds=adds_to_baseline)
+        report, note, is_refused = _rewrite(report, file, old, run, adds=adds_to_baseline)
     strict = is_strict or settings.strict
     if strict:
         report = dataclasses.replace(report, ledgers=tuple(ledger.strictly() for ledger in report.ledgers))
@@ -73,9 +75,7 @@ def _rewrite(
     report: StaticReport,
     file: str,
     old: Baseline | None,
-    paths: Sequence[str],
-    rules: Sequence[Rule],
-    settings: Settings,
+    run: Callable[..., StaticReport],
     *,
     adds: bool,
 ) -> tuple[StaticReport, str, bool]:
@@ -88,7 +88,7 @@ def _rewrite(
             f"; {len(refused)} refused, because a baseline only shrinks: fix them, waive them with a reason, "
             "or add them with --force-new"
         )
-    again = check_paths(paths, rules, settings=settings, baseline=read_baseline(file), allows_none=True)
+    again = run(baseline=read_baseline(file), allows_none=True)
     return again, note, bool(refused)
 
 

@@ -74,12 +74,15 @@ class CheckedFile:
     """Whether a class was named, which is judged whatever it is called a base for."""
 
 
-def checked_file(path: str, name: str, rules: Sequence[Rule], tree: SourceTree) -> CheckedFile:
-    """Check the environments of a file, or the class ``name`` alone. Raises: BadTarget where there is no such environment."""
-    reading = read_classes(path, tree)
+def checked_file(path: str, name: str, rules: Sequence[Rule], tree: SourceTree, *, with_base_env: bool) -> CheckedFile:
+    """Check the environments of a file, or the class ``name`` alone; ``with_base_env``: also those without the Hermes layer.
+
+    Raises: BadTarget where there is no such environment.
+    """
+    reading = read_classes(path, tree, with_base_env=with_base_env)
     sources = reading.classes
     if name and not reading.problem:
-        sources = (_chosen(path, name, reading, tree),)
+        sources = (_chosen(path, name, reading, tree, with_base_env=with_base_env),)
     classes = tuple(checked_class(source, rules) for source in sources)
     comments: list[CommentWaiver] = []
     complaints: list[FileProblem] = []
@@ -117,15 +120,16 @@ def without_abstract_classes(files: Sequence[CheckedFile]) -> Iterator[tuple[Che
         yield file, [item for item in file.classes if item.id not in abstract], [*file.skipped, *notes]
 
 
-def _chosen(path: str, name: str, reading: FileReading, tree: SourceTree) -> ClassSource:
+def _chosen(path: str, name: str, reading: FileReading, tree: SourceTree, *, with_base_env: bool) -> ClassSource:
     source = read_class(path, name, tree)
     seen = sorted({item.name for item in reading.classes} | {item.name for item in reading.skipped})
     if source is None:
         nearest = difflib.get_close_matches(name, seen, n=1, cutoff=0.4)
         hint = f" Did you mean {nearest[0]}?" if nearest else ""
         raise BadTarget(f"{path} has no class {name}; its classes are: {', '.join(seen) or 'none'}.{hint}")
-    if source.class_kind in {ClassKind.ATROPOS, ClassKind.OTHER}:
-        raise BadTarget(f"{path}:{name} is {source.class_kind}: expected a class derived from HermesAgentBaseEnv")
+    if source.class_kind is ClassKind.OTHER or (source.class_kind is ClassKind.ATROPOS and not with_base_env):
+        way_out = " (or add --hermes-base-env)" if source.class_kind is ClassKind.ATROPOS else ""
+        raise BadTarget(f"{path}:{name} is {source.class_kind}: expected a class derived from HermesAgentBaseEnv{way_out}")
     return source
 
 
@@ -154,6 +158,8 @@ def _timed_verdict(rule: Rule, source: ClassSource) -> tuple[Verdict, float]:
 
 
 def _verdict(rule: Rule, source: ClassSource) -> Verdict:
+    if source.class_kind is ClassKind.ATROPOS and not rule.holds_for_base_env:
+        return Verdict.not_applicable("a law of the Hermes layer, and the class is built on Atropos' BaseEnv alone")
     if rule.static is None:
         return Verdict.not_exercised("needs a rollout: pytest --hermes-env path/to/env.py:Class")
     try:

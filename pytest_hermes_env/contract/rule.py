@@ -36,6 +36,7 @@ class Rule:
     ``scenarios`` names the scenarios whose evidence the dynamic half reads. ``doc`` is the docstring of the rule's module, which begins with its id and name.
     ``former_names`` select the rule like its name. ``rollouts_decide``: an error in the source that rollouts reached and did not
     confirm is a warning; False where rollouts see only some of the violations that the source shows, such as a race.
+    ``holds_for_base_env``: the law is one of Atropos' BaseEnv, and the source can be judged without the Hermes layer.
     """
 
     doc: str
@@ -45,6 +46,7 @@ class Rule:
     scenarios: tuple[str, ...] = ()
     former_names: tuple[str, ...] = ()
     rollouts_decide: bool = True
+    holds_for_base_env: bool = False
 
     @cached_property
     def id(self) -> str:

@@ -110,9 +110,9 @@ def config_fields(config: ClassSource) -> Iterator[ConfigField]:
 
 
 def config_calls(frames: Iterable[Frame]) -> Iterator[Call]:
-    """Yield the calls that make a configuration of the layer."""
+    """Yield the calls that make a configuration of the layer or of Atropos."""
     for call in calls_in(frames):
-        if constructs(call, LAYER_CONFIG) or any(
+        if any(constructs(call, name) for name in (LAYER_CONFIG, BASE_CONFIG)) or any(
             value.kind in {Kind.ATTRIBUTE, Kind.PART} and value.name == "env_config_cls" for value in call.callee
         ):
             yield call

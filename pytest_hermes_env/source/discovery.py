@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 ABSTRACT_BASE = "an abstract base of other environments: they are judged with what they inherit from it"
 """Why a class is skipped that only others make whole."""
 
+NOT_HERMES = (
+    "not a Hermes environment (it leads to Atropos' BaseEnv without HermesAgentBaseEnv): not judged without --hermes-base-env"
+)
+"""Why a class of Atropos is skipped."""
+
 _MIN_NAMES = 2
 """How many names of an environment a class with unreadable bases must define to be judged; one must be distinctive."""
 
@@ -47,15 +52,18 @@ class FileReading:
     problem: FileProblem | None = None
 
 
-def read_classes(path: str, tree: SourceTree | None = None) -> FileReading:
-    """Return the environment classes of a file. Abstract bases are included: `without_abstract_bases` removes them."""
+def read_classes(path: str, tree: SourceTree | None = None, *, with_base_env: bool = False) -> FileReading:
+    """Return the environment classes of a file, with ``with_base_env`` also those of Atropos without the Hermes layer.
+
+    Abstract bases are included: `without_abstract_bases` removes them.
+    """
     module = (tree or SourceTree()).read(path)
     if isinstance(module, FileProblem):
         return FileReading(path=path, problem=module)
     classes: list[ClassSource] = []
     skipped: list[Skipped] = []
     for source in classes_in(module):
-        reason, is_environment = _reason_to_skip(source)
+        reason, is_environment = _reason_to_skip(source, with_base_env=with_base_env)
         if reason:
             skipped.append(_skipped(source, reason, is_environment=is_environment))
         else:
@@ -119,13 +127,13 @@ def classes_in(module: Module) -> Iterator[ClassSource]:
                 pending.extend(item for item in reversed(statement.body) if isinstance(item, ast.ClassDef))
 
 
-def _reason_to_skip(source: ClassSource) -> tuple[str, bool]:
+def _reason_to_skip(source: ClassSource, *, with_base_env: bool) -> tuple[str, bool]:
     if source.is_layer_base:
         return "the base class of the layer itself", False
-    if source.class_kind is ClassKind.HERMES:
+    if source.class_kind is ClassKind.HERMES or (with_base_env and source.class_kind is ClassKind.ATROPOS):
         return "", False
     if source.class_kind is ClassKind.ATROPOS:
-        return "not a Hermes environment (it leads to Atropos' BaseEnv without HermesAgentBaseEnv): not judged", True
+        return NOT_HERMES, True
     if source.class_kind is ClassKind.UNKNOWN:
         given = _NAMES.intersection(source.own_methods.keys() | source.own_attributes.keys())
         unread = [item for item in source.external if not item.is_known]

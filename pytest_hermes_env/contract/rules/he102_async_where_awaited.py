@@ -28,6 +28,7 @@ from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.journal import Reward
 from pytest_hermes_env.rollout.unavailable import ErrorKind
 from pytest_hermes_env.source import (
+    ClassKind,
     ClassSource,
     External,
     Function,
@@ -43,7 +44,9 @@ from pytest_hermes_env.source.finding import Finding, Severity
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-AWAITED = ("setup", "get_next_item", "compute_reward", "evaluate", "wandb_log")
+OF_ATROPOS = ("setup", "get_next_item", "evaluate", "wandb_log")
+OF_LAYER = ("compute_reward", "format_prompt")
+AWAITED = (*OF_ATROPOS, "compute_reward")
 PLAYED = {"compute_reward": "happy", "evaluate": "evaluate", "wandb_log": "wandb_log"}
 """The scenarios that show whether a wrapped method can be awaited."""
 _PLAIN_DECORATORS = frozenset(
@@ -62,7 +65,8 @@ def static(source: ClassSource) -> Verdict:
     """Look at how each of the six methods is defined, wherever the class has it from."""
     findings: list[Finding] = []
     doubts: list[str] = []
-    for name in (*AWAITED, "format_prompt"):
+    of_layer = () if source.class_kind is ClassKind.ATROPOS else OF_LAYER
+    for name in (*OF_ATROPOS, *of_layer):
         function, reason = _given(source, name)
         if function is None:
             doubts += [reason] if reason else []
@@ -249,5 +253,10 @@ _COLLECTING = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 
 
 RULE = Rule(
-    doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=("items", "setup", *PLAYED.values())
+    doc=__doc__,
+    severity=Severity.ERROR,
+    static=static,
+    dynamic=dynamic,
+    scenarios=("items", "setup", *PLAYED.values()),
+    holds_for_base_env=True,
 )

@@ -18,7 +18,7 @@ from __future__ import annotations
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.source import UNKNOWN, ClassSource, FromEnvironment, constant_value, data_flow, finding_at
+from pytest_hermes_env.source import UNKNOWN, ClassKind, ClassSource, FromEnvironment, constant_value, data_flow, finding_at
 from pytest_hermes_env.source.finding import Severity
 
 _OF_THE_BASE = "hermes-agent"
@@ -46,8 +46,9 @@ def _without_value(source: ClassSource) -> Verdict:
         return Verdict.passed("the constructor sets name")
     if source.unreadable:
         return Verdict.undecided(f"name may come from {source.unreadable[0]}, which cannot be read")
+    default = None if source.class_kind is ClassKind.ATROPOS else _OF_THE_BASE
     return Verdict.failed(
-        [finding_at(source, source.node, f"{source.name} sets no name, so it gets the default name {_OF_THE_BASE!r}")]
+        [finding_at(source, source.node, f"{source.name} sets no name, so it gets the default name {default!r}")]
     )
 
 
@@ -73,4 +74,4 @@ def dynamic(evidence: Evidence) -> Verdict:
     return Verdict.failed([evidence.finding(f"{evidence.env_class.__name__}: {fault}")])
 
 
-RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, dynamic=dynamic)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, dynamic=dynamic, holds_for_base_env=True)

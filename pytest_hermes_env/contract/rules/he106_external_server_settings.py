@@ -161,4 +161,4 @@ def _seen(servers: Iterable[object]) -> Iterable[str]:
                 yield f"server_type is {kind!r} for {_host(url)}, an API that supports only 'openai'"
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, holds_for_base_env=True)

@@ -177,4 +177,4 @@ def _start(text: str) -> str:
     return f"{text[:3]}…, {len(text)} characters"
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, holds_for_base_env=True)

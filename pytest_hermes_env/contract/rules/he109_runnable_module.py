@@ -101,4 +101,4 @@ def _outside(module: Module, blocks: list[ast.If]) -> Iterator[ast.AST]:
                 yield statement
 
 
-RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, holds_for_base_env=True)

@@ -197,4 +197,4 @@ def _dotted(module: Module, node: ast.expr) -> str:
     return ast.unparse(node) if isinstance(root, ast.Name) and root.id not in module.names else node.attr
 
 
-RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, holds_for_base_env=True)

@@ -29,4 +29,4 @@ def static(source: ClassSource) -> Verdict:
     return Verdict.of(findings, f"{source.path} parses, and so does what it imports from its own tree")
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, holds_for_base_env=True)

@@ -136,4 +136,4 @@ def _is_config(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id in _CONFIGS
 
 
-RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, holds_for_base_env=True)

@@ -88,4 +88,4 @@ def _takes_more(config: ClassSource) -> bool:
     return False
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, holds_for_base_env=True)

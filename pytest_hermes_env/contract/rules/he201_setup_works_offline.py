@@ -176,4 +176,11 @@ def dynamic(evidence: Evidence) -> Verdict:
     return Verdict.failed([evidence.finding(message, "setup", seen=scenario.note, scenario="setup_offline")])
 
 
-RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, dynamic=dynamic, scenarios=("setup_offline",))
+RULE = Rule(
+    doc=__doc__,
+    severity=Severity.WARNING,
+    static=static,
+    dynamic=dynamic,
+    scenarios=("setup_offline",),
+    holds_for_base_env=True,
+)

@@ -207,4 +207,11 @@ def _tell_apart(prompts: Iterable[object]) -> bool:
     return all(isinstance(prompt, str) for prompt in every) and len(set(every)) > 1
 
 
-RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, dynamic=dynamic, scenarios=("items", "setup_again"))
+RULE = Rule(
+    doc=__doc__,
+    severity=Severity.WARNING,
+    static=static,
+    dynamic=dynamic,
+    scenarios=("items", "setup_again"),
+    holds_for_base_env=True,
+)

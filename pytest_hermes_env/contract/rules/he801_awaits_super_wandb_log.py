@@ -293,4 +293,5 @@ RULE = Rule(
     dynamic=dynamic,
     scenarios=(*SCENARIOS, "wandb_log_empty"),
     rollouts_decide=False,
+    holds_for_base_env=True,
 )

@@ -340,4 +340,5 @@ RULE = Rule(
     dynamic=dynamic,
     scenarios=SCENARIOS,
     former_names=("takes-no-metrics",),
+    holds_for_base_env=True,
 )

@@ -246,7 +246,7 @@ def test_a_run_that_exercises_nothing_fails(capsys):
         (
             ["check", "plain.py:Plain"],
             "plain.py:Plain is an Atropos environment without HermesAgentBaseEnv: "
-            "expected a class derived from HermesAgentBaseEnv",
+            "expected a class derived from HermesAgentBaseEnv (or add --hermes-base-env)",
         ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -270,7 +270,8 @@ def test_a_directory_of_plain_atropos_environments_has_nothing_to_judge(capsys, 
 
     assert run(capsys, "check", "plain") == (
         0,
-        "plain/one.py:2: Plain: not a Hermes environment (it leads to Atropos' BaseEnv without HermesAgentBaseEnv): not judged\n"
+        "plain/one.py:2: Plain: not a Hermes environment (it leads to Atropos' BaseEnv without HermesAgentBaseEnv): "
+        "not judged without --hermes-base-env\n"
         "\n"
         "1 file, 0 environments: nothing to judge\n",
         "",

@@ -327,8 +327,8 @@ def test_a_check_forgets_the_files_that_it_has_checked(tmp_path: Path, monkeypat
     """Its memory does not depend on their number."""
     parsed: list[int] = []
 
-    def counting(path: str, name: str, rules: Any, tree: SourceTree) -> Any:
-        result = file_check.checked_file(path, name, rules, tree)
+    def counting(path: str, name: str, rules: Any, tree: SourceTree, **options: Any) -> Any:
+        result = file_check.checked_file(path, name, rules, tree, **options)
         parsed.append(len(tree._modules))
         return result
 
