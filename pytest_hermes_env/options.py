@@ -51,6 +51,11 @@ FLAGS = (
         "The base class of environments in a fork of the layer that calls it otherwise: AcmeEnv or acme.base:AcmeEnv. A base that is "
         "built like HermesAgentBaseEnv is recognised without it. Also ini hermes_base and HERMES_ENV_BASE.",
     ),
+    _list(
+        "--hermes-rules",
+        "IDS",
+        "Only these rules of contract checks, such as HE401,HE5; only the scenarios that they read are played. May be repeated.",
+    ),
     _switch("--hermes-strict", "Findings of severity warning fail too."),
     _choice(
         "--hermes-sandbox",

@@ -112,7 +112,7 @@ PATCHES: tuple[Patch, ...] = (
     ),
     Patch(
         targets=("wandb.log",),
-        does="collect metrics, or raise in the scenario `wandb_log_failing`; with `wandb_capture`, start a run if there is none",
+        does="collect metrics; with `wandb_capture`, start a run if there is none",
         why="rules and tests read what was logged",
         lasts=f"{_CONTRACT_RUN}; inside `capturing_wandb`; during a test that has `wandb_capture`",
     ),

@@ -27,7 +27,7 @@ from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.settings import Settings, settings_for
 from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.contract.waivers import Waivers, waivers_in
-from pytest_hermes_env.errors import BadCases, BadSettings, BadTarget, BadWaiver, shorten
+from pytest_hermes_env.errors import BadCases, BadSettings, BadTarget, BadWaiver, UnknownRule, shorten
 from pytest_hermes_env.layer import find_class
 from pytest_hermes_env.live.network_guard import NetworkGuard
 from pytest_hermes_env.live.settings import hosts_of_run
@@ -99,6 +99,14 @@ class ContractSession:
             except (BadCases, BadTarget, BadSettings) as error:
                 raise pytest.UsageError(f"--hermes-env {target}: {error}") from error
             yield from items
+
+    def items_of_other_rules(self, items: Iterable[pytest.Item], words: Iterable[str]) -> list[pytest.Item]:
+        """Return the items of rules that ``words`` (ids, beginnings of ids, names) do not select. Raises: UsageError."""
+        try:
+            chosen = select_rules([name.strip() for word in words for name in word.split(",") if name.strip()])
+        except UnknownRule as error:
+            raise pytest.UsageError(f"--hermes-rules: {error}") from error
+        return [item for item in items if (check := _check_of(item)) is not None and check.rule not in chosen]
 
 
 class CheckedClass:

@@ -115,6 +115,10 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
     if config.getoption("hermes_env"):
         _ignore_what_hermes_leaves_open()
         items.extend(contract_of(config).items_of_targets(session))
+    if words := config.getoption("hermes_rules"):
+        dropped = contract_of(config).items_of_other_rules(items, words)
+        config.hook.pytest_deselected(items=dropped)
+        items[:] = [item for item in items if item not in dropped]
     for item in items:
         check = getattr(item, "callspec", None) and item.callspec.params.get("hermes_rule")  # type: ignore[attr-defined]
         if check is not None:

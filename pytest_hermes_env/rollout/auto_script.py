@@ -10,15 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 from pytest_hermes_env.inference.sampling import sampled
-from pytest_hermes_env.inference.steps import as_turn, call, empty_choices, fail, say, think, turn
+from pytest_hermes_env.inference.steps import as_turn, call, fail, say, think, turn
 
 __all__ = [
     "arguments_for",
     "brief_policy",
-    "choiceless_policy",
     "cut_policy",
     "drifting",
-    "endless_policy",
     "failing_in_one",
     "failing_later_policy",
     "failing_policy",
@@ -83,24 +81,10 @@ def failing_later_policy(conversation: Any) -> Any:
     return fail(500) if conversation.turn else brief_policy(conversation)
 
 
-def choiceless_policy(conversation: Any) -> Any:
-    """Answer every request of an agent with a completion without choices; a judge gets an answer."""
-    return empty_choices() if _schemas(conversation) else say(JUDGE_ANSWER)
-
-
 def cut_policy(conversation: Any) -> Any:
     """Use one tool, then give an answer that the limit of tokens cuts; only token mode has one."""
     answer = brief_policy(conversation)
     return turn(answer, sampled(max_tokens=2)) if conversation.turn else answer
-
-
-def endless_policy(conversation: Any) -> Any:
-    """Call the first tool in every turn, forever."""
-    schemas = _schemas(conversation)
-    if not schemas:
-        return say(JUDGE_ANSWER)
-    name = in_order(schemas)[0]
-    return call(name, **arguments_for(name, schemas[name]))
 
 
 def failing_in_one(policy: Callable[[Any], Any]) -> Callable[[Any], Any]:

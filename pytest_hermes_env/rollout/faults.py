@@ -20,7 +20,6 @@ Fault = Literal[
     "rewards_differ",
     "tools_fail",
     "tool_hangs",
-    "wandb_raises",
 ]
 """A step that ``waits`` continues when it is released; one that ``hangs`` ends with a cancellation; rewards that ``differ`` are 1 and 0 in turn."""
 

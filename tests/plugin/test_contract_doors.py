@@ -79,6 +79,37 @@ def test_rules_are_selected_by_name(pytester: pytest.Pytester) -> None:
     result.assert_outcomes(passed=selected, deselected=RULES - selected)
 
 
+@pytest.mark.parametrize("door", ["--hermes-env", "decorated"])
+def test_rules_are_selected_by_a_flag(pytester: pytest.Pytester, door: str) -> None:
+    """--hermes-rules selects by ids and beginnings of ids; other tests of the run stay."""
+    pytester.makepyfile(
+        test_own=f"""
+        from pytest_hermes_env import env_contract
+        from {GOOD.partition(":")[0]} import TerminalTestEnv
+
+        def test_of_the_project(): ...
+
+        if {door == "decorated"}:
+            @env_contract(TerminalTestEnv)
+            def test_contract(check): check()
+        """
+    )
+
+    target = ["--hermes-env", GOOD] if door == "--hermes-env" else []
+    result = run(pytester, "test_own.py", *target, "--hermes-rules", "HE101,HE104", "--hermes-rules", "HE70")
+
+    selected = 2 + sum(rule.id.startswith("HE70") for rule in ALL_RULES)
+    result.assert_outcomes(passed=1 + selected, deselected=RULES - selected)
+
+
+def test_an_unknown_rule_of_the_flag_is_refused(pytester: pytest.Pytester) -> None:
+    """A typing error would select nothing."""
+    result = run(pytester, "--hermes-env", GOOD, "--hermes-rules", "HE999")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --hermes-rules: there is no rule 'HE999'.*"])
+
+
 def test_a_bad_environment_is_caught_with_file_and_line(pytester: pytest.Pytester) -> None:
     """Each mistake of the tutorial's environment is shown at its line, with its reason and fix."""
     result = run(pytester, "--hermes-env", str(BAD))

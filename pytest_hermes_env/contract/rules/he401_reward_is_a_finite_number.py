@@ -27,7 +27,7 @@ from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.scenario_names import CASES, PROBES
 from pytest_hermes_env.source.finding import Severity
 
-SCENARIOS = ("happy", "silent", "evaluate")
+SCENARIOS = ("happy", "silent", "tool_error", "evaluate")
 LONGEST = 1000
 """Characters of what is shown of a result."""
 

@@ -1,4 +1,4 @@
-"""Logging to wandb: with metrics and without, with full and empty buffers, and while the service fails."""
+"""Logging to wandb: with metrics and without, with full and empty buffers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ PROBE = {"hermes_env/probe": 1.0}
         "wandb_log_empty": "wandb_log(metrics) is called again, with empty buffers",
         "wandb_log_none": "wandb_log(None) is called with full buffers",
         "wandb_log_without": "wandb_log() is called without an argument, with empty buffers",
-        "wandb_log_failing": "wandb_log(metrics) is called with full buffers while wandb.log raises",
     },
     needs="setup",
 )
@@ -33,5 +32,3 @@ async def wandb_logs(stage: Stage) -> None:
     await stage.fill_buffers()
     await stage.play("wandb_log_none", lambda: log(None), is_logging=True)
     await stage.play("wandb_log_without", log, is_logging=True)
-    await stage.fill_buffers()
-    await stage.play("wandb_log_failing", lambda: log(dict(PROBE)), is_logging=True, fault="wandb_raises")

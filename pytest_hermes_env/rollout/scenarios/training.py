@@ -9,10 +9,8 @@ from typing import Any
 from pytest_hermes_env.inference.steps import fail, say
 from pytest_hermes_env.rollout.auto_script import (
     brief_policy,
-    choiceless_policy,
     cut_policy,
     drifting,
-    endless_policy,
     failing_later_policy,
     failing_policy,
     silent_policy,
@@ -23,9 +21,6 @@ from pytest_hermes_env.rollout.stage import Stage
 from pytest_hermes_env.rollout.unavailable import Cause, Unavailable
 
 __all__ = ["cancelled_groups", "failing_groups", "healthy_groups", "judged_groups"]
-
-TURNS = 3
-"""The largest number of turns in `max_turns`, where the configuration allows more."""
 
 
 @family(
@@ -53,9 +48,7 @@ async def healthy_groups(stage: Stage) -> None:
     {
         "speechless": "a group is collected while the model's server fails every request",
         "server_error_later": "a group is collected while the model's server fails from the second request of a rollout on",
-        "empty_choices": "a group is collected while the model's server answers without choices",
         "tool_error": "a group is collected while every tool answers with an error and exit code 1, the verifier's calls, too",
-        "max_turns": "a group is collected while the model calls a tool in every turn until its turns, at most three, are used up",
         "reward_raises": "a group is collected while compute_reward raises",
         "cut_short": "token mode: a group is collected while the limit of tokens cuts the model's answers",
     },
@@ -65,12 +58,8 @@ async def failing_groups(stage: Stage) -> None:
     """Break one thing after the other: the model's server, the tools, the reward."""
     await stage.collect("speechless", policy=failing_policy)
     await stage.collect("server_error_later", policy=failing_later_policy)
-    await stage.collect("empty_choices", policy=choiceless_policy)
     await stage.collect("tool_error", fault="tools_fail")
     config = stage.env.config
-    limit = getattr(config, "max_agent_turns", None)
-    with _configured(config, max_agent_turns=min(limit, TURNS) if isinstance(limit, int) else limit):
-        await stage.collect("max_turns", policy=endless_policy)
     with _configured(config, reward_errors="retry", truncated_turns="mask"):
         await stage.collect("reward_raises", policy=brief_policy, fault="reward_raises")
         if not stage.has_tokens:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from pytest_hermes_env.patches import intercept
-from pytest_hermes_env.rollout.faults import InjectedFault
 from pytest_hermes_env.rollout.journal import current_journal
 
 __all__ = ["recording_warnings", "sending_plain_requests", "sharing_tls_context", "watching_wandb"]
@@ -26,8 +25,6 @@ def _log(real: Any, data: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
     journal = current_journal.get()
     if journal is None or journal.log is None:
         return real(data, *args, **kwargs)
-    if journal.faults.fault == "wandb_raises":
-        raise InjectedFault("wandb failed, as this scenario requires")
     return journal.log(dict(data))
 
 

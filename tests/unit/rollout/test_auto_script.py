@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from pytest_hermes_env.inference.steps import as_turn, call, empty_choices, fail, say, think
+from pytest_hermes_env.inference.steps import as_turn, call, fail, say, think
 from pytest_hermes_env.rollout import auto_script
 from pytest_hermes_env.rollout.auto_script import arguments_for, in_order
 
@@ -48,8 +48,6 @@ def test_all_tools_are_used_at_once_where_turns_are_few() -> None:
         (auto_script.silent_policy, [(say(auto_script.SILENT_ANSWER),)] * 2),
         (auto_script.failing_policy, [(fail(500),)] * 2),
         (auto_script.failing_later_policy, [(FIRST,), (fail(500),)]),
-        (auto_script.choiceless_policy, [(empty_choices(),)] * 2),
-        (auto_script.endless_policy, [(FIRST,)] * 2),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
@@ -65,8 +63,6 @@ def test_each_policy_does_what_its_name_says(policy: Any, expected: Any) -> None
         auto_script.brief_policy,
         auto_script.silent_policy,
         auto_script.failing_later_policy,
-        auto_script.choiceless_policy,
-        auto_script.endless_policy,
     ],
 )
 def test_a_judge_is_answered_with_a_score(policy: Any) -> None:

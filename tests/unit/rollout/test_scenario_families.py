@@ -161,7 +161,7 @@ def test_logging_is_called_with_full_and_with_empty_buffers() -> None:
     played(wandb_logs, env)
 
     probe = (PROBE,)
-    assert env.calls == ["group", probe, probe, "group", (None,), (), "group", probe]
+    assert env.calls == ["group", probe, probe, "group", (None,), ()]
 
 
 def test_a_life_is_played_to_its_end() -> None:
