@@ -7,25 +7,26 @@ from typing import Any
 
 __all__ = ["error_of", "multimodal_text"]
 
-_EXCEPTION_MARK = "[TOOL_ERROR]"
-"""The start of an error that hermes made of an exception. Source: hermes-agent 0.19, ``model_tools._sanitize_tool_error``."""
+_ERROR_ALONE = frozenset({"error", "success"})
+"""The keys of what hermes' handlers return when they refuse a call, or catch an exception of theirs. Source: hermes-agent 0.19,
+``tools.registry.tool_error``."""
 
 
 def error_of(text: str) -> str:
     """Return the error of a failed call, '' if it did not fail.
 
-    hermes gives the result of a failed call a negative exit code, and marks the text of an exception that it turned into a result.
+    hermes gives the result of a failed call a negative exit code, or an error and nothing else. A command with another exit code,
+    or a file that was not found, which is reported beside other values, is an answer.
     """
     try:
         result = json.loads(text)
     except ValueError:
         return ""
-    error = result.get("error") if isinstance(result, dict) else None
-    if not error:
+    if not isinstance(result, dict) or not result.get("error") or result.get("success") is True:
         return ""
     exit_code = result.get("exit_code")
     has_failed = isinstance(exit_code, int) and exit_code < 0
-    return str(error) if has_failed or str(error).startswith(_EXCEPTION_MARK) else ""
+    return str(result["error"]) if has_failed or result.keys() <= _ERROR_ALONE else ""
 
 
 def multimodal_text(answer: Any) -> str:

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["outcome"]
 
-EXCEPTION_MARK = "[TOOL_ERROR]"
-"""The start of an error that hermes made of an exception. Source: hermes-agent 0.19, ``model_tools._sanitize_tool_error``."""
+ERROR_ALONE = frozenset({"error", "success"})
+"""The keys of what hermes' handlers return when they refuse a call, or catch an exception of theirs. Source: hermes-agent 0.19,
+``tools.registry.tool_error``."""
 
 
 def outcome(history: History, layer: ResultLayer) -> dict[str, Any]:
@@ -109,16 +110,16 @@ def _not_run(history: History) -> tuple[str, str]:
 
 
 def _error_of(text: str) -> str:
-    """Return the error of a failed call: hermes gives it a negative exit code, or marks an exception; "" for others."""
+    """Return the error of a failed call: hermes gives it a negative exit code, or an error and nothing else; "" for others."""
     try:
         result = json.loads(text)
     except ValueError:
         return ""
-    if not isinstance(result, dict) or not result.get("error"):
+    if not isinstance(result, dict) or not result.get("error") or result.get("success") is True:
         return ""
     exit_code = result.get("exit_code")
     has_failed = isinstance(exit_code, int) and exit_code < 0
-    return str(result["error"]) if has_failed or str(result["error"]).startswith(EXCEPTION_MARK) else ""
+    return str(result["error"]) if has_failed or result.keys() <= ERROR_ALONE else ""
 
 
 def _managed_state(history: History, messages: list[dict[str, Any]]) -> dict[str, Any] | None:

@@ -41,7 +41,8 @@ class Env(HermesAgentBaseEnv):
         return config, [APIServerConfig(model_name="m", base_url="http://localhost:8000/v1", server_type="openai")]
 
     async def setup(self):
-        self.items = [{"question": "2 + 2", "answer": "4"}]
+        self.items = [{"question": "2 + 2", "answer": "4"}, {"question": "2 + 5", "answer": "7"}]
+        self.held_out = [{"question": "3 + 3", "answer": "6"}]
         self.next = 0
 
     async def get_next_item(self):
@@ -55,14 +56,13 @@ class Env(HermesAgentBaseEnv):
         return float(any(item["answer"] in (message.get("content") or "") for message in result.messages))
 
     async def evaluate(self):
-        tools, names = self._resolve_tools_for_group()
-        ctx = ToolContext(str(uuid.uuid4()))
-        try:
-            agent = HermesAgentLoop(self.server, tools, names, task_id=ctx.task_id, temperature=0.0)
-            return await agent.run([{"role": "user", "content": "2 + 2"}])
-        finally:
-            ctx.cleanup()
+        await self.evaluate_items(self.held_out)
 '''
+START = """
+
+if __name__ == "__main__":
+    Env.cli()
+"""
 
 OF_TOKENS = {"HE503", "HE504", "HE505"}
 """Rules about sampled tokens."""
@@ -83,7 +83,22 @@ def written(example: Example) -> str:
         if _name(node) in names:
             first = min([node.lineno, *(item.lineno for item in getattr(node, "decorator_list", ()))])
             del lines[first - 1 : node.end_lineno]
-    return "\n".join(lines) + "\n\n" + textwrap.indent(example.code, "    ")
+    return "\n".join(lines) + "\n\n" + textwrap.indent(example.code, "    ") + START
+
+
+def completed(example: Example) -> str:
+    """Return an example as a whole environment: a class gets what it lacks from the frame's."""
+    if "class " not in example.code:
+        return written(example)
+    tree = ast.parse(example.code)
+    own = next(node for node in reversed(tree.body) if isinstance(node, ast.ClassDef))
+    *imports, frame = ast.parse(FRAME).body
+    assert isinstance(frame, ast.ClassDef)
+    names = set(map(_name, own.body))
+    own.body += [node for node in frame.body if _name(node) not in names and not isinstance(node, ast.Expr)]
+    tree.body[:0] = imports
+    text = ast.unparse(tree)
+    return text if "__main__" in text else text + START.replace("Env", own.name)
 
 
 def _name(node: ast.stmt) -> str:
@@ -137,6 +152,44 @@ def test_the_rule_finds_the_bad_and_not_the_good(tmp_path, number, example):
         assert Outcome.FAILED in outcomes
     else:
         assert outcomes == {Outcome.PASSED}
+
+
+GOOD = [example for example in EXAMPLES if not example.is_bad]
+STRIDE = 12
+"""The distance of the examples that are played by default; all with ``--all-rules``."""
+
+
+def _label(example):
+    return example.rule_id
+
+
+@pytest.mark.parametrize("example", GOOD, ids=_label)
+def test_the_code_of_a_good_example_breaks_no_rule_in_the_source(tmp_path, example):
+    """Who copies it gets no finding of another rule."""
+    path = tmp_path / "example.py"
+    path.write_text(completed(example), encoding="utf-8")
+    (source,) = read_classes(str(path)).classes
+    found = [(rule.id, item.message) for rule in ALL_RULES if rule.static for item in rule.static(source).findings]
+
+    assert found == []
+
+
+@pytest.mark.parametrize("number", range(len(GOOD)), ids=lambda number: f"{GOOD[number].rule_id}-{number}")
+def test_the_code_of_a_good_example_breaks_no_rule_in_rollouts(pytestconfig, tmp_path, number):
+    """It is played, and judged by all rules."""
+    if number % STRIDE and not pytestconfig.getoption("all_rules"):
+        pytest.skip("played by `tox run -e matrix`")
+    path = tmp_path / f"good_{number}.py"
+    path.write_text(completed(GOOD[number]), encoding="utf-8")
+    (source,) = read_classes(str(path)).classes
+    server_type = "vllm" if GOOD[number].rule_id in OF_TOKENS else "openai"
+    contract = ClassContract(
+        vars(imported(path, path.stem))[source.name], sandbox="fake", timeout_s=60, server_type=server_type
+    )
+    results = [contract.result(rule) for rule in ALL_RULES]
+
+    assert [(result.rule.id, item.message) for result in results for item in result.findings] == []
+    assert Outcome.PASSED in {result.outcome for result in results if result.rule.dynamic}
 
 
 def test_every_file_of_examples_belongs_to_a_rule():

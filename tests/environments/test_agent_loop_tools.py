@@ -195,7 +195,10 @@ def test_exception_in_a_tool_is_told_and_recorded(fake, monkeypatch, failure):
         ({"error": "no sandbox", "exit_code": -1}, ["no sandbox"]),
         ({"error": "timeout", "exit_code": 124}, []),
         ({"error": None, "exit_code": -1}, []),
-        ({"error": "not found"}, []),
+        ({"error": "[Errno 28] No space left on device"}, ["[Errno 28] No space left on device"]),
+        ({"error": "Unknown action", "success": False}, ["Unknown action"]),
+        ({"error": "odd", "success": True}, []),
+        ({"error": "not found", "similar_files": []}, []),
         ({"error": "[TOOL_ERROR] Tool execution failed: OSError: disk"}, ["[TOOL_ERROR] Tool execution failed: OSError: disk"]),
         ({"error": "odd", "exit_code": "-1"}, []),
         ([1, 2], []),
@@ -203,7 +206,7 @@ def test_exception_in_a_tool_is_told_and_recorded(fake, monkeypatch, failure):
     ],
 )
 def test_failed_call_is_a_tool_error(fake, monkeypatch, answer, errors):
-    """hermes gives it a negative exit code, or marks its exception; a command that merely failed is none."""
+    """hermes gives it a negative exit code, or an error alone; a command that merely failed is none."""
     text = answer if isinstance(answer, str) else json.dumps(answer)
     monkeypatch.setattr("environments.agent_loop.handle_function_call", lambda *_a, **_k: text)
 
@@ -224,6 +227,27 @@ def test_exception_that_hermes_catches_is_a_tool_error(fake, monkeypatch):
     result = run(fake, fake.completion(None, fake.call("read_file", {"path": "a"})), tools=("read_file",))
 
     assert [(error.tool_name, "OSError: disk" in error.error) for error in result.tool_errors] == [("read_file", True)]
+
+
+@pytest.mark.parametrize(
+    ("tool", "function", "arguments"),
+    [
+        ("read_file", "tools.file_tools._get_file_ops", {"path": "a"}),
+        ("write_file", "tools.file_tools._get_file_ops", {"path": "a", "content": "b"}),
+        ("patch", "tools.file_tools._get_file_ops", {"path": "a", "old_string": "b", "new_string": "c"}),
+        ("search_files", "tools.file_tools._get_file_ops", {"pattern": "a"}),
+    ],
+)
+def test_exception_that_a_handler_returns_is_a_tool_error(fake, monkeypatch, tool, function, arguments):
+    """A tool of hermes catches what is raised in it and returns the text alone."""
+
+    def broken(*_arguments: Any, **_keywords: Any) -> Any:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(function, broken)
+    result = run(fake, fake.completion(None, fake.call(tool, arguments)), tools=(tool,))
+
+    assert [(error.tool_name, "no space left" in error.error) for error in result.tool_errors] == [(tool, True)]
 
 
 def test_result_that_is_no_text_becomes_text(fake, monkeypatch):

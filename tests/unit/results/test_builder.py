@@ -141,7 +141,7 @@ def test_a_failed_call_is_a_tool_error() -> None:
         {"output": "", "exit_code": 1, "error": "failed"},
         {"output": "", "exit_code": -1, "error": None},
         {"output": "", "exit_code": 0, "error": "odd"},
-        {"error": "not found"},
+        {"error": "not found", "similar_files": []},
         "error",
         "[1]",
     ],
