@@ -1,4 +1,4 @@
-"""The command ``hermes-env``: check, rules, explain, cassettes, init, new, mutants, record, replay, serve-rollouts, view, mock.
+"""The command ``hermes-env``: check, rules, explain, docs, cassettes, init, new, mutants, record, replay, serve-rollouts, view, mock.
 
 ``check`` only reads source: it imports neither the files that it checks, nor atroposlib, nor pytest.
 """
@@ -35,6 +35,7 @@ examples:
   hermes-env check environments/                     check every environment below a directory
   hermes-env check my_env.py:MyEnv --select HE7      one class, the rules about evaluation
   hermes-env explain HE702                           what a rule means, why it matters, how to fix a violation
+  hermes-env docs                                    what there is to read; hermes-env docs live prints a page
   hermes-env new my_env                              write a project: environment, cases, tests, CI
   hermes-env init my_env.py                          write a file of cases with the environment's items in it
   hermes-env mutants my_env.py -- tests/test_my.py   break the environment on purpose; do its tests fail?
@@ -142,6 +143,16 @@ def _parser(command: str) -> argparse.ArgumentParser:
     explain = commands.add_parser("explain", help="explain a rule: what it means, why it matters and how to fix a violation")
     explain.add_argument("rule", metavar="RULE", help="id or name: HE702, eval-rolls-back-buffers")
     explain.set_defaults(run=_explain)
+
+    docs = commands.add_parser(
+        "docs",
+        help="print a page of the documentation",
+        description="Print a page of the documentation, which comes with the package: in a pipe as Markdown.",
+    )
+    docs.add_argument(
+        "page", nargs="?", default="README", metavar="PAGE", help="live, how-to/faults, HE702 (default: the index)"
+    )
+    docs.set_defaults(run=_docs)
 
     cassettes = commands.add_parser(
         "cassettes",
@@ -286,6 +297,13 @@ def _explain(options: argparse.Namespace) -> int:
     from pytest_hermes_env.contract.reports.text import explain_lines  # noqa: PLC0415
 
     print("\n".join(explain_lines(find_rule(options.rule))))
+    return OK
+
+
+def _docs(options: argparse.Namespace) -> int:
+    from pytest_hermes_env.pages.documentation import print_page  # noqa: PLC0415
+
+    print_page(options.page)
     return OK
 
 

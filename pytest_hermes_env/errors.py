@@ -64,6 +64,7 @@ __all__ = [
     "LeftoverFaults",
     "LeftoverRecordings",
     "LeftoverRoutes",
+    "LeftoverTables",
     "LeftoverTurns",
     "Leftovers",
     "LiveModeError",

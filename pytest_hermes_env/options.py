@@ -142,7 +142,7 @@ FLAGS = (
     _value(
         "--hermes-report-json",
         "FILE",
-        "Write the verdict of every rule on every class to FILE, as JSON (docs/reference/reports.md).",
+        "Write the verdict of every rule on every class to FILE, as JSON (hermes-env docs reports).",
     ),
     _value(
         "--hermes-html", "FILE", "Write findings, ladder and ledger to FILE as a page for a browser, which loads nothing else."

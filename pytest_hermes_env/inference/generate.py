@@ -255,5 +255,5 @@ def _bad(path: str, what: str, seen: object) -> UnexpectedRequest:
     return UnexpectedRequest(
         f"the request to {path} cannot be read: {what}.\n"
         f"  seen      {shorten(repr(seen))}\n"
-        "  fix       send a request like VLLMServer or SGLangServer of atroposlib; see docs/reference/mock-model.md"
+        "  fix       send a request like VLLMServer or SGLangServer of atroposlib: hermes-env docs mock-model"
     )

@@ -97,5 +97,5 @@ def _bad(path: str, what: str, seen: str) -> UnexpectedRequest:
     return UnexpectedRequest(
         f"the request to {path} cannot be read: {what}.\n"
         f"  seen      {shorten(seen)}\n"
-        "  fix       send a request in the format of OpenAI's API; see docs/reference/mock-model.md"
+        "  fix       send a request in the format of OpenAI's API: hermes-env docs mock-model"
     )

@@ -233,7 +233,7 @@ def _no_shell(reason: str) -> str:
         "the in-memory machine has no real shell for a command line.\n"
         "  expected  a confined cell, in which real bash runs\n"
         f"  seen      {reason}\n"
-        '  fix       see "How commands are confined" in docs/reference/local-sandbox.md'
+        '  fix       see "How commands are confined": hermes-env docs local-sandbox'
     )
 
 

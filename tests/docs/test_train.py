@@ -91,10 +91,3 @@ def test_the_four_processes_train(start, tmp_path, environ):
     assert [*codes, model.returncode, api.stop()] == [0, 0, 0, 0], (texts, requests)
     assert shape_of(texts["trainer"].splitlines()) == shape_of(printed_by(trainer)), texts
     assert "0 of them unexpected" in requests
-
-
-def test_the_block_of_python_runs():
-    """The page's code for tests works."""
-    (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-
-    exec(compile(block, "train.md", "exec"), {"__name__": "__main__"})

@@ -106,7 +106,7 @@ def _text(env_class: type, record: Scenario, target: str) -> str:
 # HE405 compares their rewards with the order, HE410 fails if a hack scores like gold. A turn is one model call:
 #     - {{call: terminal, with: {{command: "ls"}}}}      a tool call
 #     - {{say: done}}                                   text; a turn without a call ends the rollout
-# ${{item.name}} in a text is replaced by that part of the item. More: docs/how-to/cases.md
+# ${{item.name}} in a text is replaced by that part of the item. More: hermes-env docs cases
 class: {env_class.__name__}
 # order: [gold, near_miss, nothing]    # from the highest reward down; without it gold is above all, near_miss not below nothing
 gap: 0.1    # by how much

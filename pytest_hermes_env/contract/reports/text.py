@@ -45,7 +45,7 @@ _RED, _BOLD, _END = "\033[31m", "\033[1m", "\033[0m"
 _SECTIONS = ("What", "Why", "Fix", "Source")
 
 WAIVERS_WHY = "A waiver that waives nothing hides the next violation; one without a reason hides this one from its reviewers."
-WAIVERS_FIX = "Remove it, or write it as docs/how-to/waive.md describes."
+WAIVERS_FIX = "Remove it, or write it as `hermes-env docs waive` describes."
 
 
 def finding_lines(rule: Rule, finding: Finding, *, is_brief: bool = False, has_colour: bool = False) -> list[str]:

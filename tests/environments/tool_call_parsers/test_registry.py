@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import re
-from pathlib import Path
 
 import pytest
 
@@ -99,14 +97,3 @@ def test_text_without_a_call_comes_back_unchanged(name, text):
     """An answer is the very same text, white space and all."""
     assert get_parser(name).parse(text) == (text, None)
     assert get_parser(name).parse(text, []) == (text, None)
-
-
-def test_examples_of_the_page_run():
-    """The code of docs/reference/tool-call-parsers.md does what it says."""
-    page = (Path(__file__).parents[3] / "docs" / "reference" / "tool-call-parsers.md").read_text(encoding="utf-8")
-    examples = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-
-    for example in examples:
-        exec(compile(example, "tool-call-parsers.md", "exec"), {})
-
-    assert len(examples) == 2

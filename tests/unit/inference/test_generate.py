@@ -330,7 +330,7 @@ def test_a_body_that_means_nothing_is_refused(case: Unreadable) -> None:
     expected = (
         f"the request to /generate cannot be read: {case.what}.\n"
         f"  seen      {case.seen}\n"
-        "  fix       send a request like VLLMServer or SGLangServer of atroposlib; see docs/reference/mock-model.md"
+        "  fix       send a request like VLLMServer or SGLangServer of atroposlib: hermes-env docs mock-model"
     )
 
     assert (str(caught.value), answer["error"]["message"]) == (expected, f"UnexpectedRequest: {expected}")

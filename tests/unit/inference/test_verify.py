@@ -141,14 +141,14 @@ UNCOVERED = {
         text="the request to /v1/chat/completions cannot be read: "
         "'messages' must be a list with at least one message.\n"
         "  seen      None\n"
-        "  fix       send a request in the format of OpenAI's API; see docs/reference/mock-model.md",
+        "  fix       send a request in the format of OpenAI's API: hermes-env docs mock-model",
     ),
     "a message without role": Uncovered(
         script=["x"],
         messages=[{"content": "x"}],
         text="the request to /v1/chat/completions cannot be read: each message must be an object with a 'role'.\n"
         "  seen      {'content': 'x'}\n"
-        "  fix       send a request in the format of OpenAI's API; see docs/reference/mock-model.md",
+        "  fix       send a request in the format of OpenAI's API: hermes-env docs mock-model",
     ),
 }
 
@@ -191,7 +191,7 @@ class Unread:
     text: str
 
 
-FIX = "\n  fix       send a request in the format of OpenAI's API; see docs/reference/mock-model.md"
+FIX = "\n  fix       send a request in the format of OpenAI's API: hermes-env docs mock-model"
 UNREAD = (
     Unread(
         path="/v1/chat/completions",
@@ -353,7 +353,7 @@ def test_all_problems_are_in_one_error_and_equal_ones_once(ask: Ask) -> None:
         "1. UnexpectedRequest: the request to /v1/chat/completions cannot be read: "
         "'n' must be an integer from 1 to 1024.\n"
         "     seen      0\n"
-        "     fix       send a request in the format of OpenAI's API; see docs/reference/mock-model.md\n"
+        "     fix       send a request in the format of OpenAI's API: hermes-env docs mock-model\n"
         "     repeated  3 times\n"
         "\n"
         "2. UnexpectedRequest: the mock model has no endpoint GET /x.\n"

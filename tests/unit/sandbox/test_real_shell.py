@@ -261,5 +261,5 @@ def test_no_confinement_is_an_error_with_the_way_out():
         "the in-memory machine has no real shell for a command line.\n"
         "  expected  a confined cell, in which real bash runs\n"
         "  seen      bwrap: not installed\n"
-        '  fix       see "How commands are confined" in docs/reference/local-sandbox.md'
+        '  fix       see "How commands are confined": hermes-env docs local-sandbox'
     )
