@@ -27,6 +27,7 @@ __all__ = [
     "sequence_fault",
     "told_temperatures",
     "unmarked_rows",
+    "weight_fault",
 ]
 
 IGNORED = -100
@@ -156,6 +157,33 @@ def sequence_fault(scenario: Scenario) -> str:
                     f"{len(reply.sequence) - 1} and {len(reply.sequence)}"
                 )
     return ""
+
+
+def weight_fault(scenario: Scenario) -> str:
+    """Return how the overrides of a group misname its rollouts where one has several sequences, or nothing.
+
+    The base sends one sequence for each rollout that the overrides name: without them, each weighs as much as a whole rollout.
+    """
+    items = scenario.of(ItemScored)
+    longest = max((item.sequences for item in items), default=1)
+    named = {
+        override.get("rollout_id", (place, row))
+        for place, group in enumerate(groups_of(scenario))
+        for row, override in enumerate(_row_overrides(group))
+    }
+    if longest == 1 or not named or len(named) == len(items):
+        return ""
+    return (
+        f"the overrides of the group name {len(named)} rollouts, and {len(items)} were collected, one of them with {longest} "
+        f"sequences: rollouts do not weigh the same"
+    )
+
+
+def _row_overrides(group: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the overrides of every row of a group, empty where it has none."""
+    overrides = _listed(group.get("overrides"))
+    padded = [*overrides, *[None] * (len(_listed(group.get("tokens"))) - len(overrides))]
+    return [override if isinstance(override, dict) else {} for override in padded]
 
 
 def _first_lost(replies: Sequence[SampledReply], rows: Sequence[Row]) -> SampledReply | None:

@@ -200,13 +200,15 @@ class Crossed:
 class ItemScored:
     """collect_trajectory returned a scored item with ``tokens [T]``, ``masks [T]`` and ``logprobs [T]``.
 
-    ``logprobs`` is None when the item has no ``inference_logprobs``. ``score`` is the item's ``scores``.
+    ``logprobs`` is None when the item has no ``inference_logprobs``. ``score`` is the item's ``scores``. ``sequences`` is how many
+    rows the rollout has in its group; the columns are those of the first.
     """
 
     tokens: tuple[int, ...]
     masks: tuple[int, ...]
     logprobs: tuple[float | None, ...] | None = None
     score: Any = None
+    sequences: int = 1
 
 
 Event = (

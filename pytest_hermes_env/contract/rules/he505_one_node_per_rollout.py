@@ -4,15 +4,17 @@ kept.
 
 What: In token mode, for every sampled reply there is a sequence in the group that begins with the reply's prompt and
 the reply, token by token, and contains the token that ended the reply once. This also holds for ids that encoding the
-reply's text again would not produce.
+reply's text again would not produce. The rows of a rollout that became several sequences have its `rollout_id` in their
+`overrides`.
 
 Why: A conversation that is rendered and encoded again in each turn has other ids: think blocks are gone, the end of a
 turn is there twice, a word is split elsewhere. Keeping only the last sequence loses all earlier replies; keeping the
-text instead of the ids trains tokens that the model never chose.
+text instead of the ids trains tokens that the model never chose. Without the id, a rollout of three sequences weighs
+three times as much as one of one.
 
 Fix: Take the nodes of the managed server as they are, and keep all of them, as the base does; with
 `history_rendering="sampled"` there is one. `split_rollouts` decides which of several are sent. Never encode a reply's
-text again, and change no earlier message during a rollout.
+text again, change no earlier message during a rollout, and copy `overrides` as they are.
 
 Source: atroposlib 0.4.0, `envs/server_handling/managed_server.py` (a prompt extends a node only when it begins with its
 text).
@@ -22,11 +24,14 @@ from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.scored_data import is_rejected, sequence_fault
+from pytest_hermes_env.contract.scored_data import is_rejected, sequence_fault, weight_fault
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = ("happy", "silent", "unequal_rewards", "drifting")
+_OF_ITEMS = ("collect_trajectory", "collect_trajectories", "postprocess_histories")
+_OF_GROUPS = ("collect_trajectories", "postprocess_histories", "collect_trajectory")
+"""Where the cause of a fault may be, the likeliest method first."""
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -40,9 +45,10 @@ def dynamic(evidence: Evidence) -> Verdict:
             "every rollout became several sequences and was rejected, as split_rollouts requires", is_excused=True
         )
     findings = [
-        evidence.finding(fault, "collect_trajectory", "collect_trajectories", "postprocess_histories", scenario=scenario.name)
+        evidence.finding(fault, *methods, scenario=scenario.name)
         for scenario in ran
-        if not scenario.error and (fault := sequence_fault(scenario))
+        for fault, methods in ((sequence_fault(scenario), _OF_ITEMS), (weight_fault(scenario), _OF_GROUPS))
+        if fault and not scenario.error
     ]
     replies = sum(len(scenario.sampled) for scenario in ran)
     return Verdict.of(findings[:1], f"{replies} replies are in their sequences, token by token, even where token ids drift")

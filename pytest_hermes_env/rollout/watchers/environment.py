@@ -136,6 +136,7 @@ async def _collect_trajectory(real: Any, *args: Any, **kwargs: Any) -> Any:
                 masks=tuple(item.get("masks") or ()),
                 logprobs=None if logprobs is None else tuple(logprobs),
                 score=item.get("scores"),
+                sequences=1 + len(item.get("more_rows") or ()),
             )
         )
     return outcome

@@ -168,6 +168,22 @@ MUTANTS = (
     ),
     Mutant(
         rule="HE505",
+        name="rows of a split rollout are not named",
+        env="terminal_tasks",
+        mode="vllm",
+        changes=(SPLIT, *added(GROUP.format(change='group["overrides"] = [{} for _ in group["tokens"]]'))),
+        says="rollouts do not weigh the same",
+    ),
+    Mutant(
+        rule="HE505",
+        name="the first row of a split rollout is not named",
+        env="terminal_tasks",
+        mode="sglang",
+        changes=(SPLIT, *added(ITEM.format(change='(scored.get("overrides") or {}).pop("rollout_id", None)'))),
+        says="rollouts do not weigh the same",
+    ),
+    Mutant(
+        rule="HE505",
         name="an end token is doubled behind the first reply",
         env="terminal_tasks",
         mode="vllm",
@@ -263,7 +279,7 @@ MUTANTS = (
         mode="sglang",
         changes=added(
             POSTPROCESSED.format(
-                change='trajectories.update({c: [r[:-9] for r in trajectories[c]] for c in ("tokens", "masks", "inference_logprobs")})'
+                change='trajectories.update({c: [r[:-2] for r in trajectories[c]] for c in ("tokens", "masks", "inference_logprobs")})'
             )
         ),
         says="is missing from the sequences: ",
