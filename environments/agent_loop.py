@@ -34,6 +34,7 @@ from environments.encodable_text import encodable
 from environments.hermes_modules import explain_shadowing
 from environments.interruptible_calls import ToolPoolError, run_interruptibly
 from environments.isolation import in_sandbox, result_storage
+from environments.progress import tell_end, tell_reply, tell_turn
 from environments.rollout_end import NO_REASON, RolloutEnd, current_record, end_of_reply
 from environments.told_once import tell_once
 from environments.tool_call_parsers import get_parser
@@ -154,15 +155,18 @@ class HermesAgentLoop:
         result = AgentResult(messages=messages)
         user_task = _user_task(messages)
         end: RolloutEnd | None = None
-        for turn in range(1, self.max_turns + 1):
-            result.turns_used = turn
-            try:
+        try:
+            for turn in range(1, self.max_turns + 1):
+                result.turns_used = turn
+                tell_turn(self.task_id, turn)
                 end = await self._turn(turn, user_task, result)
-            except ToolPoolError as error:
-                tell_once(logger, error, "Tools cannot run on turn %d of rollout %s", turn, self.task_id)
-                self.failure, end = error, RolloutEnd.TOOL_POOL_FAILED
-            if end is not None:
-                break
+                if end is not None:
+                    break
+        except ToolPoolError as error:
+            tell_once(logger, error, "Tools cannot run on turn %d of rollout %s", result.turns_used, self.task_id)
+            self.failure, end = error, RolloutEnd.TOOL_POOL_FAILED
+        finally:
+            tell_end(self.task_id)
         record = current_record()
         record.results.append(result)
         record.failure = self.failure
@@ -207,6 +211,7 @@ class HermesAgentLoop:
             tell_once(logger, error, "The inference server failed on turn %d of rollout %s", turn, self.task_id)
             self.failure = error
             return None
+        tell_reply(response)
         choices = getattr(response, "choices", None)
         if not choices or getattr(choices[0], "message", None) is None:
             logger.warning("The inference server returned no choices on turn %d of rollout %s", turn, self.task_id)

@@ -12,10 +12,11 @@ import os
 import signal
 import sys
 import threading
+import time
 import typing
 import uuid
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,7 +28,7 @@ from atroposlib.envs.constants import ENV_NAMESPACE, OPENAI_NAMESPACE
 from atroposlib.envs.server_handling.server_manager import ServerManagerConfig
 from atroposlib.utils.cli import get_prefixed_pydantic_model
 from dotenv import load_dotenv
-from pydantic import BeforeValidator, Field, ValidationError, create_model
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, create_model
 from pydantic_cli import Cmd, run_and_exit
 from pydantic_cli.argparse import FailedExecutionException
 from rich import print as rich_print
@@ -48,6 +49,7 @@ from environments.command_settings import (
     without_secrets,
 )
 from environments.group_page import write_page
+from environments.progress import ProgressBar, progress_bar
 from environments.trainer_groups import has_only_failed_rollouts
 
 __all__ = ["close_servers", "command_class", "load_dotenv_of_cwd", "main", "process_groups"]
@@ -56,6 +58,9 @@ logger = logging.getLogger(__name__)
 
 EXIT_BY_SIGNAL = 128
 """The exit code of a program that a signal ended is this plus the signal's number."""
+
+CLOCK_S = 2.0
+"""Seconds by which the clock of a file system may lag behind."""
 
 
 def load_dotenv_of_cwd() -> None:
@@ -128,12 +133,15 @@ def _run(cls: type[BaseEnv], mode: Mode, settings: Settings) -> None:
         _prepare_evaluation(settings)
     manager = settings.manager
     env = cls(config=settings.env, server_configs=settings.servers, slurm=manager.slurm, testing=manager.testing)
+    began = time.time()
     try:
         asyncio.run(_run_and_close(env, mode))
     except (KeyboardInterrupt, asyncio.CancelledError) as stop:
         number = signal.SIGINT if isinstance(stop, KeyboardInterrupt) else signal.SIGTERM
         logger.info("%s was stopped by %s", mode, number.name)
         sys.exit(EXIT_BY_SIGNAL + number)
+    finally:
+        _tell_files(env.config, mode, began)
 
 
 async def _run_and_close(env: BaseEnv, mode: Mode) -> None:
@@ -174,31 +182,38 @@ async def process_groups(env: BaseEnv, *, give_up_after: int) -> None:
         name = f"{env.name}-{datetime.now().astimezone():%Y-%m-%d}-{uuid.uuid4().hex[:6]}"
         wandb.init(project=env.wandb_project, name=name, group=env.wandb_group, config=without_secrets(env.config))
     env.config.group_size = env.group_size_to_process
-    env.curr_step = failures = 0
+    env.curr_step = 0
     try:
-        while env.curr_step < env.n_groups_to_process:
-            item = await env.get_next_item()
-            if item is None:
-                logger.info("get_next_item returned None: no more items to process")
-                break
-            processed, error = await _collected(env, item)
-            if not processed:
-                failures += 1
-                if failures >= give_up_after:
-                    raise error or RuntimeError(_no_data_message(env, failures))
-                logger.warning("A group returned no data; %d of %d tries", failures, give_up_after, exc_info=error)
-                continue
-            failures = 0
-            await env.handle_send_to_api(processed, item, do_send_to_api=False, abort_on_any_max_length_exceeded=False)
-            await env.wandb_log()
-            env.curr_step += 1
-            logger.info("Processed group %d of %d", env.curr_step, env.n_groups_to_process)
+        with progress_bar("process", unit="group", total=env.n_groups_to_process) as bar:
+            await _process(env, bar, give_up_after=give_up_after)
     finally:
         if env.jsonl_writer is not None:
             env.jsonl_writer.close()
     if env.config.data_path_to_save_groups is not None:
-        page = write_page(Path(env.config.data_path_to_save_groups))
-        logger.info("Wrote %s", page)
+        write_page(Path(env.config.data_path_to_save_groups))
+
+
+async def _process(env: BaseEnv, bar: ProgressBar, *, give_up_after: int) -> None:
+    """Collect and write groups until there are enough, or no further items."""
+    failures = 0
+    while env.curr_step < env.n_groups_to_process:
+        item = await env.get_next_item()
+        if item is None:
+            logger.info("get_next_item returned None: no more items to process")
+            break
+        processed, error = await _collected(env, item)
+        if not processed:
+            failures += 1
+            if failures >= give_up_after:
+                raise error or RuntimeError(_no_data_message(env, failures))
+            logger.warning("A group returned no data; %d of %d tries", failures, give_up_after, exc_info=error)
+            continue
+        failures = 0
+        await env.handle_send_to_api(processed, item, do_send_to_api=False, abort_on_any_max_length_exceeded=False)
+        await env.wandb_log()
+        env.curr_step += 1
+        bar.update()
+        logger.info("Processed group %d of %d", env.curr_step, env.n_groups_to_process)
 
 
 async def _collected(env: BaseEnv, item: Any) -> tuple[Any, Exception | None]:
@@ -221,11 +236,35 @@ def _no_data_message(env: BaseEnv, failures: int) -> str:
 
 
 def _show(settings: Settings) -> None:
+    """Print the settings that are not the defaults of their class; of a server its address and model, too."""
     keys = list(_keys(settings))
-    rich_print({type(settings.env).__name__: without_secrets(settings.env, keys)})
+    _show_changed(settings.env, without_secrets(settings.env, keys))
     for server in settings.servers:
         shown = without_secrets(server, keys) | {"api_key": "set, not shown" if server.api_key else "not set"}
-        rich_print({type(server).__name__: shown})
+        _show_changed(server, shown, always=("base_url", "model_name", "api_key"))
+
+
+def _show_changed(config: BaseModel, shown: dict[str, Any], always: Collection[str] = ()) -> None:
+    defaults = {name: field.get_default(call_default_factory=True) for name, field in type(config).model_fields.items()}
+    changed = {
+        name: value
+        for name, value in shown.items()
+        if name in always or name not in defaults or getattr(config, name) != defaults[name]
+    }
+    rich_print({type(config).__name__: changed})
+
+
+def _tell_files(config: Any, mode: Mode, began: float) -> None:
+    """Print which files this run has written."""
+    written: list[Path] = []
+    if mode == "evaluate" and config.data_dir_to_save_evals is not None:
+        written = sorted(Path(config.data_dir_to_save_evals).glob("*"))
+    elif mode == "process" and config.data_path_to_save_groups is not None:
+        groups = Path(config.data_path_to_save_groups)
+        written = [groups, groups.with_suffix(".html")]
+    for path in written:
+        if path.is_file() and path.stat().st_mtime >= began - CLOCK_S:
+            sys.stdout.write(f"wrote {path} ({path.stat().st_size:,} bytes)\n")
 
 
 def _keys(settings: Settings) -> Iterator[str]:

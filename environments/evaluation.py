@@ -12,20 +12,19 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import sys
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
 from tenacity import RetryError
-from tqdm import tqdm
 
 from environments.agent_rollout import AgentRollout
 from environments.concurrency import all_or_none
 from environments.limits import check_count
 from environments.nonblocking_calls import bridged
+from environments.progress import progress_bar
 from environments.rollout_end import RolloutEnd
 from environments.scoring import as_reward
 
@@ -117,30 +116,15 @@ async def run_each(
         )
     check_count("max_concurrent (without this argument, the setting max_eval_workers)", max_concurrent)
     free = asyncio.Semaphore(max_concurrent)
-    with _progress_bar(len(items)) as advance:
+    with progress_bar("evaluate", unit="item", total=len(items)) as bar:
 
         async def limited(item: Any) -> Sample:
             async with free:
                 sample = await evaluate_item(item)
-            advance()
+            bar.update()
             return sample
 
         return await all_or_none([limited(item) for item in items])
-
-
-class _ProgressBar(tqdm):
-    monitor_interval = 0
-    """Seconds; 0 starts no thread that would outlive the bar."""
-
-
-@contextmanager
-def _progress_bar(total: int) -> Iterator[Callable[[], Any]]:
-    """Show a progress bar where stderr is a terminal; yields the function that advances it by one."""
-    if sys.stderr is None or not sys.stderr.isatty():
-        yield lambda: None
-        return
-    with _ProgressBar(total=total, desc="evaluate", unit="item", file=sys.stderr) as bar:
-        yield bar.update
 
 
 # ---------------------------------------------------------------------- one item

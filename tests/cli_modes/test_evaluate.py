@@ -19,6 +19,7 @@ def test_evaluation_is_saved_with_settings_that_can_be_used_again(run, solving_s
     samples = [json.loads(line) for line in (home / "evals" / "samples.jsonl").read_text().splitlines()]
     settings = yaml.safe_load((home / "evals" / "evaluate_config.yaml").read_text())
     assert finished.returncode == 0, finished.stderr
+    assert "wrote evals/metrics.json (" in finished.stdout
     assert metrics["results"]["all"] == {
         "eval/items": 2,
         "eval/errors": 0,

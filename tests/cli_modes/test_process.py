@@ -17,6 +17,13 @@ def test_groups_are_written_with_all_columns_and_a_page(run, solving_server, hom
     lines = [json.loads(line) for line in (home / "out" / "groups.jsonl").read_text().splitlines()]
     assert finished.returncode == 0, finished.stderr
     assert "'api_key': 'set, not shown'" in finished.stdout
+    assert "'group_size': 3" in finished.stdout
+    assert "max_token_length" not in finished.stdout  # has its default
+    assert [line.split(" (")[0] for line in finished.stdout.splitlines() if line.startswith("wrote")] == [
+        "wrote out/groups.jsonl",
+        "wrote out/groups.html",
+    ]
+    assert "\r" not in finished.stderr  # a progress bar is for a terminal
     assert [line["scores"] for line in lines] == [[1.0] * 3] * 2
     assert [[len(tokens) for tokens in line["tokens"]] for line in lines] == [
         [len(mask) for mask in line["masks"]] for line in lines
