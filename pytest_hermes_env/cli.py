@@ -68,6 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return USAGE
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a file name may hold bytes that are not text
+    os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")  # it prints that there is no torch
     try:
         return int(options.run(options))
     except UsageError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -89,6 +90,17 @@ def run(capsys, *words):
     code = main(words)
     printed = capsys.readouterr()
     return code, printed.out, printed.err
+
+
+def test_transformers_does_not_say_that_there_is_no_torch(capsys, monkeypatch):
+    """Commands that import an environment print only their own lines; a user's choice is kept."""
+    monkeypatch.delenv("TRANSFORMERS_NO_ADVISORY_WARNINGS", raising=False)
+    assert run(capsys, "explain", "HE702")[0] == 0
+    assert os.environ["TRANSFORMERS_NO_ADVISORY_WARNINGS"] == "1"
+
+    monkeypatch.setenv("TRANSFORMERS_NO_ADVISORY_WARNINGS", "0")
+    assert run(capsys, "explain", "HE702")[0] == 0
+    assert os.environ["TRANSFORMERS_NO_ADVISORY_WARNINGS"] == "0"
 
 
 def test_a_clean_environment(capsys):
