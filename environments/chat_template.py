@@ -161,12 +161,22 @@ class ChatTemplate:
     # ------------------------------------------------------------------ check
 
     def check(self) -> None:
-        """Render two rounds of tool calls. Raises: TemplateProblem when the model would not see the results of its calls."""
+        """Render two rounds of tool calls.
+
+        Raises: TemplateProblem when the model would not see the results of its calls, or writes calls that no parser reads.
+        """
         prompt = self.render(_ROUNDS[:1], _PROBE_TOOLS)
         if _PROBE not in prompt:
             logger.warning(
                 "The chat template of the tokenizer %r does not show the tools to the model; describe them in system_prompt",
                 self.name,
+            )
+        source = str(getattr(self.tokenizer, "chat_template", ""))
+        if family := next((name for mark, name in _UNREAD_CALLS.items() if mark in source), None):
+            raise TemplateProblem(
+                f"The chat template of the tokenizer {self.name!r} writes tool calls as {family} does, which no parser of token mode "
+                'reads: every call would be trained as a final answer. Use server_type "openai" (chat mode) and a server that '
+                "parses them."
             )
         for position in (1, 3):
             conversation = _ROUNDS[: position + 2]
@@ -218,6 +228,8 @@ def _with_argument_object(call: dict[str, Any]) -> dict[str, Any]:
     return {**call, "function": {**call["function"], "arguments": arguments}} if isinstance(arguments, dict) else call
 
 
+_UNREAD_CALLS = {"<|channel|>commentary": "gpt-oss", "<atem:invoke": "Muse"}
+"""What a family writes in a call and nowhere else, for those whose servers read calls from tokens and channels."""
 _PROBE = "template_probe"
 _PROBE_TOOLS = [
     {

@@ -6,12 +6,14 @@ import asyncio
 from typing import Any
 
 import pytest
+from transformers import AutoTokenizer
 
+from environments.chat_template import ChatTemplate, TemplateProblem
 from environments.exact_tokens import TokenModeError
 from environments.hermes_base_env import HermesAgentBaseEnv
 from environments.tool_call_parsers import list_parsers
 from pytest_hermes_env.atropos.wandb_capture import capturing_wandb
-from pytest_hermes_env.inference import call, empty_choices, fail, garbage, sampled, say, turn
+from pytest_hermes_env.inference import build_tokenizer, call, empty_choices, fail, garbage, sampled, say, turn
 
 LOGPROBS_ADVICE = (
     " Token mode needs the id and the logprob of every sampled token: from vLLM as [{id: logprob}] for each token, from SGLang as "
@@ -68,6 +70,34 @@ def test_template_that_fails_on_tools(make_env):
         f"The chat template of the tokenizer {name!r} fails on the messages user: TemplateError: This template knows no tools. "
         "Token mode needs a template for tool calls and tool results. Set tokenizer_name to one that has it, or use "
         'server_type "openai" (chat mode).'
+    )
+
+
+@pytest.mark.parametrize(
+    ("family", "written"),
+    [
+        ("gpt-oss", "<|start|>assistant to=functions.{{ name }}<|channel|>commentary json<|message|>{{ arguments }}<|call|>"),
+        (
+            "Muse",
+            '<atem:function_calls>\n<atem:invoke name="{{ name }}">\n{{ arguments }}</atem:invoke>\n</atem:function_calls>',
+        ),
+    ],
+)
+def test_template_whose_calls_no_parser_reads(tmp_path, family, written):
+    """They would be final answers."""
+    tokenizer = AutoTokenizer.from_pretrained(build_tokenizer(tmp_path))
+    call = written.replace("{{ name }}", "{{ call.function.name }}").replace("{{ arguments }}", "{{ call.function.arguments }}")
+    tokenizer.chat_template = (
+        "{{ tools | tojson }}{% for message in messages %}{{ message.content }}{% for call in message.tool_calls or [] %}"
+        f"{call}{{% endfor %}}{{% endfor %}}"
+    )
+
+    with pytest.raises(TemplateProblem) as error:
+        ChatTemplate(tokenizer).check()
+
+    assert str(error.value) == (
+        f"The chat template of the tokenizer {str(tmp_path)!r} writes tool calls as {family} does, which no parser of token mode reads: "
+        'every call would be trained as a final answer. Use server_type "openai" (chat mode) and a server that parses them.'
     )
 
 

@@ -2,15 +2,18 @@
 
     pip install --no-deps trl==1.16.0
     pip install mistral-common==1.13.1
-    python tests/data/chat_templates/regenerate.py
+    pip download --no-deps --no-binary :all: llama-cpp-python==0.3.36
+    python tests/data/chat_templates/regenerate.py llama_cpp_python-0.3.36.tar.gz
 
-The templates stay in these packages (both Apache-2.0); the files hold only the texts of our conversations.
+The templates stay in these packages (Apache-2.0; llama.cpp: MIT); the files hold only the texts of our conversations.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import json
+import sys
+import tarfile
 import tempfile
 from pathlib import Path
 
@@ -28,11 +31,18 @@ TRL = {
 }
 
 
-def main() -> None:
+GLM47 = "vendor/llama.cpp/models/templates/GLM-4.7-Flash.jinja"
+
+
+def main(llama_cpp: str) -> None:
     spec = importlib.util.find_spec("trl")
     assert spec is not None, "install trl first"
     templates = Path(str(spec.origin)).with_name("chat_templates")
     real = {name: (templates / file).read_text(encoding="utf-8") for name, file in TRL.items()} | {"mistral": mistral()}
+    with tarfile.open(llama_cpp) as archive:
+        (file,) = [archive.extractfile(member) for member in archive if member.name.endswith(GLM47)]
+        assert file is not None
+        real["glm47"] = file.read().decode()
     for name, source in real.items():
         with tempfile.TemporaryDirectory() as directory:
             tokenizer = AutoTokenizer.from_pretrained(build_tokenizer(directory, template=name))
@@ -50,4 +60,4 @@ def mistral() -> str:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1])
