@@ -37,6 +37,7 @@
     ├── NoBatch                 a trainer double waited for a batch that never came
     ├── BadBatch                a trainer double got a batch that it cannot train on
     ├── LiveModeError           the server of --hermes-live cannot be used: no key, unreachable, refused, unknown model
+    │   └── CallTimedOut        a call to it took longer than --hermes-call-timeout
     ├── BudgetSpent             a call was not made because a limit of --hermes-max-* is reached
     ├── NetworkBlocked          a test connected to a host that it may not reach
     ├── EnvironmentSetupError   an environment could not be built for the test
@@ -55,6 +56,7 @@ __all__ = [
     "BadTarget",
     "BadWaiver",
     "BudgetSpent",
+    "CallTimedOut",
     "CassetteMiss",
     "CleanupFailed",
     "ContractBreach",
@@ -228,6 +230,10 @@ class BadBatch(HermesEnvError):
 
 class LiveModeError(HermesEnvError):
     """The real inference server cannot be used."""
+
+
+class CallTimedOut(LiveModeError):
+    """A call to the real inference server took longer than ``--hermes-call-timeout``."""
 
 
 class BudgetSpent(HermesEnvError):

@@ -125,6 +125,12 @@ FLAGS = (
         "FILE",
         "Prices: a TOML, JSON or YAML file with input and output in USD per million tokens for each model.",
     ),
+    _value(
+        "--hermes-call-timeout",
+        "SECONDS",
+        "The maximum duration of one call to the real server. A call that takes longer is tried again, three times in all, and then "
+        "fails with CallTimedOut. Default: the limit of the environment's client.",
+    ),
     _switch(
         "--hermes-compare",
         "With --hermes-live: report where the answers of the real server and of the mock model differ in shape.",
@@ -184,7 +190,7 @@ FLAGS = (
     ),
 )
 
-_LIVE = ("model", "base_url", "api_key_env", "tokenizer", "max_calls", "max_tokens", "max_usd", "prices")
+_LIVE = ("model", "base_url", "api_key_env", "tokenizer", "max_calls", "max_tokens", "max_usd", "prices", "call_timeout")
 
 INI_VALUES: dict[str, str] = {
     "hermes_base": "Like --hermes-base; the flag wins.",

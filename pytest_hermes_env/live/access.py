@@ -1,7 +1,7 @@
 """Connects an environment to the real server: calls are counted, and retried a limited number of times.
 
 atroposlib's own retries would turn one failing call into 27 requests. Here a call is tried three times in all, after temporary
-failures (408, 409, 429, 5xx, no connection), with growing pauses or those of the server's ``retry-after``.
+failures (408, 409, 429, 5xx, no connection, no answer in time), with growing pauses or those of the server's ``retry-after``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from pytest_hermes_env.atropos import clients
-from pytest_hermes_env.errors import BudgetSpent
+from pytest_hermes_env.errors import BudgetSpent, CallTimedOut
 from pytest_hermes_env.live.limits import Usage
 from pytest_hermes_env.live.metering import Meter, MeteredCall, MeteredTransport, compare
 from pytest_hermes_env.live.providers import LiveServer
@@ -61,14 +61,14 @@ class LiveAccess:
                 assign("APIServer.*", self._counted(getattr(held, name), usage_of), owner=held, name=name)
 
     def _outspoken(self, method: Method) -> Method:
-        """Return the method. It raises BudgetSpent itself, which the openai client wraps in a connection error."""
+        """Return the method. It raises BudgetSpent and CallTimedOut itself, which the openai client wraps in a connection error."""
 
         async def ask(**kwargs: Any) -> Any:
             self.meter.check()  # the client would retry after BudgetSpent
             try:
                 return await method(**kwargs)
             except Exception as error:
-                if isinstance(error.__cause__, BudgetSpent):
+                if isinstance(error.__cause__, BudgetSpent | CallTimedOut):
                     raise error.__cause__ from None
                 raise
 
@@ -79,7 +79,7 @@ class LiveAccess:
 
         async def attempt(kwargs: dict[str, Any]) -> Any:
             with MeteredCall(self.meter) as call:
-                answer = await method(**kwargs)
+                answer = await call.in_time(method(**kwargs))
             call.end(usage_of(answer), 200)
             return answer
 
@@ -125,7 +125,7 @@ def _may_pass(error: BaseException) -> bool:
 
     if isinstance(error, aiohttp.ClientResponseError):
         return error.status in PASSING or error.status >= SERVER_FAILURE
-    return isinstance(error, aiohttp.ClientConnectionError | TimeoutError)
+    return isinstance(error, aiohttp.ClientConnectionError | TimeoutError | CallTimedOut)
 
 
 def _pause(state: Any) -> float:

@@ -15,8 +15,9 @@ import pytest
 from pytest_hermes_env.live.access import LiveAccess
 from pytest_hermes_env.live.limits import Spending
 from pytest_hermes_env.live.metering import Meter, Progress
+from pytest_hermes_env.live.patience import Patience, Waiting
 from pytest_hermes_env.live.providers import LiveServer, choose_server
-from pytest_hermes_env.live.settings import read_limits, setting
+from pytest_hermes_env.live.settings import call_timeout, read_limits, setting
 
 if TYPE_CHECKING:
     from pytest_hermes_env.live.prices import Price
@@ -31,6 +32,7 @@ class LiveRun:
     server: LiveServer
     spending: Spending
     prices: Mapping[str, Price]
+    patience: Patience
     remark: str = ""
     owns_directory: bool = True
 
@@ -38,13 +40,13 @@ class LiveRun:
         self,
         test: str,
         *,
-        report: Callable[[Progress], None],
+        report: Callable[[Progress | Waiting], None],
         is_compared: bool,
         has_mock: bool = False,
         is_default: bool = True,
         requests_cost: bool = True,
     ) -> LiveAccess:
-        """Return the real server with a meter that counts for ``test``. ``report`` is called after each answered call.
+        """Return the real server with a meter that counts for ``test``. ``report`` is called after each answered call, and of one that waits.
 
         ``requests_cost`` lets requests to OpenRouter ask for the cost; its older API requires that, and a cassette should not
         contain it.
@@ -56,6 +58,7 @@ class LiveRun:
             prices=self.prices,
             extra={"usage": {"include": True}} if requests_cost and self.server.provider == "openrouter" else {},
             tell=report,
+            patience=self.patience,
             is_compared=is_compared,
         )
         return LiveAccess(server=self.server, meter=meter, has_mock=has_mock, is_default=is_default)
@@ -76,6 +79,7 @@ def start_live_run(config: pytest.Config) -> LiveRun:
     from_controller: dict[str, str] = getattr(config, "workerinput", {}).get("hermes_live", {})
     server = _choose(config, from_controller)
     limits, prices = read_limits(config, server)
+    limit_s = call_timeout(config)
     remark = ""
     if not from_controller and not config.option.collectonly:
         from pytest_hermes_env.live.preflight import preflight  # noqa: PLC0415 - not needed by workers
@@ -83,7 +87,14 @@ def start_live_run(config: pytest.Config) -> LiveRun:
         server, remark = preflight(server, accepts_unlisted=config.getoption("hermes_unlisted_model"))
     directory = from_controller.get("directory") or tempfile.mkdtemp(prefix="pytest-hermes-live-")
     spending = Spending(Path(directory, "calls.sqlite"), limits)
-    return LiveRun(server=server, spending=spending, prices=prices, remark=remark, owns_directory=not from_controller)
+    return LiveRun(
+        server=server,
+        spending=spending,
+        prices=prices,
+        patience=Patience(server=server.short(), limit_s=limit_s),
+        remark=remark,
+        owns_directory=not from_controller,
+    )
 
 
 def _choose(config: pytest.Config, from_controller: Mapping[str, Any]) -> LiveServer:

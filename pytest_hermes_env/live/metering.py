@@ -12,7 +12,7 @@ import json
 import time
 import weakref
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -21,6 +21,8 @@ import httpx
 
 from pytest_hermes_env.errors import BudgetSpent, LiveModeError
 from pytest_hermes_env.live.limits import Spending, Spent, Usage
+from pytest_hermes_env.live.patience import Answer as Awaited
+from pytest_hermes_env.live.patience import Patience, Waiting, in_time
 from pytest_hermes_env.live.prices import Price
 from pytest_hermes_env.live.shape_comparison import ERRORS, EVENTS, Answer, differences, events_of, mock_answer
 
@@ -32,14 +34,17 @@ __all__ = [
     "compare",
     "is_counted_above",
     "json_or_none",
-    "keep_body",
+    "received",
     "usage_of",
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """One answered call, for a progress line. ``rollout`` and ``turn`` count from 1; turn 0 is a request without tools."""
+    """One answered call, for a progress line. ``rollout`` and ``turn`` count from 1; turn 0 is a request without tools.
+
+    ``spent`` is the sum of the run.
+    """
 
     test: str
     rollout: int
@@ -47,6 +52,7 @@ class Progress:
     status: int | str
     usage: Usage | None
     seconds: float
+    spent: Spent
 
 
 @dataclass(kw_only=True)
@@ -62,7 +68,8 @@ class Meter:
     price: Price | None = None
     prices: Mapping[str, Price] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
-    tell: Callable[[Progress], None] = lambda _: None
+    tell: Callable[[Progress | Waiting], None] = lambda _: None
+    patience: Patience = field(default_factory=Patience)
     is_compared: bool = False
     refused: int = 0
     refusal: str = ""
@@ -106,7 +113,15 @@ class Meter:
             usage = self._priced(usage, self.price if asked_model is None else self.prices.get(asked_model))
         self.spending.end(number, usage, seconds=seconds, status=str(status))
         self.tell(
-            Progress(test=self.test, rollout=self._rollout(), turn=turn, status=status, usage=usage, seconds=seconds),
+            Progress(
+                test=self.test,
+                rollout=self._rollout(),
+                turn=turn,
+                status=status,
+                usage=usage,
+                seconds=seconds,
+                spent=self.spending.total(),
+            ),
         )
 
     def spent(self) -> Spent:
@@ -180,6 +195,10 @@ class MeteredCall:
         if error is not None:
             self.end(None, getattr(error, "status", 0) or type(error).__name__)
 
+    async def in_time(self, answer: Awaitable[Awaited]) -> Awaited:
+        """Return the answer. Raises: the limit of one call is reached → CallTimedOut."""
+        return await in_time(answer, self._meter.patience, self._meter.tell)
+
     def end(self, usage: Usage | None, status: int | str) -> None:
         """Record the usage; None means that the call failed."""
         seconds = time.monotonic() - self._began
@@ -191,7 +210,7 @@ class MeteredCall:
 
     def follows_stream(self, response: httpx.Response) -> bool:
         """Return whether the response is a stream; its usage is recorded when it is closed."""
-        is_stream = response.headers.get("content-type", "").startswith(EVENTS) and response.status_code < ERRORS
+        is_stream = _is_stream(response)
         if is_stream:
             response.stream = _Tee(response.stream, lambda said: self.end(usage_of_events(said), response.status_code))
         return is_stream
@@ -212,10 +231,9 @@ class MeteredTransport(httpx.AsyncBaseTransport):
         if self._meter.extra and isinstance(body, dict):
             request = _with_body(request, {**self._meter.extra, **body})
         with MeteredCall(self._meter, turn=_turn(body)) as call:
-            response = await self._inner.handle_async_request(request)
+            response = await call.in_time(received(self._inner.handle_async_request(request)))
             if call.follows_stream(response):
                 return response  # its shape is compared by probes only: tests of environments do not stream
-            await keep_body(response)
         call.answered(response.status_code, response.content)
         if self._meter.is_compared and isinstance(body, dict):
             await compare(self._meter, self._meter.test, str(request.url), body, response)
@@ -226,13 +244,21 @@ class MeteredTransport(httpx.AsyncBaseTransport):
         await self._inner.aclose()
 
 
-async def keep_body(response: httpx.Response) -> None:
-    """Read a response so that its stream can be read again, which the recorder of a cassette does."""
+async def received(answer: Awaitable[httpx.Response]) -> httpx.Response:
+    """Return a response: a stream of events at its beginning, anything else read so that it can be read again, by a recorder."""
+    response = await answer
+    if _is_stream(response):
+        return response
     if isinstance(response.stream, httpx.AsyncByteStream) and not response.is_closed:
         raw = b"".join([chunk async for chunk in response.stream])
         await response.stream.aclose()
         response.stream = httpx.ByteStream(raw)
     await response.aread()
+    return response
+
+
+def _is_stream(response: httpx.Response) -> bool:
+    return response.headers.get("content-type", "").startswith(EVENTS) and response.status_code < ERRORS
 
 
 class _Tee(httpx.AsyncByteStream, httpx.SyncByteStream):

@@ -18,7 +18,7 @@ import aiohttp
 import httpx
 
 from pytest_hermes_env.live.limits import Usage
-from pytest_hermes_env.live.metering import Meter, MeteredCall, is_counted_above, json_or_none, keep_body
+from pytest_hermes_env.live.metering import Meter, MeteredCall, is_counted_above, json_or_none, received
 from pytest_hermes_env.live.shape_comparison import EVENTS
 from pytest_hermes_env.own_machine import is_this_machine
 from pytest_hermes_env.patches import intercept
@@ -76,10 +76,9 @@ async def _httpx_async(meter: Meter, counts: Counts, real: Any, held: Any, reque
     if not counts(request.method, str(request.url)):
         return await real(held, request)  # type: ignore[no-any-return]
     with _call(meter, await request.aread()) as call:
-        response: httpx.Response = await real(held, request)
+        response: httpx.Response = await call.in_time(received(real(held, request)))
         if call.follows_stream(response):
             return response
-        await keep_body(response)
     call.answered(response.status_code, response.content)
     return response
 
@@ -111,7 +110,7 @@ async def _aiohttp(
     if not counts(method, str(session._build_url(str_or_url))):  # noqa: SLF001 - resolves against the session's base URL
         return await real(session, method, str_or_url, **kwargs)  # type: ignore[no-any-return]
     with _call(meter, kwargs.get("json") or kwargs.get("data")) as call:
-        response: aiohttp.ClientResponse = await real(session, method, str_or_url, **kwargs)
+        response: aiohttp.ClientResponse = await call.in_time(real(session, method, str_or_url, **kwargs))
         is_stream = response.content_type == EVENTS and response.ok
         content = b"" if is_stream else await response.read()
     if is_stream:

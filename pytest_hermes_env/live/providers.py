@@ -94,6 +94,10 @@ class LiveServer:
         """Return this server with that model."""
         return replace(self, model=model)
 
+    def short(self) -> str:
+        """Return the model and its host."""
+        return shown(f"{self.model or 'the model'} at {self.host}")
+
     def describe(self) -> str:
         """Return a short description."""
         return shown(f"{self.model or 'its model'} at {self.base_url} ({self.provider})")

@@ -1,9 +1,10 @@
-"""The terminal output of live mode: a line per turn, a line per test, and a table at the end."""
+"""The terminal output of live mode: a line per call, one while it waits, a line per test, and a table at the end."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_hermes_env.live.patience import Waiting
 from pytest_hermes_env.redaction.shown_text import shown
 
 if TYPE_CHECKING:
@@ -11,11 +12,13 @@ if TYPE_CHECKING:
     from pytest_hermes_env.live.metering import Progress
     from pytest_hermes_env.live.providers import LiveServer
 
-__all__ = ["comparison", "spent_line", "spent_table", "turn_line"]
+__all__ = ["comparison", "progress_line", "spent_line", "spent_table"]
 
 
-def turn_line(progress: Progress) -> str:
-    """Return a line about one call: ``live: rollout 1, turn 2: 812 tokens, $0.0004, 3.1 s``."""
+def progress_line(progress: Progress | Waiting) -> str:
+    """Return a line about one call: ``live: rollout 1, turn 2: 812 tokens, $0.0004, 3.1 s (run: 2 calls, 1,624 tokens, $0.0008)``."""
+    if isinstance(progress, Waiting):
+        return shown(f"  live: still waiting for {progress.server} ({progress.seconds:.0f} s)")
     usage = progress.usage
     what = f"turn {progress.turn}" if progress.turn else "a call"
     if usage is None:
@@ -25,7 +28,9 @@ def turn_line(progress: Progress) -> str:
     else:
         said = f"{usage.prompt_tokens + usage.completion_tokens:,} tokens"
     cost = f", ${usage.usd:.4f}" if usage is not None and usage.usd is not None else ""
-    return shown(f"  live: rollout {progress.rollout}, {what}: {said}{cost}, {progress.seconds:.1f} s")
+    return shown(
+        f"  live: rollout {progress.rollout}, {what}: {said}{cost}, {progress.seconds:.1f} s (run: {progress.spent.describe()})"
+    )
 
 
 def spent_line(spent: str) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "allowed_hosts",
+    "call_timeout",
     "hosts_of_run",
     "idle_flags",
     "is_fine_on_mock",
@@ -38,6 +39,7 @@ LIVE_ONLY = (
     "max_tokens",
     "max_usd",
     "prices",
+    "call_timeout",
     "unlisted_model",
 )
 """Flags that have no effect without ``--hermes-live``."""
@@ -130,6 +132,14 @@ def read_limits(config: pytest.Config, server: LiveServer) -> tuple[Limits, dict
             "  fix       --hermes-prices FILE; or use --hermes-max-calls or --hermes-max-tokens instead"
         )
     return limits, prices
+
+
+def call_timeout(config: pytest.Config) -> float | None:
+    """Return the limit of one call in seconds; None means no limit. Raises: UsageError."""
+    limit_s = _number(config, "call_timeout")
+    if limit_s == 0:
+        raise UsageError("--hermes-call-timeout: must be more than 0 seconds")
+    return limit_s
 
 
 def _whole(config: pytest.Config, name: str) -> int | None:

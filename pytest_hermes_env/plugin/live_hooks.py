@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_hermes_env.errors import HermesEnvError
-from pytest_hermes_env.live.report import comparison, spent_line, spent_table, turn_line
+from pytest_hermes_env.live.report import comparison, progress_line, spent_line, spent_table
 from pytest_hermes_env.live.settings import allowed_hosts, idle_flags, is_fine_on_mock, is_recorded, may_fail
 from pytest_hermes_env.plugin.usage import uses_plugin
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_hermes_env.live.live_run import LiveRun
     from pytest_hermes_env.live.metering import Progress
     from pytest_hermes_env.live.network_guard import NetworkGuard
+    from pytest_hermes_env.live.patience import Waiting
     from pytest_hermes_env.live.providers import LiveServer
 
 __all__ = ["MARKER", "LiveMode", "live_access", "live_server", "reachable_hosts"]
@@ -189,8 +190,8 @@ class LiveMode:
                     reporter.ensure_newline()
                     reporter.write_line(spent_line(str(value)))
 
-    def show_progress(self, progress: Progress) -> None:
-        """Print one answered call while its rollout runs, if the output is a terminal or verbose; an xdist worker uses stderr."""
+    def show_progress(self, progress: Progress | Waiting) -> None:
+        """Print one call, answered or still waiting, while its rollout runs, if the output is a terminal or verbose; an xdist worker uses stderr."""
         reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
         capture: Any = self._config.pluginmanager.get_plugin("capturemanager")
         if threading.current_thread() is not threading.main_thread():
@@ -198,7 +199,7 @@ class LiveMode:
         worker: str = getattr(self._config, "workerinput", {}).get("workerid", "")
         if worker and self._config.get_verbosity() > 0:
             with capture.global_and_fixture_disabled():
-                sys.stderr.write(f"[{worker}]{turn_line(progress)}\n")
+                sys.stderr.write(f"[{worker}]{progress_line(progress)}\n")
                 sys.stderr.flush()
             return
         if reporter is None or worker:
@@ -206,7 +207,7 @@ class LiveMode:
         if self._config.get_verbosity() > 0 or (reporter.isatty and self._config.get_verbosity() == 0):
             with capture.global_and_fixture_disabled():
                 reporter.ensure_newline()
-                reporter.write_line(turn_line(progress))
+                reporter.write_line(progress_line(progress))
                 reporter.flush()
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
@@ -229,7 +230,7 @@ def test_a_limit_fails_the_test_that_would_go_over(pytester: pytest.Pytester, pr
     assert calls_of(provider) == 1
     result.stdout.fnmatch_lines(
         [
-            "  live: rollout 1, turn 1: *tokens, * s",
+            "  live: rollout 1, turn 1: *tokens, * s (run: 1 call, *)",
             "*test_one PASSED*",
             "  live: 1 call, * tokens, cost unknown in this test",
             "BudgetSpent: a call was not made because --hermes-max-calls 1 is reached.",
@@ -274,6 +275,30 @@ def test_a_cost_limit_is_an_error_if_no_cost_is_known(pytester: pytest.Pytester)
             "BudgetSpent: a call was not made because --hermes-max-usd 1 cannot be enforced: neither answers nor *report the cost*"
         ]
     )
+
+
+def test_a_silent_server_meets_the_limit_of_a_call(pytester: pytest.Pytester) -> None:
+    """No call is answered, so the test fails and says why; without the option it would wait for the client's 20 minutes."""
+    ended = threading.Event()
+
+    def silent(_: int) -> Said:
+        ended.wait()
+        return answered()
+
+    with HandMade(silent) as server:
+        result = run(pytester, ONE, *chosen(server.base_url, "--hermes-call-timeout", "0.05"))
+        ended.set()
+
+    result.stdout.fnmatch_lines(
+        ["*LiveModeError: the real server answered no call*", "  seen * failed calls: CallTimedOut (*)"]
+    )
+
+
+def test_the_limit_of_a_call_is_checked(pytester: pytest.Pytester) -> None:
+    """Zero seconds would refuse every call."""
+    result = run(pytester, ONE, *chosen("http://127.0.0.1:9/v1", "--hermes-call-timeout", "0"))
+
+    result.stderr.fnmatch_lines(["ERROR: UsageError: --hermes-call-timeout: must be more than 0 seconds"])
 
 
 def test_a_temporary_failure_is_retried_and_counted(pytester: pytest.Pytester) -> None:
