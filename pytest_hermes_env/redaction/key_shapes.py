@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from pytest_hermes_env.redaction.key_prefixes import KEY_PREFIXES, KeyPrefix, is_key_body
 
-__all__ = ["SHAPES", "PrefixedKey", "Shape", "looks_random"]
+__all__ = ["KEY_SHAPES", "SHAPES", "PrefixedKey", "Shape", "looks_random"]
 
 RANDOM_FROM, RANDOM_DIGITS, RANDOM_BITS = 12, 2, 3.0
 USER_FROM = 20
@@ -78,6 +78,11 @@ class PrefixedKey:
     key: KeyPrefix
 
     @property
+    def hints(self) -> tuple[str, ...]:
+        """A text without its prefix contains no such key."""
+        return (self.key.prefix,)
+
+    @property
     def kind(self) -> str:
         """The kind in the placeholder."""
         return self.key.kind
@@ -96,7 +101,7 @@ class PrefixedKey:
             at = text.find(prefix, end)
 
 
-SHAPES: tuple[Shape | PrefixedKey, ...] = (
+KEY_SHAPES: tuple[Shape | PrefixedKey, ...] = (
     _shape(
         "private-key",
         "KEY----- BLOCK-----",
@@ -128,6 +133,11 @@ SHAPES: tuple[Shape | PrefixedKey, ...] = (
         r"(?:hooks\.slack\.com/(?:services|workflows)|/api/webhooks)/([\w/-]{20,})",
     ),
     _shape("jwt", "eyJ", r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*)?"),
+)
+"""Keys that are known by what they look like, wherever they stand; the most specific first."""
+
+SHAPES: tuple[Shape | PrefixedKey, ...] = (
+    *KEY_SHAPES,
     _shape("bearer", "earer EARER", r"(?i:\bbearer)[\s:=]{1,20}([A-Za-z0-9._~+/-]{8,}=*)", _has_digit),
     _shape(
         "authorization",
@@ -155,4 +165,4 @@ SHAPES: tuple[Shape | PrefixedKey, ...] = (
         before=re.compile(rf"(?i)(?:{_NAMES})\\*[\"']?\s*$"),
     ),
 )
-"""The kinds of secrets, the most specific first."""
+"""The kinds of secrets: keys, and what stands in the places of secrets."""

@@ -2,7 +2,7 @@
 API keys, tokens and passwords come from the environment, never from the source.
 
 What: No string in the environment's files has the format of a known key (OpenAI, OpenRouter, Anthropic, Hugging Face,
-GitHub, Google, AWS, Slack, ...), and nothing named key, token, secret or password is set to a string that looks random.
+GitHub, Google, AWS, Slack, sandboxes, payments, ...), and nothing named key, token, secret or password is set to a string that looks random.
 Placeholders ("", "x", "none", "EMPTY", "sk-your-key") and `os.environ` are fine.
 
 Why: Source is committed, copied into logs, images and datasets, and read by other people's agents. A key in it is
@@ -10,7 +10,7 @@ public from then on: scanners find it within minutes, and deleting the line does
 
 Fix: Write `api_key=os.environ.get("OPENROUTER_API_KEY", "")`, and revoke the key that was in the file.
 
-Source: The key formats as the providers document them; GitHub's secret scanning patterns.
+Source: The key formats of `pytest_hermes_env.redaction`, as the providers document them.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
+from pytest_hermes_env.redaction.key_shapes import KEY_SHAPES
 from pytest_hermes_env.source import ClassSource, FromEnvironment, constant_value, finding_at, sorted_findings
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -31,36 +32,15 @@ if TYPE_CHECKING:
 
     from pytest_hermes_env.source import Module
 
-_SHAPES = (
-    ("an OpenRouter key", r"sk-or-(?:v\d-)?[A-Za-z0-9]{24,}"),
-    ("an Anthropic key", r"sk-ant-[A-Za-z0-9_-]{24,}"),
-    ("an OpenAI key", r"sk-(?:proj-|svcacct-|admin-)?[A-Za-z0-9_-]{20,}"),
-    ("a Hugging Face token", r"hf_[A-Za-z0-9]{20,}"),
-    ("a GitHub token", r"(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,})"),
-    ("a GitLab token", r"glpat-[A-Za-z0-9_-]{20,}"),
-    ("an AWS key id", r"(?:AKIA|ASIA)[A-Z0-9]{16}"),
-    ("a Google API key", r"AIza[A-Za-z0-9_-]{35}"),
-    ("a Groq key", r"gsk_[A-Za-z0-9]{30,}"),
-    ("an xAI key", r"xai-[A-Za-z0-9]{30,}"),
-    ("a Perplexity key", r"pplx-[A-Za-z0-9]{30,}"),
-    ("a Replicate token", r"r8_[A-Za-z0-9]{30,}"),
-    ("a Tavily key", r"tvly-(?:dev-|prod-)?[A-Za-z0-9]{20,}"),
-    ("an E2B key", r"e2b_[a-f0-9]{30,}"),
-    ("a Slack token", r"xox[abprs]-[A-Za-z0-9-]{20,}"),
-    ("a JSON web token", r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
-    ("a private key", r"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----"),
-)
-_KNOWN = tuple((what, re.compile(rf"(?<![A-Za-z0-9_-]){shape}")) for what, shape in _SHAPES)
 _SECRET_NAME = re.compile(
     r"(?:^|_)(?:api_?keys?|apikey|secret(?:_?key)?|access_?(?:key|token)|auth_?token|bearer_?token|password|passwd|private_?key|"
     r"(?:hf|wandb|github|openai|openrouter|anthropic)_?(?:key|token))$",
     re.IGNORECASE,
 )
 _NAMED = re.compile(rb"key|token|secret|passw", re.IGNORECASE)
-_BEGINNINGS = re.compile(
-    rb"sk-|hf_|gh[pousr]_|github_pat|glpat|AKIA|ASIA|AIza|gsk_|xai-|pplx-|r8_|tvly|e2b_|xox|eyJ|PRIVATE KEY|[\"'](?:sk|hf|gh)[\"']"
-)
-"""What a file must hold for a closer look to be worth its time."""
+_HINTS = re.compile("|".join(sorted({re.escape(hint) for shape in KEY_SHAPES for hint in shape.hints if len(hint) > 1})))
+_HINTS_IN_A_FILE = re.compile(rb"%b|[\"'](?:sk|hf|gh)[\"']" % _HINTS.pattern.encode())
+"""What a file must hold for a closer look to be worth its time: the start of a key, also where a key is put together."""
 _PLACEHOLDER = re.compile(
     r"your|example|placeholder|dummy|changeme|change-me|replace|insert|xxx|\.\.\.|<|>|\$\{|redacted|fake|mock|test|not[-_ ]?needed|"
     r"empty|none|todo|\*{3}|(.)\1{7}|0123456|12345678|abcdef",
@@ -80,7 +60,7 @@ def static(source: ClassSource) -> Verdict:
 def _in_module(source: ClassSource, module: Module) -> Iterator[Finding]:
     where = next(item for item in source.readable if item.module is module)
     seen: set[int] = set()
-    may_be_named, may_have_shape = _NAMED.search(module.text), _BEGINNINGS.search(module.text)
+    may_be_named, may_have_shape = _NAMED.search(module.text), _HINTS_IN_A_FILE.search(module.text)
     for node in ast.walk(module.tree) if may_be_named else ():
         for name, value in _named_values(node):
             if _SECRET_NAME.search(name) and (text := _text_of(value, module)) and _looks_random(text) and not _shape(text):
@@ -146,13 +126,14 @@ def _whole_text(node: ast.AST, module: Module) -> str:
 
 def _shape(text: str) -> str:
     """Return what known key a text holds, placeholders left out."""
-    if len(text) < _SHORTEST:
+    if len(text) < _SHORTEST or not _HINTS.search(text):
         return ""
-    for what, pattern in _KNOWN:
-        for match in pattern.finditer(text):
-            found = match.group()
+    for shape in KEY_SHAPES:
+        for start, end in shape.spans(text):
+            found = text[start:end]
             if "PRIVATE KEY" in found or (not _PLACEHOLDER.search(found) and _is_mixed(found)):
-                return what
+                what = shape.kind.replace("-", " ")
+                return f"{'an' if what[0] in 'aeiou' else 'a'} {what}"
     return ""
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_hermes_env.redaction.key_prefixes import KEY_PREFIXES
+
 from .rule_cases import broken, check, sound
 
 RANDOM = "q7Rz2LmX9vKc4TnB8wYd"
@@ -20,30 +22,32 @@ def env(line: str) -> str:
 
 
 SHAPES = {
-    "an OpenRouter key": key("sk-or-v1-"),
-    "an OpenAI key": key("sk-proj-"),
-    "an Anthropic key": key("sk-ant-api03-"),
-    "a Hugging Face token": key("hf_", 34),
-    "a GitHub token": key("ghp_", 36),
-    "an AWS key id": key("AKIA", 16).upper(),
-    "a Google API key": key("AIza", 35),
+    **{key(prefix.prefix, 40): f"{prefix.kind.replace('-', ' ')}" for prefix in KEY_PREFIXES if "test" not in prefix.prefix},
+    key("AKIA", 16).upper(): "aws key",
+    key("AIza", 35): "google key",
+    "AccountKey=" + key("", 60): "azure key",
+    "-----BEGIN PRIVATE KEY-----": "private key",
 }
 SECRET = "is set to a string that looks like a real secret (q7R…, 20 characters)"
 
 CASES = (
     *(
-        broken(what, env(f'servers = [APIServerConfig(api_key="{text}")]  # <- here'), f"this string looks like {what}")
-        for what, text in SHAPES.items()
+        broken(
+            f"{what}: {text[:12]}",
+            env(f'servers = [APIServerConfig(api_key="{text}")]  # <- here'),
+            f"this string looks like {'an' if what[0] in 'aeiou' else 'a'} {what}",
+        )
+        for text, what in SHAPES.items()
     ),
     broken(
         "in a header",
         env(f'headers = {{"Authorization": f"Bearer {key("sk-")}"}}  # <- here'),
-        "this string looks like an OpenAI key",
+        "this string looks like an api key",
     ),
     broken(
         "as a default of the environment",
         env(f'k = os.environ.get("X", "{key("sk-or-v1-")}")  # <- here'),
-        "this string looks like an OpenRouter key",
+        "this string looks like an api key",
     ),
     broken(
         "any random text that is called a key",
