@@ -69,14 +69,14 @@ def page_text(rule: Rule) -> str:
 
 def index_text() -> str:
     """Return the page that lists all rules by family."""
-    lines = ["# Rules", "", f"{len(ALL_RULES)} rules. Written by `{COMMAND}`; change the rule, not the page."]
+    lines = ["# Rules", "", f"{len(ALL_RULES)} rules. `hermes-env explain {ALL_RULES[0].id}` prints one in the terminal."]
     family = ""
     for rule in ALL_RULES:
         if rule.id[:3] != family:
             family = rule.id[:3]
             lines += ["", f"## {_FAMILIES.get(family, family)}", "", "| id | rule | severity | seen in |", "|---|---|---|---|"]
         lines.append(f"| [{rule.id}]({rule.id}.md) | {rule.name}: {law(rule)} | {rule.severity.value} | {halves(rule)} |")
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, "", f"These pages are written by `{COMMAND}`: change the rule, not its page.", ""])
 
 
 def halves(rule: Rule) -> str:

@@ -110,7 +110,7 @@ def test_the_first_reward_is_hacked(pytester: pytest.Pytester, fixed: Path) -> N
     """With the reward of step 2, the cases show what the page shows."""
     fixed.write_text(with_methods(fixed.read_text(encoding="utf-8"), STEPS[0]), encoding="utf-8")
 
-    output = played(pytester, "-k", "HE405 or HE410")
+    output = played(pytester, "--hermes-rules", "HE405,HE410")
 
     assert shown(3) in output
     assert shown(4) in output
