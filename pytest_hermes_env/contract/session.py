@@ -33,6 +33,7 @@ from pytest_hermes_env.live.network_guard import NetworkGuard
 from pytest_hermes_env.live.settings import hosts_of_run
 from pytest_hermes_env.options import real_tools_of
 from pytest_hermes_env.rollout.cases import Cases
+from pytest_hermes_env.rollout.progress import Listener, listening
 from pytest_hermes_env.rollout.scenario_names import CASES
 from pytest_hermes_env.source.finding import Finding
 
@@ -44,8 +45,10 @@ EXPECTED = "expected_failures"
 class ContractSession:
     """The classes that are checked in this pytest run; each is read and run once per process."""
 
-    def __init__(self, config: pytest.Config) -> None:
+    def __init__(self, config: pytest.Config, listener: Listener | None = None) -> None:
         self._config = config
+        self.listening = functools.partial(listening, listener)
+        """A context in which the listener hears of the scenarios that are played."""
         self._contracts: dict[type, CheckedClass] = {}
 
     def contract(self, env_class: type) -> CheckedClass:
@@ -232,7 +235,8 @@ class RuleCheck:
         """Check, put a row into the ledger, and pass, fail, skip or xfail like a test."""
         contract = session.contract(self.env_class)
         try:
-            ledger = contract.checked(self.rule, self.waiver)
+            with session.listening():
+                ledger = contract.checked(self.rule, self.waiver)
         except Exception as error:
             note = shorten(f"could not be checked: {type(error).__name__}: {error}")
             self._remember(item, contract.ledger(LedgerEntry(rule=self.rule, outcome=Outcome.UNDECIDED, note=note)))

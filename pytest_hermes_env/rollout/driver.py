@@ -29,6 +29,7 @@ from pytest_hermes_env.rollout.event_loop import ScenarioLoop
 from pytest_hermes_env.rollout.gate import Gate
 from pytest_hermes_env.rollout.held_out import HeldOut
 from pytest_hermes_env.rollout.journal import Journal, recording
+from pytest_hermes_env.rollout.progress import playing
 from pytest_hermes_env.rollout.raised import Hung, described, is_from_outside, is_interrupt
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.scenarios import families_of
@@ -107,7 +108,7 @@ class Collector:
         if families := families_of(missing):
             environment, directory = dict(os.environ), os.getcwd()
             try:
-                with _quiet():
+                with playing(self._env_class.__name__, len(missing)), _quiet():
                     process = ProcessWatcher(self._environment_code)
                     with process.watching():
                         _run_in_own_loop(functools.partial(self._play, families), self._new_loop)

@@ -23,6 +23,7 @@ from pytest_hermes_env.rollout.faults import Fault, Faults
 from pytest_hermes_env.rollout.gate import Gate
 from pytest_hermes_env.rollout.held_out import HeldOut
 from pytest_hermes_env.rollout.journal import Asked, Journal, Place, current_rollout, note, recording
+from pytest_hermes_env.rollout.progress import begins
 from pytest_hermes_env.rollout.raised import described, first_error, is_from_outside, within
 from pytest_hermes_env.rollout.sampling import replies_of
 from pytest_hermes_env.rollout.scenario import Scenario
@@ -240,6 +241,7 @@ class Stage:
             reason = Unavailable(Cause.EARLIER_FAILURE, f"code blocked the event loop {MOST_HANGS} times")
             self.scenarios[name] = Scenario(name=name, unavailable=reason)
             return self.scenarios[name]
+        begins(name)
         before, asked = snapshot(self.env), len(self.mock.journal)
         self.policy = policy
         faults = faults or Faults(fault=fault)

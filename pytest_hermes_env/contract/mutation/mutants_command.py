@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Sequence
+
+from tqdm import tqdm
 
 from pytest_hermes_env.contract.catalogue import select_rules
 from pytest_hermes_env.contract.mutation.breakage import Breakage
@@ -43,7 +46,14 @@ def run(options: argparse.Namespace) -> int:
         return OK
     command = " ".join(["pytest", *options.rest])
     print(f"{source.label}: {len(found)} breakages, each tried with `{command}`", flush=True)
-    trials = try_tests(found, options.rest, jobs=options.jobs, tell=_tell)
+    with tqdm(total=len(found), desc="mutants", unit="mutant", disable=not sys.stderr.isatty()) as bar:
+
+        def tell(trial: Trial) -> None:
+            tqdm.write(_line("SURVIVED" if trial.how == "survived" else trial.how, trial.breakage), file=sys.stdout)
+            sys.stdout.flush()
+            bar.update()
+
+        trials = try_tests(found, options.rest, jobs=options.jobs, tell=tell)
     share = 100 * score(trials)
     survivors = [trial.breakage for trial in trials if not trial.is_caught]
     print(f"\n{len(trials) - len(survivors)} of {len(trials)} breakages caught by your tests: {share:.0f} %")
@@ -51,10 +61,6 @@ def run(options: argparse.Namespace) -> int:
         print("Not detected; `hermes-env explain RULE` says why each matters:")
         print("\n".join(_line("", breakage) for breakage in survivors))
     return OK if share >= options.fail_under else SURVIVORS
-
-
-def _tell(trial: Trial) -> None:
-    print(_line("SURVIVED" if trial.how == "survived" else trial.how, trial.breakage), flush=True)
 
 
 def _line(word: str, breakage: Breakage) -> str:

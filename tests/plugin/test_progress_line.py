@@ -1,0 +1,98 @@
+"""The line that shows which scenario of a contract is played."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_hermes_env.plugin import progress_line as module
+from pytest_hermes_env.plugin.progress_line import progress_line
+from pytest_hermes_env.rollout.progress import begins, listening, playing
+
+
+class Terminal:
+    """Stands for pytest's terminal reporter: keeps what is on the screen."""
+
+    isatty = True
+
+    def __init__(self) -> None:
+        self.rows = ["my_env.py ."]
+
+    def ensure_newline(self) -> None:
+        self.rows.append("")
+
+    def write(self, text: str, *, flush: bool) -> None:
+        assert flush
+        *_, shown = text.rstrip("\r").split("\r")
+        self.rows[-1] = shown.rstrip()
+
+
+def config(reporter: Terminal | None, verbosity: int = 0) -> Any:
+    plugins = {
+        "terminalreporter": reporter,
+        "capturemanager": SimpleNamespace(global_and_fixture_disabled=contextlib.nullcontext),
+    }
+    return SimpleNamespace(pluginmanager=SimpleNamespace(get_plugin=plugins.get), get_verbosity=lambda: verbosity)
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.setattr(module, "PATIENCE_S", 0.0)
+    return Terminal()
+
+
+def test_scenario_is_shown_and_goes_away(terminal):
+    """With its number while there is one of as many; a case is played once per item, which nobody counted before."""
+    with listening(progress_line(config(terminal))), playing("MyEnv", 1):
+        begins("happy")
+        first = list(terminal.rows)
+        begins("gold of item 0")
+        second = list(terminal.rows)
+
+    assert first == ["my_env.py .", "  MyEnv: scenario 1 of 1, happy (0 s)"]
+    assert second == ["my_env.py .", "  MyEnv: scenario 2, gold of item 0 (0 s)"]
+    assert terminal.rows == ["my_env.py .", ""]
+
+
+def test_short_work_is_not_shown(terminal, monkeypatch):
+    """A line that flashes up says nothing."""
+    monkeypatch.setattr(module, "PATIENCE_S", 1000.0)
+    with listening(progress_line(config(terminal))), playing("MyEnv", 1):
+        begins("happy")
+
+    assert terminal.rows == ["my_env.py ."]
+
+
+def test_scenarios_of_another_thread_are_not_shown(terminal):
+    """Capturing belongs to the main thread."""
+    listener = progress_line(config(terminal))
+
+    def play() -> None:
+        with listening(listener), playing("MyEnv", 1):
+            begins("happy")
+
+    thread = threading.Thread(target=play)
+    thread.start()
+    thread.join()
+
+    assert terminal.rows == ["my_env.py ."]
+
+
+@pytest.mark.parametrize("reason", ["no reporter", "no terminal", "-q", "CI"])
+def test_nobody_listens_where_nobody_watches(terminal, monkeypatch, reason):
+    """An xdist worker has no reporter."""
+    if reason == "CI":
+        monkeypatch.setenv("CI", "true")
+    terminal.isatty = reason != "no terminal"
+    listener = progress_line(config(None if reason == "no reporter" else terminal, verbosity=-1 if reason == "-q" else 0))
+
+    with listening(listener), playing("MyEnv", 1):
+        begins("happy")
+
+    assert listener is None
+    assert terminal.rows == ["my_env.py ."]
