@@ -10,11 +10,14 @@ import pytest
 
 import pytest_hermes_env
 from pytest_hermes_env import cli, errors
+from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.errors import HermesEnvError
 from pytest_hermes_env.options import FLAGS, INI_VALUES
+from pytest_hermes_env.pages.documentation import page_text
 
-from .pages import ROOT, blocks_of
+from .pages import PAGES, ROOT, blocks_of
 
+(COMMANDS,) = [action for action in cli._parser("")._actions if isinstance(action, argparse._SubParsersAction)]
 REFERENCE = ROOT / "docs" / "reference"
 
 
@@ -76,9 +79,19 @@ def test_every_error_is_on_its_page() -> None:
 
 
 def test_every_command_is_on_its_page() -> None:
-    (commands,) = [action for action in cli._parser("")._actions if isinstance(action, argparse._SubParsersAction)]
+    assert {row.split()[1] for row in rows_of("commands")} == {*COMMANDS.choices}
 
-    assert {row.split()[1] for row in rows_of("commands")} == {*commands.choices}
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).with_suffix("").as_posix())
+def test_a_page_names_nothing_that_does_not_exist(page: Path) -> None:
+    """Options, commands, rules and pages, wherever they are named."""
+    text = page.read_text(encoding="utf-8")
+    options = {flag.name for flag in FLAGS} | {"--hermes-base-env"}
+
+    assert {*re.findall(r"(?<![\w-])--hermes-[a-z-]*[a-z]", text)} <= options
+    assert {*re.findall(r"(?:`|^|\$ )hermes-env ([a-z][\w-]+)", text, re.MULTILINE)} <= {*COMMANDS.choices}
+    assert {*re.findall(r"\bHE\d{3}\b", text)} <= {rule.id for rule in ALL_RULES} | {"HE000"}
+    assert all(page_text(name) for name in re.findall(r"hermes-env docs ([\w/-]+)", text))
 
 
 def test_every_python_name_is_on_its_page() -> None:
