@@ -206,6 +206,9 @@ async def _played(stage: Stage, player: _Player, item: Any, transcript: Transcri
         tokens=sum(len(reply.output) for reply in record.sampled)
         or sum(_tokens(one) for one in stage.mock.journal[asked:] if one.kind != "judge"),
         transcript=tuple(player.said),
+        tool_errors=tuple(
+            f"{one.name}: {refusal.removeprefix(f'{one.name}: ')}" for one in calls if (refusal := _error_of(one.result))
+        ),
         reads=verifier_reads(*getattr(stage.world, "rollouts", {}).values()),
         asked=tuple(f"{one.name}({_brief(one.arguments)})" for one in record.tool_calls if not one.by_agent),
         not_found=tuple(stage.world.not_found) if hasattr(stage.world, "rollouts") else (),
@@ -214,6 +217,15 @@ async def _played(stage: Stage, player: _Player, item: Any, transcript: Transcri
         is_foreign=bool(record.of(UnknownRead)),
     )
     return PlayedCase(rung=rung, records=(record,))
+
+
+def _error_of(result: Any) -> str:
+    """Return the error in the result of a tool: an object, as JSON where the agent made the call. Text that is no JSON has none."""
+    try:
+        value = json.loads(result) if isinstance(result, str) else result
+    except ValueError:
+        return ""
+    return shorten(str(value["error"])) if isinstance(value, dict) and value.get("error") else ""
 
 
 def _prepare_sandbox(world: Any, transcript: Transcript) -> None:

@@ -117,7 +117,7 @@ class Rung:
 
     ``reward`` is None if compute_reward returned no finite number; ``error`` is why. ``problem`` is an error of the declaration,
     which makes the reward meaningless. ``unavailable`` is why the case was not played; ``is_unfilled``: its author left it open.
-    ``turns``, ``tools`` and ``tokens`` (of the answers) are the agent's. ``reads`` are files that the verifier read, with their
+    ``turns``, ``tools`` and ``tokens`` (of the answers) are the agent's, and ``tool_errors`` what its calls failed with. ``reads`` are files that the verifier read, with their
     writers; ``asked`` are its tool calls. ``judge_asked`` counts requests to a judge; ``is_judge_guessed``: their answers are not
     declared. ``is_foreign``: compute_reward read what AgentResult does not have (HE301), so the reward depends on that.
     """
@@ -134,6 +134,7 @@ class Rung:
     tools: tuple[str, ...] = ()
     tokens: int = 0
     transcript: tuple[str, ...] = ()
+    tool_errors: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
     asked: tuple[str, ...] = ()
     not_found: tuple[str, ...] = ()

@@ -153,6 +153,7 @@ def _of_rung(evidence: Evidence, rung: Rung, message: str, severity: Severity = 
 def _played(rung: Rung) -> str:
     """Return how a case went, for a finding."""
     parts = [f"{rung.name}: {' / '.join(rung.transcript)}"] if rung.transcript else []
+    parts += [f"failed: {', '.join(rung.tool_errors)}"] if rung.tool_errors else []
     parts += [f"compute_reward called {', '.join(rung.asked)}"] if rung.asked else []
     parts += [f"not available: {', '.join(dict.fromkeys(rung.not_found))}"] if rung.not_found else []
     return "; ".join(parts)

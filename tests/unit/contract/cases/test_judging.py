@@ -124,6 +124,26 @@ def test_a_reward_in_the_wrong_order_is_shown_with_its_transcript() -> None:
     )
 
 
+def test_a_call_of_gold_that_a_tool_refuses_is_shown_with_the_tools_error() -> None:
+    """A number for the content of a file is the author's mistake, not the reward's."""
+    refused = cases(
+        [
+            item_cases(
+                item={"word": "4900"},
+                gold=lambda item: [call("write_file", path="word.txt", content=int(item["word"])), say("done")],
+                near_miss=[say("no")],
+            )
+        ]
+    )
+    tells_apart, _, _ = results(WordEnv, refused)
+
+    assert tells_apart.findings[0].seen == (
+        "gold: call write_file(path='word.txt', content=4900) / say 'done'; "
+        "failed: write_file: 'content' must be a string, got int.; "
+        "compute_reward called read_file(path='word.txt', offset=1, limit=2000)"
+    )
+
+
 def test_a_hack_that_scores_like_gold_is_shown_with_what_the_verifier_read() -> None:
     """The reading says who wrote each file."""
     _, not_forgeable, _ = results(TrustingEnv, DECLARED)
