@@ -1,4 +1,5 @@
-"""The command ``hermes-env``: check, rules, explain, docs, cassettes, init, new, mutants, record, replay, serve-rollouts, view, mock.
+"""The command ``hermes-env``: check, rules, explain, docs, cassettes, init, new, mutants, record, replay, serve-rollouts, view,
+export, mock.
 
 ``check`` only reads source: it imports neither the files that it checks, nor atroposlib, nor pytest.
 """
@@ -15,6 +16,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.errors import HermesEnvError, UsageError
+from pytest_hermes_env.pages.rollout_commands import add_commands as add_rollout_commands
 from pytest_hermes_env.redaction.shown_text import shown
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ examples:
   hermes-env mock --script script.yaml --port 8000   a model server that follows the script
   hermes-env record -- python my_env.py evaluate     record its rollouts; hermes-env replay needs no model
   hermes-env view groups.jsonl                       rollouts as a page for a browser
+  hermes-env export --inspect groups.jsonl           rollouts as a log for inspect view
   hermes-env cassettes                               recordings: age, later changes, which are unused
 
 exit codes: 0 no findings, 1 findings, 2 usage error
@@ -177,13 +180,7 @@ def _parser(command: str) -> argparse.ArgumentParser:
     init.add_argument("--force", action="store_true", help="overwrite an existing file")
     init.set_defaults(run=_init)
 
-    view = commands.add_parser(
-        "view",
-        help="write rollouts as a page for a browser",
-        description="Write a page beside each file: the JSON lines of process (groups) or of evaluate (samples).",
-    )
-    view.add_argument("files", nargs="+", metavar="FILE", help="groups.jsonl or samples.jsonl")
-    view.set_defaults(run=_view)
+    add_rollout_commands(commands)
 
     new = commands.add_parser(
         "new",
@@ -346,18 +343,6 @@ def _serve_rollouts(options: argparse.Namespace) -> int:
     if not hasattr(classes[0], "run_rollout"):
         raise UsageError(f"{classes[0].__name__} is built on a layer without run_rollout; build it on this distribution's")
     return int(service_command().run(classes[0], options, options.rest))
-
-
-def _view(options: argparse.Namespace) -> int:
-    from pathlib import Path  # noqa: PLC0415
-
-    from pytest_hermes_env.layer import group_page  # noqa: PLC0415
-
-    for file in map(Path, options.files):
-        if not file.is_file() or file.suffix == ".html":
-            raise UsageError(f"{file} is not a file of rollouts.\n  expected  JSON lines, as process and evaluate write them")
-        print(f"wrote {group_page().write_page(file)}")
-    return OK
 
 
 def _new(options: argparse.Namespace) -> int:

@@ -93,6 +93,11 @@ def group_page() -> ModuleType:
     return importlib.import_module(f"{DEFAULT_PACKAGE}.group_page")
 
 
+def rollout_file() -> ModuleType:
+    """Return the module that reads files of rollouts."""
+    return importlib.import_module(f"{DEFAULT_PACKAGE}.rollout_file")
+
+
 def service_command() -> ModuleType:
     """Return the module with the command of the rollout service."""
     return importlib.import_module(f"{DEFAULT_PACKAGE}.rollout_service.command")

@@ -148,3 +148,19 @@ def test_samples_of_an_evaluation_are_rollouts(tmp_path: Path) -> None:
 
     assert "reward 0.5, finished" in page.text.replace("\n", "")
     assert "count the words" in page.text
+
+
+def test_a_page_that_cannot_be_finished_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk may be full in the middle of it."""
+    page = written(tmp_path, {"scores": [0.5], "messages": [[{"role": "user", "content": "Hi"}]]})
+    before = page.read_text(encoding="utf-8")
+
+    def full(self: Path, target: Path) -> Path:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+
+    with pytest.raises(OSError, match="No space left"):
+        written(tmp_path, {"scores": [1.0], "messages": [[]]})
+    assert page.read_text(encoding="utf-8") == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["groups.html", "groups.jsonl"]

@@ -1,0 +1,135 @@
+"""Files of rollouts: the JSON lines of ``process`` (groups) and of ``evaluate`` (samples), read for pages and exports.
+
+Place in the flow: `group_page` shows what `read_groups` returns. Lines that are no rollouts say why, so that no reader drops them silently.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Call", "Group", "Message", "Rollout", "read_groups"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """A tool call; ``arguments`` is the text that the model wrote."""
+
+    name: str
+    arguments: str
+    id: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Message:
+    """One message. ``answers`` is the id of the call that a tool's message answers."""
+
+    role: str
+    content: str
+    reasoning: str = ""
+    calls: tuple[Call, ...] = ()
+    answers: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rollout:
+    """One rollout. ``score`` is as the file has it; ``facts`` are its overrides in a group, or all fields of a sample."""
+
+    score: Any
+    messages: tuple[Message, ...]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def end(self) -> str:
+        """How it ended; empty where the file does not say it."""
+        return str(self.facts.get("end") or "")
+
+    @property
+    def sign(self) -> str:
+        """Whether the reward is positive, negative or zero."""
+        number = self.score if isinstance(self.score, int | float) else 0
+        return "positive" if number > 0 else "negative" if number < 0 else "zero"
+
+    @property
+    def tools(self) -> frozenset[str]:
+        """The tools that it called."""
+        return frozenset(call.name for message in self.messages for call in message.calls)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """One line of the file. ``problem`` says why it cannot be shown."""
+
+    line: int
+    rollouts: tuple[Rollout, ...] = ()
+    problem: str = ""
+
+
+def read_groups(path: Path) -> Iterator[Group]:
+    """Yield the lines of a file of rollouts that are not empty. Raises: OSError."""
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        for number, line in enumerate(lines, start=1):
+            if line.strip():
+                yield _group(number, line)
+
+
+def _group(number: int, line: str) -> Group:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return Group(line=number, problem="this line is not JSON")
+    if isinstance(row, dict) and "score" in row and "messages" in row:  # a sample of an evaluation
+        return Group(line=number, rollouts=(_rollout(row["score"], row["messages"], row),))
+    if not isinstance(row, dict) or not isinstance(row.get("scores"), list):
+        return Group(line=number, problem="this line has no scores")
+    messages, overrides = _list(row.get("messages")), _list(row.get("overrides"))
+    rollouts = (
+        _rollout(
+            score,
+            messages[index] if index < len(messages) else "no messages were written",
+            overrides[index] if index < len(overrides) else None,
+        )
+        for index, score in enumerate(row["scores"])
+    )
+    return Group(line=number, rollouts=tuple(rollouts))
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _rollout(score: Any, messages: Any, facts: Any) -> Rollout:
+    said = messages if isinstance(messages, list) else [messages]
+    return Rollout(score=score, messages=tuple(map(_message, said)), facts=facts if isinstance(facts, dict) else {})
+
+
+def _message(message: Any) -> Message:
+    if not isinstance(message, dict):
+        return Message(role="text", content=str(message))
+    calls = message.get("tool_calls") or []
+    return Message(
+        role=str(message.get("role", "unknown")),
+        content=_text(message.get("content")),
+        reasoning=_text(message.get("reasoning_content") or message.get("reasoning")),
+        calls=tuple(_call(call) for call in calls) if isinstance(calls, list) else (),
+        answers=str(message.get("tool_call_id") or ""),
+    )
+
+
+def _call(call: Any) -> Call:
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(function, dict):
+        return Call(name="unknown", arguments=_text(call))
+    return Call(name=str(function.get("name")), arguments=_text(function.get("arguments")), id=str(call.get("id") or ""))
+
+
+def _text(content: Any) -> str:
+    """Return the text of a message: its parts joined, and anything else as JSON."""
+    if isinstance(content, list) and all(isinstance(part, dict) and isinstance(part.get("text"), str) for part in content):
+        return "\n".join(part["text"] for part in content)
+    if content is None or isinstance(content, str):
+        return content or ""
+    return json.dumps(content, ensure_ascii=False, indent=1)

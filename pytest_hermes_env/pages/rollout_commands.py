@@ -1,0 +1,61 @@
+"""The commands ``hermes-env view`` and ``hermes-env export``: files of rollouts as pages, and as logs of other tools."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pytest_hermes_env.errors import UsageError
+
+__all__ = ["add_commands"]
+
+
+def add_commands(commands: Any) -> None:
+    """Add both commands to the subparsers of ``hermes-env``."""
+    view = commands.add_parser(
+        "view",
+        help="write rollouts as a page for a browser",
+        description="Write a page beside each file: the JSON lines of process (groups) or of evaluate (samples).",
+    )
+    view.add_argument("files", nargs="+", metavar="FILE", help="groups.jsonl or samples.jsonl")
+    view.set_defaults(run=_view)
+
+    export = commands.add_parser(
+        "export",
+        help="write rollouts as a log of Inspect",
+        description="Write a log beside each file of rollouts. It requires pip install 'pytest-hermes-env[inspect]'.",
+    )
+    export.add_argument("files", nargs="+", metavar="FILE", help="groups.jsonl or samples.jsonl")
+    export.add_argument("--inspect", action="store_true", required=True, help="write FILE.eval for inspect view")
+    export.add_argument("--model", metavar="NAME", default="", help="the model to name in the log; the file does not say it")
+    export.set_defaults(run=_export)
+
+
+def _view(options: argparse.Namespace) -> int:
+    from pytest_hermes_env.layer import group_page  # noqa: PLC0415 - it loads jinja2
+
+    for file in _files(options):
+        print(f"wrote {group_page().write_page(file)}")
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    from pytest_hermes_env.pages.inspect_log import write_log  # noqa: PLC0415
+
+    for file in _files(options):
+        log = file.with_suffix(".eval")
+        for note in write_log(file, log, model=options.model):
+            print(f"hermes-env: {note}", file=sys.stderr)
+        print(f"wrote {log}")
+    return 0
+
+
+def _files(options: argparse.Namespace) -> Iterator[Path]:
+    """Yield the files. Raises: one is missing, or is an output itself → UsageError."""
+    for file in map(Path, options.files):
+        if not file.is_file() or file.suffix in {".html", ".eval"}:
+            raise UsageError(f"{file} is not a file of rollouts.\n  expected  JSON lines, as process and evaluate write them")
+        yield file
