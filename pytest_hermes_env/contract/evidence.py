@@ -62,7 +62,7 @@ class Evidence:
         """Return the verdict of a rule about probed rewards when there are none; None when there are."""
         missing = self.scenario(PROBES).unavailable or self.probes.unavailable
         if missing:
-            return Verdict.not_seen(missing, "HE204")
+            return Verdict.not_seen(missing, "HE204", "HE108")
         if all(trial.is_foreign for trial in self.probes.trials):
             return Verdict.not_exercised("every call of compute_reward stopped at a read that HE301 reports", "HE301")
         return None

@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 
 import pytest_hermes_env
+from pytest_hermes_env.contract.catalogue import find_rule
+from pytest_hermes_env.contract.engine import ClassContract
 from pytest_hermes_env.contract.verdict import Outcome, Verdict
 from pytest_hermes_env.rollout.unavailable import Cause, ErrorKind, Unavailable, kind_of
+
+from ..rollout.small_env import SmallEnv  # noqa: TID252 - the room beside it has the small environment
 
 PACKAGE = Path(pytest_hermes_env.__file__).parent
 FILES = [*(PACKAGE / "contract").rglob("*.py"), *(PACKAGE / "rollout").rglob("*.py"), *(PACKAGE / "plugin").rglob("*.py")]
@@ -52,6 +56,25 @@ def test_errors_of_calls_are_told_apart_where_they_are_caught():
     assert kind_of(awaited.value) is ErrorKind.NOT_AWAITABLE
     assert kind_of(called.value) is ErrorKind.EVALUATE_NEEDS_ARGUMENTS
     assert kind_of(ValueError("evaluate() missing")) is ErrorKind.OTHER
+
+
+class MisspeltEnv(SmallEnv):
+    """Offers tools that hermes does not have."""
+
+    @classmethod
+    def config_init(cls):
+        config, servers = super().config_init()
+        return config.model_copy(update={"enabled_toolsets": ["files"]}), servers
+
+
+def test_a_misspelt_toolset_is_told_once():
+    """HE108 reports it; rules about the reward, which no rollout reaches, are excused by it."""
+    rules = [find_rule(rule) for rule in ("HE302", "HE403", "HE404", "HE408", "HE411")]
+    contract = ClassContract(MisspeltEnv, sandbox="fake", timeout_s=30, rules=lambda: rules)
+    results = [contract.result(rule) for rule in rules]
+
+    assert {result.outcome for result in results} == {Outcome.NOT_EXERCISED}
+    assert [result.rule.id for result in results if "HE108" not in result.because] == []
 
 
 def _searched(node: ast.AST) -> ast.expr | None:
