@@ -21,7 +21,7 @@ from pytest_hermes_env.inference.refusals import chat_refusal, completion_refusa
 from pytest_hermes_env.inference.request_log import JOURNAL_LIMIT, Exchange, Kind, RequestLog
 from pytest_hermes_env.inference.steps import Fail, Garbage, Hang, Say, Turn
 from pytest_hermes_env.inference.stream import chat_chunks, server_sent_events, text_chunks
-from pytest_hermes_env.inference.wire import chat_completion, error_body, model_list, text_completion
+from pytest_hermes_env.inference.wire import chat_completion, error_body, model_entry, model_list, text_completion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -109,6 +109,8 @@ class MockModel:
                 )
             case (("GET" | "HEAD"), "/models"):
                 return self._reply(_incoming(path, "models"), model_list(self.name))
+            case (("GET" | "HEAD"), name) if name == f"/models/{self.name}":
+                return self._reply(_incoming(path, "models"), model_entry(self.name))
             case (("GET" | "HEAD"), ("/health" | "/health_generate")):
                 return self._reply(_incoming(path, "health"), {"status": "ok"})
             case (("GET" | "HEAD"), "/generate") if self.tokens is not None:  # a probe whether the endpoint exists

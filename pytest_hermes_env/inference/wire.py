@@ -24,6 +24,7 @@ __all__ = [
     "count_tokens",
     "error_body",
     "hermes_text",
+    "model_entry",
     "model_list",
     "text_completion",
 ]
@@ -91,10 +92,14 @@ def text_completion(*, turns: Sequence[Turn], key: str, model: str, n: int, prom
     }
 
 
+def model_entry(model: str) -> JsonObject:
+    """Return what is said of one model."""
+    return {"id": model, "object": "model", "created": CREATED, "owned_by": "pytest-hermes-env"}
+
+
 def model_list(model: str) -> JsonObject:
     """Return the list of models with its only entry."""
-    entry: JsonObject = {"id": model, "object": "model", "created": CREATED, "owned_by": "pytest-hermes-env"}
-    return {"object": "list", "data": [entry]}
+    return {"object": "list", "data": [model_entry(model)]}
 
 
 def error_body(message: str, *, kind: str, code: str | None = None, param: str | None = None) -> JsonObject:

@@ -113,12 +113,13 @@ def test_text_completions_models_and_choices_work_in_the_real_client() -> None:
         async with connect(server) as client:
             completion = await client.completions.create(model="m", prompt=["a", "b"], n=2)
             models = await client.models.list()
-            return [choice.text for choice in completion.choices], [model.id for model in models.data]
+            model = await client.models.retrieve(models.data[0].id)
+            return [choice.text for choice in completion.choices], [*(one.id for one in models.data), model.id]
 
     with MockServer(lambda conversation: conversation.first_user.upper()) as server:
         seen = run(ask(server))
 
-    assert seen == (["A", "A", "B", "B"], ["mock-model"])
+    assert seen == (["A", "A", "B", "B"], ["mock-model"] * 2)
 
 
 def test_the_client_retries_a_failure_and_gets_past_one_with_times(monkeypatch: pytest.MonkeyPatch) -> None:
