@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -44,10 +45,14 @@ SHOWN = [
 
 
 def test_every_page_comes_with_the_package():
-    """The pages of the checkout are those that are installed."""
+    """The pages of the checkout are those that are installed; a new one at the top, or a new folder, is added to the wheel."""
     wanted = {page.relative_to(PAGES).with_suffix("").as_posix().removesuffix("/index") for page in PAGES.rglob("*.md")}
+    settings = tomllib.loads((PAGES.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    included = settings["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
 
     assert set(page_names()) == wanted
+    assert {f"docs/{page.relative_to(PAGES).parts[0]}" for page in PAGES.rglob("*.md")} == included.keys()
+    assert included == {source: f"pytest_hermes_env/{source}" for source in included}
 
 
 def test_messages_name_pages_that_a_user_has():
