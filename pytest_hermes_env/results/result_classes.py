@@ -7,7 +7,7 @@ import functools
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from pytest_hermes_env.errors import ResultError
@@ -21,7 +21,7 @@ FIELDS = ("messages", "managed_state", "turns_used", "finished_naturally", "reas
 
 @dataclass(frozen=True, kw_only=True)
 class ResultLayer:
-    """AgentResult and ToolError of one layer. ``environment``: the class whose layer it is; "" for the default.
+    """AgentResult and ToolError of one layer; a layer without errors of tools has plain objects in their place. ``environment``: the class whose layer it is; "" for the default.
 
     ``ends``: makes the value of the field ``end`` of its name; None for a layer whose AgentResult has no such field.
     """
@@ -71,7 +71,7 @@ def _layer(module: ModuleType, environment: str) -> ResultLayer:
         )
     return ResultLayer(
         agent_result=agent_result,
-        tool_error=getattr(module, "ToolError", None) or default_layer().tool_error,
+        tool_error=getattr(module, "ToolError", SimpleNamespace),
         package=package,
         environment="" if is_default else environment,
         ends=_ends(package) if "end" in known else None,

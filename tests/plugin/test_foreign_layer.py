@@ -107,3 +107,21 @@ def test_make_env_builds_an_environment_on_a_fork(pytester: pytest.Pytester, mon
     result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "-W", "error")
 
     result.assert_outcomes(passed=1)
+
+
+def test_a_checkout_whose_layer_is_called_as_ours_is_judged(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkout of hermes-agent with a package `environments` of its own, first on the path, in another process than ours."""
+    package = pytester.path / "checkout" / "environments"
+    package.mkdir(parents=True)
+    for file in (FORK / "oldhermes").glob("*.py"):
+        (package / file.name).write_text(
+            file.read_text(encoding="utf-8").replace("oldhermes", "environments"), encoding="utf-8"
+        )
+    (package / "fork_env.py").write_text(ENVIRONMENT.replace("oldhermes", "environments"), encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(package.parent))
+
+    result = pytester.runpytest_subprocess(
+        "-p", "no:cacheprovider", "--hermes-env", str(package / "fork_env.py"), "--hermes-rules", "HE403,HE404"
+    )
+
+    result.assert_outcomes(passed=2, deselected=len(ALL_RULES) - 2)
