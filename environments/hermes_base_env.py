@@ -42,6 +42,7 @@ from environments.hosted_rollout import (
     collect_outcome,
     given_server,
     is_hosted,
+    note_metrics,
     only_row,
     recording_reward_errors,
 )
@@ -586,6 +587,7 @@ class HermesAgentBaseEnv(BaseEnv):
         self._tool_error_buffer = []
         self._reward_errors = 0
         self._counts = Counter()
+        note_metrics(metrics)
         await super().wandb_log(metrics)
 
     async def add_rollouts_for_wandb(self, scored_data: Any, item: Item = None) -> None:

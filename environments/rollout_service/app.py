@@ -25,10 +25,8 @@ from starlette.routing import Route
 
 from environments.concurrency import to_the_end
 from environments.rollout_end import RolloutEnd
-from environments.rollout_service.items import BadItem, BadRequest, NoItems
-from environments.rollout_service.policy_server import BadEndpoint
+from environments.rollout_service.refusals import Refused
 from environments.rollout_service.service import RolloutFailed, RolloutRequest, RolloutService, engine_key, without_key
-from environments.rollout_service.waiting_line import LineFull, ShuttingDown
 
 __all__ = ["build_app"]
 
@@ -45,8 +43,6 @@ STATUS_OF_END = {
 """The status of a rollout that failed; 500 for any other end."""
 
 MOST_TASKS = 100_000
-CODES = {413: "request_entity_too_large"}
-"""Codes whose names in `http` differ between versions of Python."""
 RETRY_AFTER = {"Retry-After": "1"}
 
 
@@ -56,10 +52,19 @@ def build_app(service: RolloutService, *, token: str, max_body: int) -> Starlett
     def guarded(endpoint: Endpoint) -> Endpoint:
         @functools.wraps(endpoint)
         async def run(request: Request) -> Response:
-            given = request.headers.get("authorization", "")
-            if not hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
-                return _error(HTTPStatus.UNAUTHORIZED, "unauthorized", "send the service's token: Authorization: Bearer ...")
-            return await _answered(endpoint, request)
+            try:
+                _check_token(request, token)
+                return await endpoint(request)
+            except Refused as error:
+                service.refused[error.code] += 1
+                return _error(error.status, error.code, str(error), RETRY_AFTER if error.status in {429, 503} else None)
+            except RolloutFailed as error:
+                status = STATUS_OF_END.get(error.code, HTTPStatus.INTERNAL_SERVER_ERROR)
+                done = error.outcome
+                return _error(status, error.code, str(error), turns=done and done.turns, messages=done and done.messages)
+            except Exception as error:
+                logger.exception("%s %s failed", request.method, request.url.path)
+                return _error(HTTPStatus.INTERNAL_SERVER_ERROR, "service_failed", f"{type(error).__name__}: {error}")
 
         return run
 
@@ -83,9 +88,9 @@ def build_app(service: RolloutService, *, token: str, max_body: int) -> Starlett
     async def tasks(request: Request) -> Response:
         split, count = request.query_params.get("split", "train"), request.query_params.get("n")
         if split not in {"train", "eval"}:
-            return _error(HTTPStatus.UNPROCESSABLE_ENTITY, "bad_request", "split must be train or eval")
+            raise Refused(422, "bad_request", "split must be train or eval")
         if count is not None and not (count.isdecimal() and 1 <= int(count) <= MOST_TASKS):
-            return _error(HTTPStatus.UNPROCESSABLE_ENTITY, "bad_request", f"n must be an integer from 1 to {MOST_TASKS}")
+            raise Refused(422, "bad_request", f"n must be an integer from 1 to {MOST_TASKS}")
         found = await service.tasks.tasks(split, None if count is None else int(count))
         return JSONResponse({"environment": type(service.env).__name__, "split": split, "tasks": found})
 
@@ -108,37 +113,13 @@ def build_app(service: RolloutService, *, token: str, max_body: int) -> Starlett
 
 async def _http_error(_request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return _error(
-        error.status_code, CODES.get(error.status_code) or HTTPStatus(error.status_code).name.lower(), str(error.detail)
-    )
+    return _error(error.status_code, HTTPStatus(error.status_code).name.lower(), str(error.detail))
 
 
-async def _answered(endpoint: Endpoint, request: Request) -> Response:
-    """Return the endpoint's answer, or the answer to what it raised."""
-    try:
-        return await endpoint(request)
-    except HTTPException:
-        raise
-    except RolloutFailed as error:
-        status = STATUS_OF_END.get(error.code, HTTPStatus.INTERNAL_SERVER_ERROR)
-        done = error.outcome
-        return _error(status, error.code, str(error), turns=done and done.turns, messages=done and done.messages)
-    except LineFull:
-        text = "as many rollouts wait as may; try again, or another service"
-        return _error(HTTPStatus.TOO_MANY_REQUESTS, "queue_full", text, RETRY_AFTER)
-    except ShuttingDown:
-        return _error(HTTPStatus.SERVICE_UNAVAILABLE, "shutting_down", "the service ends; try another", RETRY_AFTER)
-    except BadEndpoint as error:
-        return _error(HTTPStatus.UNPROCESSABLE_ENTITY, "bad_endpoint", str(error))
-    except BadItem as error:
-        return _error(HTTPStatus.UNPROCESSABLE_ENTITY, "bad_item", str(error))
-    except NoItems as error:
-        return _error(HTTPStatus.NOT_FOUND, "no_items", str(error.args[0]))
-    except BadRequest as error:
-        return _error(HTTPStatus.UNPROCESSABLE_ENTITY, "bad_request", str(error))
-    except Exception as error:
-        logger.exception("%s %s failed", request.method, request.url.path)
-        return _error(HTTPStatus.INTERNAL_SERVER_ERROR, "service_failed", f"{type(error).__name__}: {error}")
+def _check_token(request: Request, token: str) -> None:
+    given = request.headers.get("authorization", "")
+    if not hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
+        raise Refused(401, "unauthorized", "send the service's token: Authorization: Bearer ...")
 
 
 def _error(status: int, code: str, message: str, headers: dict[str, str] | None = None, **more: Any) -> Response:
@@ -147,28 +128,28 @@ def _error(status: int, code: str, message: str, headers: dict[str, str] | None 
 
 
 async def _body(request: Request, limit: int) -> bytes:
-    """Return the body. Raises: HTTPException 413 as soon as it is longer than ``limit``."""
+    """Return the body. Raises: Refused as soon as it is longer than ``limit``."""
     body = bytearray()
     async for part in request.stream():
         body += part
         if len(body) > limit:
-            raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the request has more than {limit} bytes")
+            raise Refused(413, "request_entity_too_large", f"the request has more than {limit} bytes")
     return bytes(body)
 
 
 def _parsed(body: bytes) -> RolloutRequest:
-    """Return the request. Raises: HTTPException 400 for what is not JSON; BadRequest, which never quotes a value, for the rest."""
+    """Return the request. Raises: Refused, which never quotes a value."""
     try:
         values = json.loads(body, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        raise HTTPException(HTTPStatus.BAD_REQUEST, f"the body is not JSON: {type(error).__name__}") from None
+        raise Refused(400, "bad_request", f"the body is not JSON: {type(error).__name__}") from None
     try:
         return RolloutRequest.model_validate(values)
     except ValidationError as error:
         rows = (
             f"{'.'.join(map(str, row['loc']))}: {row['msg']}" for row in error.errors(include_input=False, include_url=False)
         )
-        raise BadRequest("; ".join(rows)) from None
+        raise Refused(422, "bad_request", "; ".join(rows)) from None
 
 
 def _no_constant(name: str) -> Any:
@@ -199,6 +180,7 @@ async def _disconnected(request: Request) -> None:
 def _metrics_text(service: RolloutService) -> str:
     line = service.line
     lines = [f'hermes_env_rollouts_total{{end="{end}"}} {count}' for end, count in sorted(service.counts.items())]
+    lines += [f'hermes_env_requests_refused_total{{code="{code}"}} {count}' for code, count in sorted(service.refused.items())]
     lines += [f'hermes_env_metric{{name="{_escaped(name)}"}} {value}' for name, value in sorted(service.metrics.items())]
     lines += [
         f"hermes_env_rollouts_running {line.running}",

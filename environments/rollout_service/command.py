@@ -20,7 +20,7 @@ from pydantic_cli.argparse import FailedExecutionException
 
 from environments import command_line, command_settings
 from environments.rollout_service.app import build_app
-from environments.rollout_service.items import NoItems
+from environments.rollout_service.refusals import Refused
 from environments.rollout_service.service import RolloutService, without_key
 from environments.rollout_service.waiting_line import WaitingLine
 
@@ -141,8 +141,8 @@ async def _serve(env: Any, options: argparse.Namespace) -> int:
         await env.setup()
         try:
             await service.tasks.load()
-        except NoItems as error:
-            raise command_settings.usage_error(f"{type(env).__name__} has nothing to serve: {error.args[0]}") from error
+        except Refused as error:
+            raise command_settings.usage_error(f"{type(env).__name__} has nothing to serve: {error}") from error
         token = options.token or secrets.token_urlsafe(32)
         app = build_app(service, token=token, max_body=options.max_body * MEGABYTE)
         server = _Server(

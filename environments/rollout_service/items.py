@@ -8,45 +8,40 @@ from collections.abc import Mapping
 from typing import Any
 
 from environments.evaluation import held_out_items
+from environments.rollout_service.refusals import Refused
 
-__all__ = ["BadItem", "BadRequest", "NoItems", "TaskList", "check_json"]
+__all__ = ["TaskList", "check_json"]
 
 IDLE_DRAWS = 16
 """Draws beyond the number of known items without a new one, after which the training items count as complete."""
 
 
-class BadRequest(ValueError):
-    """A request that a client must change. Its text quotes no secret."""
-
-
-class BadItem(BadRequest):
-    """An item that cannot be sent as JSON, or is none of the environment's."""
-
-
-class NoItems(LookupError):
-    """A split without items."""
-
-
 def check_json(value: object, place: str = "item") -> None:
-    """Check that JSON gives ``value`` back as it is. Raises: BadItem, with the place of the first part that it would change."""
+    """Check that JSON gives ``value`` back as it is. Raises: Refused, with the place of the first part that it would change."""
     if isinstance(value, Mapping) and type(value) is dict:
         for name, inner in value.items():
             if not isinstance(name, str):
-                raise BadItem(f"{place} has the key {name!r}, a {type(name).__name__}; JSON only has text as keys")
+                raise Refused(
+                    422, "bad_item", f"{place} has the key {name!r}, a {type(name).__name__}; JSON only has text as keys"
+                )
             check_json(inner, f"{place}[{name!r}]")
     elif type(value) is list:
         for number, inner in enumerate(value):
             check_json(inner, f"{place}[{number}]")
     elif isinstance(value, float) and not math.isfinite(value):
-        raise BadItem(f"{place} is {value}, which JSON cannot hold")
+        raise Refused(422, "bad_item", f"{place} is {value}, which JSON cannot hold")
     elif isinstance(value, str):
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise BadItem(f"{place} is text that cannot be encoded: {value[:80]!r}") from None
+            raise Refused(422, "bad_item", f"{place} is text that cannot be encoded: {value[:80]!r}") from None
     elif not (value is None or type(value) in {bool, int, float}):
         kind = type(value).__name__
-        raise BadItem(f"{place} is a {kind}, which JSON would not give back; make it text, numbers, lists and dicts in setup()")
+        raise Refused(
+            422,
+            "bad_item",
+            f"{place} is a {kind}, which JSON would not give back; make it text, numbers, lists and dicts in setup()",
+        )
 
 
 class TaskList:
@@ -58,28 +53,37 @@ class TaskList:
     def __init__(self, env: Any) -> None:
         self._env = env
         self._train: list[Any] = []
-        self._keys: set[str] = set()
+        self._seen: set[str] = set()
+        self._kinds: set[str] = set()
+        self._common: set[Any] | None = None
+        """The keys that every known item has; None if none of them is a dict."""
         self._is_complete = False
         self._eval: list[Any] = []
         self._drawing = asyncio.Lock()
 
     async def load(self) -> None:
-        """Load the held-out items and the first training item. Raises: NoItems when there is neither."""
+        """Load the held-out items and the first training item. Raises: Refused when there is neither."""
         self._eval = await held_out_items(self._env)
+        for item in self._eval:
+            self._know(item)
         if not await self._draw(1) and not self._eval:
-            raise NoItems(f"{type(self._env).__name__} has no items: get_next_item returned None, and nothing is held out")
+            raise Refused(
+                404,
+                "no_items",
+                f"{type(self._env).__name__} has no items: get_next_item returned None, and nothing is held out",
+            )
 
     async def tasks(self, split: str, count: int | None) -> list[dict[str, Any]]:
         """Return the first ``count`` items of a split with prompt and system prompt; None returns all held-out items.
 
-        Raises: BadItem, NoItems; ValueError for a training split without ``count``, which may have no end.
+        Raises: Refused for a training split without ``count``, which may have no end.
         """
         if split == "train" and count is None:
-            raise BadRequest("n is required with split=train, whose items may have no end")
+            raise Refused(422, "bad_request", "n is required with split=train, whose items may have no end")
         items = self._eval if split == "eval" else await self._draw(count or 0)
         if not items:
             source = "get_eval_items() returns nothing" if split == "eval" else "get_next_item() returns None"
-            raise NoItems(f"{type(self._env).__name__} has no items of split {split}: {source}")
+            raise Refused(404, "no_items", f"{type(self._env).__name__} has no items of split {split}: {source}")
         return [self._task(item) for item in items[:count]]
 
     def _task(self, item: Any) -> dict[str, Any]:
@@ -95,9 +99,10 @@ class TaskList:
             while len(self._train) < count and not self._is_complete:
                 item = await self._env.get_next_item()
                 key = repr(item)
-                if item is not None and key not in self._keys:
-                    self._keys.add(key)
+                if item is not None and key not in self._seen:
+                    self._seen.add(key)
                     self._train.append(item)
+                    self._know(item)
                     idle = 0
                 else:
                     idle += 1
@@ -106,22 +111,24 @@ class TaskList:
                 self._is_complete = idle > len(self._train) + IDLE_DRAWS
             return self._train[:count]
 
-    def check(self, item: Any) -> None:
-        """Check an item that a client sent: it has what every known item has, and a prompt. Raises: BadItem."""
-        known = [*self._train, *self._eval]
-        kinds = {_kind(one) for one in known}
-        if _kind(item) not in kinds:
-            raise BadItem(
-                f"the item is a {_kind(item)}; an item of {type(self._env).__name__} is a {' or a '.join(sorted(kinds))}"
-            )
+    def _know(self, item: Any) -> None:
+        self._kinds.add(_kind(item))
         if isinstance(item, dict):
-            keys = [set(one) for one in known if isinstance(one, dict)]
-            if missing := sorted(map(str, set.intersection(*keys) - set(item))):
-                raise BadItem(f"the item has no {', '.join(missing)}, as every item of {type(self._env).__name__} has")
+            self._common = set(item) if self._common is None else self._common & set(item)
+
+    def check(self, item: Any) -> None:
+        """Check an item that a client sent: it has what every known item has, and a prompt. Raises: Refused."""
+        name = type(self._env).__name__
+        if _kind(item) not in self._kinds:
+            raise Refused(
+                422, "bad_item", f"the item is a {_kind(item)}; an item of {name} is a {' or a '.join(sorted(self._kinds))}"
+            )
+        if isinstance(item, dict) and (missing := sorted(map(str, (self._common or set()) - set(item)))):
+            raise Refused(422, "bad_item", f"the item has no {', '.join(missing)}, as every item of {name} has")
         try:
             self._env.format_prompt(item)
         except Exception as error:
-            raise BadItem(f"format_prompt refuses the item: {type(error).__name__}: {error}") from error
+            raise Refused(422, "bad_item", f"format_prompt refuses the item: {type(error).__name__}: {error}") from error
 
 
 def _kind(item: Any) -> str:

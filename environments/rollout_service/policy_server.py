@@ -15,14 +15,11 @@ from atroposlib.envs.server_handling.server_baseline import APIServer, APIServer
 from atroposlib.envs.server_handling.server_manager import ServerManager
 
 from environments.rollout_end import current_record
+from environments.rollout_service.refusals import Refused
 
-__all__ = ["BadEndpoint", "JudgeMissing", "MissingJudge", "PolicyServer", "check_endpoint", "policy_manager"]
+__all__ = ["JudgeMissing", "MissingJudge", "PolicyServer", "check_endpoint", "policy_manager"]
 
 LOOPBACK_NAMES = frozenset({"localhost"})
-
-
-class BadEndpoint(ValueError):
-    """An endpoint that this service does not call."""
 
 
 class JudgeMissing(RuntimeError):
@@ -33,22 +30,24 @@ def check_endpoint(url: str, *, client: str | None, allowed: Collection[str]) ->
     """Check that ``url`` is an endpoint that a rollout may call: on the client's own machine, or on a host that is allowed.
 
     ``client`` is the address that the request came from; ``allowed`` are host names and addresses, ``*`` is every host.
-    Raises: BadEndpoint.
+    Raises: Refused.
     """
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname or "", parts.port
     except ValueError as error:
-        raise BadEndpoint(f"endpoint must be a URL: {error}") from None
+        raise Refused(422, "bad_endpoint", f"endpoint must be a URL: {error}") from None
     if parts.scheme not in {"http", "https"} or not host:
-        raise BadEndpoint("endpoint must be an http or https URL, such as http://127.0.0.1:8000/v1")
+        raise Refused(422, "bad_endpoint", "endpoint must be an http or https URL, such as http://127.0.0.1:8000/v1")
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
-        raise BadEndpoint("endpoint must have no user, password, query or fragment; send the key as api_key")
+        raise Refused(422, "bad_endpoint", "endpoint must have no user, password, query or fragment; send the key as api_key")
     is_own = client is not None and (_address(host) == _address(client) or (_is_loopback(host) and _is_loopback(client)))
     if not is_own and not {"*", _address(host)} & {_address(each) for each in allowed}:
-        raise BadEndpoint(
+        raise Refused(
+            422,
+            "bad_endpoint",
             f"endpoint is on {host}, and the client on {client}. A rollout calls the client's own machine, and the hosts that "
-            f"--endpoint-host allows: {', '.join(sorted(allowed)) or 'none'}"
+            f"--endpoint-host allows: {', '.join(sorted(allowed)) or 'none'}",
         )
 
 

@@ -18,7 +18,7 @@ from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, SecretStr, field_validator
 
 from environments.command_settings import SHORTEST_KEY
-from environments.hosted_rollout import RolloutOutcome
+from environments.hosted_rollout import RolloutOutcome, noting_metrics
 from environments.rollout_end import RolloutEnd
 from environments.rollout_service.items import TaskList
 from environments.rollout_service.policy_server import MissingJudge, check_endpoint, policy_manager
@@ -84,7 +84,9 @@ class RolloutService:
         self.line = line
         self.tasks = TaskList(env)
         self.counts: Counter[str] = Counter()
-        """Rollouts by end, and those that were refused, cancelled or timed out."""
+        """Rollouts by end, and those that were cancelled or timed out."""
+        self.refused: Counter[str] = Counter()
+        """Requests that were not served, by code."""
         self.seconds = 0.0
         """Of all rollouts that ended."""
         self.metrics: dict[str, float] = {}
@@ -109,14 +111,14 @@ class RolloutService:
         await self.line.empty()
 
     def check(self, asked: RolloutRequest, client: str | None) -> None:
-        """Check a request of ``client``, an address. Raises: BadEndpoint, BadItem."""
+        """Check a request of ``client``, an address. Raises: Refused."""
         check_endpoint(asked.endpoint, client=client, allowed=self._endpoint_hosts)
         self.tasks.check(asked.item)
 
     async def rollout(self, asked: RolloutRequest) -> dict[str, Any]:
         """Run one rollout and return its result, once its sandbox is released.
 
-        Raises: RolloutFailed when it earned no reward; LineFull and ShuttingDown when it was not started.
+        Raises: RolloutFailed when it earned no reward; Refused when it was not started.
         """
         async with self.line.place():
             started = time.monotonic()
@@ -173,12 +175,12 @@ class RolloutService:
         """Let the environment compute its metrics, which empties its buffers, and keep them in `metrics`."""
         async with self._logging:
             self._since_log = 0
-            logged: dict[str, Any] = {}
-            try:
-                await self.env.wandb_log(logged)
-            except Exception:
-                self.counts["metrics_failed"] += 1
-                logger.exception("wandb_log of %s failed", type(self.env).__name__)
+            with noting_metrics() as logged:
+                try:
+                    await self.env.wandb_log({})
+                except Exception:
+                    self.counts["metrics_failed"] += 1
+                    logger.exception("wandb_log of %s failed", type(self.env).__name__)
             self.metrics |= {name: float(value) for name, value in logged.items() if isinstance(value, Real)}
 
 

@@ -7,15 +7,12 @@ from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-__all__ = ["LineFull", "ShuttingDown", "WaitingLine"]
+from environments.rollout_service.refusals import Refused
 
+__all__ = ["WaitingLine"]
 
-class LineFull(Exception):
-    """As many rollouts wait as may."""
-
-
-class ShuttingDown(Exception):
-    """The service admits no further rollouts."""
+FULL = "as many rollouts wait as may; try again, or another service"
+CLOSED = "the service ends; try another"
 
 
 class WaitingLine:
@@ -37,7 +34,7 @@ class WaitingLine:
 
     @asynccontextmanager
     async def place(self) -> AsyncIterator[None]:
-        """Hold a place for the block. Raises: LineFull, ShuttingDown."""
+        """Hold a place for the block. Raises: Refused."""
         await self._acquire()
         self._empty.clear()
         try:
@@ -47,12 +44,12 @@ class WaitingLine:
 
     async def _acquire(self) -> None:
         if self.is_closed:
-            raise ShuttingDown
+            raise Refused(503, "shutting_down", CLOSED)
         if self.running < self.places:
             self.running += 1
             return
         if len(self._waiting) >= self.length:
-            raise LineFull
+            raise Refused(429, "queue_full", FULL)
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
@@ -80,7 +77,7 @@ class WaitingLine:
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():
-                turn.set_exception(ShuttingDown())
+                turn.set_exception(Refused(503, "shutting_down", CLOSED))
 
     async def empty(self) -> None:
         """Return when no rollout runs."""

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import logging
+import re
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from environments.rollout_service.policy_server import BadEndpoint, check_endpoint
+from environments.rollout_end import RolloutEnd
+from environments.rollout_service import app
+from environments.rollout_service.policy_server import check_endpoint
+from environments.rollout_service.refusals import Refused
 from pytest_hermes_env.inference import fail
 
 pytestmark = pytest.mark.hermes_allow_leftovers
@@ -23,6 +29,28 @@ def test_without_the_token_nothing_is_served(served, header, method, path, error
         return error_of(answer), server.request_count
 
     assert served(test) == ((401, "unauthorized"), 0)
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "rollout-service.md"
+SOURCES = sorted(Path(app.__file__).parent.glob("*.py"))
+
+
+def test_every_code_of_an_error_is_in_the_documentation():
+    """The ends of rollouts, and what the modules of the service refuse."""
+    table = PAGE.read_text(encoding="utf-8").partition("| status | code |")[2].partition("\n\n")[0]
+    code = r'(?:Refused\(\d+|RolloutFailed\(|_error\([^,"]+,) *,? *"([a-z_]+)"'
+    raised = {found for path in SOURCES for found in re.findall(code, path.read_text(encoding="utf-8"))}
+
+    assert len(raised) > 8
+    assert {*raised, *RolloutEnd, "not_found", "method_not_allowed"} <= set(re.findall(r"`([a-z_]+)`", table))
+
+
+@pytest.mark.parametrize(("path", "expected"), [("/nowhere", (404, "not_found")), ("/rollout", (405, "method_not_allowed"))])
+def test_what_is_not_served_is_an_error_with_a_code(served, error_of, path, expected):
+    async def test(here: Any, _server: Any) -> Any:
+        return error_of(await here.client.get(path))
+
+    assert served(test) == expected
 
 
 def test_health_needs_no_token_and_tells_the_load(served):
@@ -73,11 +101,16 @@ BODIES: list[tuple[bytes, int, str]] = [
 def test_wrong_requests_are_refused_before_anything_runs(served, error_of, engine_key):
     async def test(here: Any, server: Any) -> Any:
         answers = [await here.client.post("/rollout", content=body) for body, _, _ in BODIES]
-        return answers, server.request_count, sum(here.service.counts.values())
+        metrics = (await here.client.get("/metrics")).text
+        return answers, server.request_count, sum(here.service.counts.values()), metrics
 
-    answers, requests, rollouts = served(test)
+    answers, requests, rollouts, metrics = served(test)
 
     assert [error_of(answer) for answer in answers] == [(status, code) for _, status, code in BODIES]
+    counted = {
+        f'hermes_env_requests_refused_total{{code="{code}"}} {n}' for code, n in Counter(row[2] for row in BODIES).items()
+    }
+    assert counted <= set(metrics.splitlines())
     assert not [answer.text for answer in answers if engine_key in answer.text]
     assert (requests, rollouts) == (0, 0)
 
@@ -134,7 +167,7 @@ def test_a_rollout_calls_the_client_s_machine_and_hosts_that_are_allowed(url, cl
 
 @pytest.mark.parametrize(("url", "client", "hosts"), REFUSED)
 def test_a_rollout_calls_no_other_endpoint(url, client, hosts):
-    with pytest.raises(BadEndpoint):
+    with pytest.raises(Refused):
         check_endpoint(url, client=client, allowed=hosts)
 
 

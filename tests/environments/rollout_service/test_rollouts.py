@@ -125,14 +125,22 @@ def test_concurrent_rollouts_do_not_mix_their_servers(served):
     assert served(test, script=lambda _: say("first")) == ["first", "second"] * 2
 
 
-def test_the_environment_s_buffers_are_emptied_into_the_metrics(served):
+class Copies:
+    """Logs in a dict of its own."""
+
+    async def wandb_log(self, wandb_metrics: Any = None) -> None:
+        await super().wandb_log(dict(wandb_metrics or {}))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("bases", [(), (Copies,)], ids=["the given dict", "a dict of its own"])
+def test_the_environment_s_buffers_are_emptied_into_the_metrics(served, bases):
     async def test(here: Any, _server: Any) -> Any:
         for _ in range(3):
             await here.rollout()
         text = (await here.client.get("/metrics")).text
         return text, here.service.env.rewards
 
-    text, buffer = served(test)
+    text, buffer = served(test, *bases)
 
     assert 'hermes_env_rollouts_total{end="finished"} 3' in text
     assert 'hermes_env_metric{name="train/rewards"} 3.0' in text

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from environments.rollout_service.items import BadItem, check_json
+from environments.rollout_service.items import check_json
+from environments.rollout_service.refusals import Refused
 
 pytestmark = pytest.mark.hermes_allow_leftovers
 
@@ -77,7 +78,7 @@ class NoItemsAtAll(NoEval):
 def test_an_environment_without_items_is_not_served(served):
     async def test(here: Any, _server: Any) -> None: ...
 
-    with pytest.raises(LookupError, match="NoItemsAtAll has no items"):
+    with pytest.raises(Refused, match="NoItemsAtAll has no items"):
         served(test, NoItemsAtAll)
 
 
@@ -106,5 +107,5 @@ def test_an_item_that_json_would_change_is_named(served, item, message, error_of
 
 def test_plain_items_of_any_depth_are_json():
     check_json({"a": [1, 2.5, None, True, "é", {"b": []}]})
-    with pytest.raises(BadItem, match=r"^item\['a'\]\[1\] is a complex"):
+    with pytest.raises(Refused, match=r"^item\['a'\]\[1\] is a complex"):
         check_json({"a": [1, 2j]})
