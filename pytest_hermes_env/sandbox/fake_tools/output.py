@@ -12,8 +12,10 @@ from typing import Any
 
 from pytest_hermes_env.sandbox.hermes_modules import hermes_module
 
-__all__ = ["cut_off", "shown", "without_escapes"]
+__all__ = ["SHELL", "cut_off", "shown", "without_escapes"]
 
+SHELL = "/usr/bin/bash: line 3"
+"""The prefix of bash's messages in hermes' terminal."""
 MOST_CHARACTERS = 50_000
 """Most characters of output that a call returns."""
 SHARE_OF_HEAD = 0.4

@@ -6,7 +6,6 @@ tools/read_extract.py.
 
 from __future__ import annotations
 
-import posixpath
 from typing import Any
 
 from pytest_hermes_env.sandbox.fake_tools import rules
@@ -14,8 +13,9 @@ from pytest_hermes_env.sandbox.fake_tools.arguments import integer
 from pytest_hermes_env.sandbox.fake_tools.documents import document_text
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
 from pytest_hermes_env.sandbox.fake_tools.read_tracker import WARN_AT
+from pytest_hermes_env.sandbox.fake_tools.writing import operations_of
 
-__all__ = ["EMPTY", "MOST_LINES", "numbered", "page_of", "read_file"]
+__all__ = ["EMPTY", "MOST_LINES", "numbered", "read_file"]
 
 MOST_LINES = 2000
 """Most lines of one read."""
@@ -30,8 +30,6 @@ SAMPLE = 1000
 """Bytes that are checked for binary content."""
 MOST_CONTROL = 0.30
 """The part of control characters from which a file counts as binary."""
-LISTED = 50
-"""Most names of a directory that are compared for similarity."""
 
 EMPTY: dict[str, Any] = {
     "content": "",
@@ -110,7 +108,7 @@ def numbered(text: str, first: int = 1) -> str:
 
 def _read(machine: MachineState, path: str, absolute: str, offset: int, limit: int) -> dict[str, Any]:
     if not path or not machine.files.is_file(absolute):
-        return _not_found(machine, absolute if path.startswith("~") else path)
+        return operations_of(machine).missing(path)
     data = machine.files.read(absolute)
     sample = data[:SAMPLE].decode(errors="replace")
     control = sum(ord(letter) < ord(" ") and letter not in "\n\r\t" for letter in sample)
@@ -154,33 +152,3 @@ def _document_page(text: str, offset: int, limit: int, *, size: int) -> dict[str
     if result["truncated"]:
         result["hint"] = f"Use offset={end + 1} to continue reading (showing {offset}-{min(end, total)} of {total} lines)"
     return result
-
-
-def _not_found(machine: MachineState, path: str) -> dict[str, Any]:
-    result = {**EMPTY, "error": f"File not found: {path}"}
-    directory = posixpath.dirname(path) or "."
-    place = machine.resolve(directory)
-    names = machine.files.list_directory(place) if machine.files.is_dir(place) else []
-    wanted = posixpath.basename(path).lower()
-    listed = [name for name in names if not name.startswith(".")][:LISTED]
-    ranked = sorted(((_likeness(name.lower(), wanted), name) for name in listed), key=lambda pair: -pair[0])
-    similar = [posixpath.join(directory, name) for rank, name in ranked if rank][:5]
-    if similar:
-        result["similar_files"] = similar
-    return result
-
-
-def _likeness(name: str, wanted: str) -> int:
-    """Return how much hermes finds a name like the wanted one; 0 is not at all."""
-    stem, extension = posixpath.splitext(name)
-    wanted_stem, wanted_extension = posixpath.splitext(wanted)
-    shared = len(set(name) & set(wanted)) >= max(len(name), len(wanted)) * 0.4
-    ranks = (
-        (100, name == wanted),
-        (90, stem == wanted_stem),
-        (70, name.startswith(wanted) or wanted.startswith(name)),
-        (60, wanted in name),
-        (40, name in wanted and len(name) > 2),  # noqa: PLR2004 - shorter names are in everything
-        (30, bool(wanted_extension) and extension == wanted_extension and shared),
-    )
-    return next((rank for rank, holds in ranks if holds), 0)

@@ -11,7 +11,6 @@ import re
 from pytest_hermes_env.sandbox.hermes_modules import hermes_module
 
 __all__ = [
-    "BINARY_EXTENSIONS",
     "background_guidance",
     "binary_error",
     "blocked_error",
@@ -58,13 +57,6 @@ _MEANINGS: dict[str, dict[int, str]] = {
     "git": {1: "Non-zero exit (often normal — e.g. 'git diff' returns 1 when files differ)"},
 }
 
-BINARY_EXTENSIONS = frozenset(
-    ".png .jpg .jpeg .gif .bmp .ico .webp .tiff .tif .mp4 .mov .avi .mkv .webm .wmv .flv .m4v .mpeg .mpg .mp3 .wav .ogg .flac .aac"  # noqa: SIM905 - as a list it is 96 lines
-    " .m4a .wma .aiff .opus .zip .tar .gz .bz2 .7z .rar .xz .z .tgz .iso .exe .dll .so .dylib .bin .o .a .obj .lib .app .msi .deb"
-    " .rpm .doc .docx .xls .xlsx .ppt .pptx .odt .ods .odp .ttf .otf .woff .woff2 .eot .pyc .pyo .class .jar .war .ear .node .wasm"
-    " .rlib .sqlite .sqlite3 .db .mdb .idx .psd .ai .eps .sketch .fig .xd .blend .3ds .max .swf .fla .lockb .dat .data".split()
-)
-"""Endings of names that hermes takes for binary files."""
 _SYSTEM = ("/etc/", "/boot/", "/usr/lib/systemd/", "/private/etc/", "/private/var/")
 _SOCKETS = ("/var/run/docker.sock", "/run/docker.sock")
 _SECRETS = frozenset({".env", ".env.local", ".env.development", ".env.production", ".env.test", ".env.staging", ".envrc"})
@@ -116,9 +108,9 @@ def device_error(path: str, absolute: str) -> str | None:
 
 def binary_error(path: str, absolute: str) -> str | None:
     """Return why hermes does not read a file with the name of a binary one, or None."""
-    extension = absolute[absolute.rfind(".") :].lower() if "." in absolute else ""
-    if extension not in BINARY_EXTENSIONS:
+    if not hermes_module("tools.binary_extensions").has_binary_extension(absolute):
         return None
+    extension = absolute[absolute.rfind(".") :].lower()
     return (
         f"Cannot read binary file '{path}' ({extension}). Use vision_analyze for images, or terminal to inspect binary files."
     )

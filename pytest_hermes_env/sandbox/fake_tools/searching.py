@@ -12,7 +12,7 @@ import fnmatch
 import json
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pytest_hermes_env.sandbox.fake_tools import rules
@@ -20,20 +20,16 @@ from pytest_hermes_env.sandbox.fake_tools.arguments import integer
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
 from pytest_hermes_env.sandbox.fake_tools.read_tracker import WARN_AT
 from pytest_hermes_env.sandbox.fake_tools.writing import text_of
+from pytest_hermes_env.sandbox.hermes_modules import hermes_module
 
 __all__ = ["search_files"]
 
 LONGEST = 500
 """Characters of a matching line that are given."""
-DENSE_FROM = 5
-"""The number of matches from which they are given as one text, grouped by file."""
 MORE_FOR_CONTEXT = 200
 """Rows that are collected beyond the wanted ones when there are lines of context."""
 LISTED = 20
 """Names of a directory that are looked at for similar ones."""
-
-_FORMAT = "path-grouped: each file path on its own line, followed by indented '<line>: <content>' rows for matches in that file"
-_NEWLINE = re.compile(r"(?<!\\)(?:\\\\)*\\n")
 
 
 def search_files(machine: MachineState, arguments: dict[str, Any]) -> dict[str, Any] | str:
@@ -66,7 +62,7 @@ def _search(machine: MachineState, arguments: dict[str, Any]) -> dict[str, Any]:
     if error := rules.secret_error(absolute):
         return {"error": error}
     if not machine.files.exists(absolute):
-        return {"total_count": 0, "error": _not_found(machine, path)}
+        return _result(error=_not_found(machine, path))
     if target == "files":
         result = _by_name(machine, pattern, path, offset, limit)
     else:
@@ -90,12 +86,7 @@ def _by_name(machine: MachineState, pattern: str, path: str, offset: int, limit:
     names = [(shown, absolute) for shown, absolute in _visible(machine, path) if _fits(absolute, glob)]
     names.sort(key=lambda pair: -machine.files.changed_at(pair[1]))
     found = [shown for shown, _ in names[: offset + limit]]
-    result: dict[str, Any] = {"total_count": len(found)}
-    if found[offset:]:
-        result["files"] = found[offset:]
-    if len(found) >= offset + limit:
-        result["truncated"] = True
-    return result
+    return _result(files=found[offset:], total_count=len(found), truncated=len(found) >= offset + limit)
 
 
 def _by_content(
@@ -106,7 +97,7 @@ def _by_content(
     except re.error as error:
         caret = " " * (4 + (error.pos or 0)) + "^"
         text = f"rg: regex parse error:\n    {pattern}\n{caret}\nerror: {error.msg}"
-        return _line_oriented({"total_count": 0, "error": f"Search failed: {text}"}, pattern)
+        return _result(pattern, error=f"Search failed: {text}")
     glob, context = arguments.get("file_glob"), max(0, integer(arguments.get("context", 0), 0))
     texts = (
         (shown, text)
@@ -116,27 +107,22 @@ def _by_content(
     mode = arguments.get("output_mode", "content")
     if mode in {"files_only", "count"}:
         counts = {shown: count for shown, text in texts if (count := sum(1 for line in _lines(text) if wanted.search(line)))}
-        return _line_oriented(_summary(counts, mode, offset, limit), pattern)
+        collected = dict(list(counts.items())[: offset + limit])
+        if mode == "count":
+            return _result(pattern, counts=collected, total_count=sum(collected.values()))
+        return _result(pattern, files=list(collected)[offset:], total_count=len(collected))
     most = offset + limit + (MORE_FOR_CONTEXT if context else 0)
     rows = list(_rows(texts, wanted, context, most))
-    result: dict[str, Any] = {"total_count": len(rows)}
     page = rows[offset : offset + limit]
-    if len(page) >= DENSE_FROM:
-        result |= {"matches_format": _FORMAT, "matches_text": _dense(page)}
-    elif page:
-        result["matches"] = [{"path": shown, "line": number, "content": text} for shown, number, text in page]
-    if len(rows) > offset + limit:
-        result["truncated"] = True
-    return _line_oriented(result, pattern)
+    return _result(pattern, page, total_count=len(rows), truncated=len(rows) > offset + limit)
 
 
-def _summary(counts: dict[str, int], mode: str, offset: int, limit: int) -> dict[str, Any]:
-    """Return the files that matched, or how often each did; of those that are collected for one page."""
-    collected = dict(list(counts.items())[: offset + limit])
-    if mode == "count":
-        return {"total_count": sum(collected.values()), **({"counts": collected} if collected else {})}
-    page = list(collected)[offset:]
-    return {"total_count": len(collected), **({"files": page} if page else {})}
+def _result(pattern: str = "", rows: Sequence[tuple[str, int, str]] = (), **fields: Any) -> dict[str, Any]:
+    """Return a result in hermes' form; an empty one has a note if ``pattern`` would match line breaks."""
+    hermes = hermes_module("tools.file_operations")
+    matches = [hermes.SearchMatch(path=path, line_number=number, content=text) for path, number, text in rows]
+    found = hermes._maybe_warn_line_oriented_newline_pattern(hermes.SearchResult(matches=matches, **fields), pattern)  # noqa: SLF001
+    return dict(found.to_dict(densify=True))
 
 
 def _rows(texts: Iterator[tuple[str, str]], wanted: re.Pattern[str], context: int, most: int) -> Iterator[tuple[str, int, str]]:
@@ -154,16 +140,6 @@ def _rows(texts: Iterator[tuple[str, str]], wanted: re.Pattern[str], context: in
                 return
             written, last = written + 1, number
             yield shown, number, lines[number - 1][:LONGEST]
-
-
-def _dense(rows: list[tuple[str, int, str]]) -> str:
-    text, path = [], None
-    for shown, number, content in rows:
-        if shown != path:
-            text.append(shown)
-            path = shown
-        text.append(f"  {number}: {content.rstrip()}")
-    return "\n".join(text)
 
 
 def _visible(machine: MachineState, path: str) -> Iterator[tuple[str, str]]:
@@ -197,18 +173,6 @@ def _not_found(machine: MachineState, path: str) -> str:
         name for name in names if wanted in name.lower() or name.lower() in wanted or name.lower().startswith(wanted[:3])
     ]
     return f"{text}. Similar paths: {', '.join(posixpath.join(parent, name) for name in similar[:5])}" if similar else text
-
-
-def _line_oriented(result: dict[str, Any], pattern: str) -> dict[str, Any]:
-    """Add hermes' note to an empty result of a pattern that would match line breaks."""
-    if result["total_count"] or "error" in result or not ("\n" in pattern or _NEWLINE.search(pattern)):
-        return result
-    note = (
-        "0 results found. Note: search_files content search is line-oriented and does not run ripgrep with -U/--multiline, so `\\n` "
-        "in the regex does not match line breaks. Use context=N to inspect neighboring lines, or escape as `\\\\n` when searching "
-        "for a literal backslash+n."
-    )
-    return {**result, "warning": note}
 
 
 def _lines(text: str) -> list[str]:

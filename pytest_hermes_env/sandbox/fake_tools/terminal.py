@@ -19,8 +19,7 @@ from pytest_hermes_env.sandbox.bash.state import TimeOver
 from pytest_hermes_env.sandbox.fake_tools import rules
 from pytest_hermes_env.sandbox.fake_tools.arguments import integer
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
-from pytest_hermes_env.sandbox.fake_tools.output import cut_off, shown, without_escapes
-from pytest_hermes_env.sandbox.fake_tools.writing import SHELL
+from pytest_hermes_env.sandbox.fake_tools.output import SHELL, cut_off, shown, without_escapes
 from pytest_hermes_env.sandbox.machine import InMemoryMachine
 from pytest_hermes_env.sandbox.outcome import Outcome
 from pytest_hermes_env.sandbox.real_lines import Place, RealProcess, Refusal

@@ -281,7 +281,8 @@ def test_patch_of_what_was_not_seen_is_warned_of(ask):
 
 def test_project_module_in_the_way_of_hermes_is_named(machine, monkeypatch):
     """The functions that find a text are hermes' own."""
-    for name in [name for name in sys.modules if name == "tools" or name.startswith("tools.")]:
+    ours = "pytest_hermes_env.sandbox.fake_tools.operations"
+    for name in [name for name in sys.modules if name in {"tools", ours} or name.startswith("tools.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "tools", None)
 
@@ -289,7 +290,8 @@ def test_project_module_in_the_way_of_hermes_is_named(machine, monkeypatch):
         machine.call("patch", {"path": "a.py", "old_string": "1", "new_string": "2"})
 
     assert str(caught.value) == (
-        "hermes-agent's module tools.fuzzy_match cannot be imported: No module named 'tools.fuzzy_match'; 'tools' is not a package.\n"
+        "hermes-agent's module tools.file_operations cannot be imported: No module named 'tools.file_operations'; "
+        "'tools' is not a package.\n"
         "  expected  the package `tools` of hermes-agent, not a module of the project\n"
         "  seen      no package of that name\n"
         "  fix       rename the project's module `tools`, or keep its directory off sys.path; is hermes-agent installed?"

@@ -1,0 +1,142 @@
+"""hermes' own file operations on the in-memory tree: hermes decides and words the results; the commands that it sends are answered here.
+
+Place in the flow: the file tools load this module with the first call of a process, since it loads hermes' module.
+
+Source: hermes-agent 0.19, tools/file_operations.py (ShellFileOperations).
+"""
+
+# ruff: noqa: SLF001 - hermes has no public names for what it does
+from __future__ import annotations
+
+import contextlib
+import posixpath
+import re
+import threading
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+from tools import file_operations as hermes
+
+from pytest_hermes_env.sandbox.fake_tools import rules
+from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
+from pytest_hermes_env.sandbox.fake_tools.output import SHELL
+from pytest_hermes_env.sandbox.node import HOME
+
+__all__ = ["MemoryFileOperations"]
+
+_TEMPORARY = ".hermes-tmp.1"
+_QUOTE = "'\\''"
+_PATH = rf"'((?:[^']|{re.escape(_QUOTE)})*)'"
+_COMMAND = re.compile(rf"(wc -c <|head -c \d+|cat|ls -1|mv) {_PATH}(?: {_PATH})?")
+_filters = threading.Lock()
+"""Held while a check changes the process's warning filters, which all threads share."""
+
+
+class MemoryFileOperations(hermes.ShellFileOperations):  # type: ignore[misc]  # hermes ships no types
+    """The file operations of one machine. Optional programs, such as linters, are not installed."""
+
+    def __init__(self, machine: MachineState) -> None:
+        super().__init__(None, cwd=machine.shell.cwd)
+        self._machine = machine
+
+    def missing(self, path: str) -> dict[str, Any]:
+        """Return the result of reading a file that does not exist, with names like its own."""
+        result: dict[str, Any] = self._suggest_similar_files(self._expand_path(path)).to_dict()
+        return result
+
+    def write_file(self, path: str, content: str) -> Any:
+        """Write a file: line ends and a byte order mark stay as the file had them. hermes' own way asks the host's disk for each path."""
+        extension, files, place = posixpath.splitext(path)[1].lower(), self._machine.files, self._machine.resolve(path)
+        passes, error = (
+            hermes.LINTERS_INPROC[extension](content) if extension in hermes._FAIL_CLOSED_INPROC_EXTS else (True, "")
+        )
+        if not passes:
+            reason = f"candidate content fails {extension} syntax validation ({error}). The file was NOT created or modified."
+            return hermes.WriteResult(error=f"Refusing to write '{path}': {reason} Fix the content and retry.")
+        if denied := self._denied("Write", path):
+            return denied
+        before = files.read(place).decode(errors="replace") if files.is_file(place) else ""
+        if hermes._detect_line_ending(before[:4096]) == "\r\n":
+            content = hermes._normalize_line_endings(content, "\r\n")
+        if hermes._has_bom(before) and not hermes._has_bom(content):
+            content = hermes._UTF8_BOM + content
+        data = content.encode(errors="surrogateescape")
+        is_directory = files.is_dir(place)  # hermes leaves its temporary file there
+        with contextlib.suppress(OSError):  # the write itself raises then
+            files.make_directory(posixpath.dirname(place), parents=True)
+        try:
+            files.write(posixpath.join(place, _TEMPORARY) if is_directory else place, data)
+        except OSError as failed:
+            temporary = posixpath.join(posixpath.dirname(path), _TEMPORARY)
+            return hermes.WriteResult(error=f"Failed to write file: {SHELL}: {temporary}: {failed.strerror}\n")
+        lint = self._check_lint_delta(path, before or None, content).to_dict()
+        size = 0 if is_directory else len(data)
+        return hermes.WriteResult(bytes_written=size, dirs_created=bool(posixpath.dirname(path)), lint=lint)
+
+    def delete_file(self, path: str) -> Any:
+        """Delete a file."""
+        denied = self._denied("Delete", path)
+        if denied is None:
+            self._machine.files.remove(self._machine.resolve(path))
+        return denied or hermes.WriteResult()
+
+    def move_file(self, src: str, dst: str) -> Any:
+        """Move a file."""
+        return self._denied("Move", src, dst) or super().move_file(src, dst)
+
+    def _denied(self, verb: str, *paths: str) -> Any:
+        errors = (rules.protected_error(self._machine.resolve(path), HOME, verb=verb) for path in paths)
+        return next((hermes.WriteResult(error=error) for error in errors if error), None)
+
+    def _expand_path(self, path: str) -> str:
+        return HOME + path[1:] if path == "~" or path.startswith("~/") else path
+
+    def _escape_shell_arg(self, arg: str) -> str:
+        return "'" + arg.replace("'", _QUOTE) + "'"
+
+    def _has_command(self, cmd: str) -> bool:
+        del cmd
+        return False
+
+    def _check_lint(self, path: str, content: str | None = None) -> Any:
+        with (
+            _quiet() if content is None or "\\" in content else contextlib.nullcontext()
+        ):  # escapes are what Python warns about
+            return super()._check_lint(path, content)
+
+    def _exec(self, command: str, cwd: str | None = None, timeout: int | None = None, stdin_data: str | None = None) -> Any:
+        """Answer a command of hermes' file operations. A directory has no bytes."""
+        del cwd, timeout, stdin_data
+        found = _COMMAND.match(command)
+        if found is None:
+            raise NotImplementedError(f"hermes' file operations sent an unknown command: {command}")
+        name, *paths = (text.replace(_QUOTE, "'") for text in found.groups() if text is not None)
+        try:
+            return hermes.ExecuteResult(stdout=self._answer(name, *paths))
+        except OSError as error:
+            if name == "mv":
+                return hermes.ExecuteResult(
+                    stdout=f"mv: cannot move '{paths[0]}' to '{paths[1]}': {error.strerror}\n", exit_code=1
+                )
+            return hermes.ExecuteResult(stdout="0\n" if isinstance(error, IsADirectoryError) else "", exit_code=1)
+
+    def _answer(self, name: str, path: str, target: str = "") -> str:
+        files, place = self._machine.files, self._machine.resolve(path)
+        if name == "ls -1":
+            return "\n".join(one for one in files.list_directory(place) if not one.startswith("."))
+        if name == "mv":
+            goal = self._machine.resolve(target)
+            files.move(place, posixpath.join(goal, posixpath.basename(place)) if files.is_dir(goal) else goal)
+            return ""
+        data = files.read(place)
+        if name == "wc -c <":
+            return str(len(data))
+        return data[: int(name.rpartition(" ")[2]) if name != "cat" else None].decode(errors="replace")
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    with _filters, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
