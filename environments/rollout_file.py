@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Call", "Group", "Message", "Rollout", "read_groups"]
+__all__ = ["Call", "Group", "Message", "Rollout", "read_groups", "read_message"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,10 +103,11 @@ def _list(value: Any) -> list[Any]:
 
 def _rollout(score: Any, messages: Any, facts: Any) -> Rollout:
     said = messages if isinstance(messages, list) else [messages]
-    return Rollout(score=score, messages=tuple(map(_message, said)), facts=facts if isinstance(facts, dict) else {})
+    return Rollout(score=score, messages=tuple(map(read_message, said)), facts=facts if isinstance(facts, dict) else {})
 
 
-def _message(message: Any) -> Message:
+def read_message(message: Any) -> Message:
+    """Return a message of whatever shape; one that is not a mapping has the role "text"."""
     if not isinstance(message, dict):
         return Message(role="text", content=str(message))
     calls = message.get("tool_calls") or []

@@ -12,7 +12,7 @@ import inspect
 import linecache
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +37,7 @@ from pytest_hermes_env.types import RealToolsUse
 if TYPE_CHECKING:
     from pytest_hermes_env.rollout.collection import Collection
     from pytest_hermes_env.rollout.driver import Collector
+    from pytest_hermes_env.rollout.scenario import Scenario
 
 __all__ = ["ClassContract", "RuleResult", "joined", "rank"]
 
@@ -149,9 +150,14 @@ class ClassContract:
     @property
     def rungs(self) -> tuple[Rung, ...]:
         """What the cases earned; empty when they were not played."""
-        played = self._failure is None and "_collector" in vars(self)
-        record = self._collector.collect(()).scenarios.get(CASES) if played else None
+        record = self.scenarios.get(CASES)
         return record.rungs if record is not None else ()
+
+    @property
+    def scenarios(self) -> Mapping[str, Scenario]:
+        """What was collected so far, by name."""
+        played = self._failure is None and "_collector" in vars(self)
+        return self._collector.collect(()).scenarios if played else {}
 
     @property
     def world(self) -> str:

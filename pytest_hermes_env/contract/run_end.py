@@ -17,6 +17,7 @@ from pytest_hermes_env.contract.cases.ladder import ladder_from
 from pytest_hermes_env.contract.check import whole
 from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry, summarise
 from pytest_hermes_env.contract.ledger_rows import minimum_of
+from pytest_hermes_env.contract.played_groups import groups_from
 from pytest_hermes_env.contract.project_files import shown_path
 from pytest_hermes_env.contract.reports import Account, github_lines, html_text, json_text, sarif_text, versions
 from pytest_hermes_env.contract.reports.text import problem_lines
@@ -139,6 +140,7 @@ def ledgers_of(rows: Iterable[Mapping[str, Any]]) -> list[Ledger]:
             path=found[0]["path"],
             line=found[0]["line"],
             ladder=ladder_from(next((row["ladder"] for row in found if row["ladder"]), ())),
+            groups=groups_from(row["groups"] for row in found),
         )
         for subject, found in sorted(by_class.items())
     ]

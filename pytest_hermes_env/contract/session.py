@@ -21,6 +21,7 @@ from pytest_hermes_env.contract.catalogue import select_rules
 from pytest_hermes_env.contract.engine import ClassContract, rank
 from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
 from pytest_hermes_env.contract.ledger_rows import ROW
+from pytest_hermes_env.contract.played_groups import PlayedGroup, groups_of
 from pytest_hermes_env.contract.project_files import shown_path
 from pytest_hermes_env.contract.reports.text import compact_lines, finding_lines
 from pytest_hermes_env.contract.rule import Rule
@@ -66,7 +67,8 @@ class ContractSession:
             mode = self._config.getoption("hermes_mode")
             settings = settings_of(env_class, str(self._config.rootpath))
             is_strict = bool(self._config.getoption("hermes_strict")) or settings.strict
-            self._contracts[env_class] = CheckedClass(contract, settings, mode, is_strict=is_strict)
+            has_page = bool(self._config.getoption("hermes_html"))
+            self._contracts[env_class] = CheckedClass(contract, settings, mode, is_strict=is_strict, has_page=has_page)
         return self._contracts[env_class]
 
     def _chosen_rules(self, env_class: type) -> list[Rule]:
@@ -115,11 +117,12 @@ class ContractSession:
 class CheckedClass:
     """A class with what its project says about it."""
 
-    def __init__(self, contract: ClassContract, settings: Settings, mode: str, *, is_strict: bool) -> None:
+    def __init__(self, contract: ClassContract, settings: Settings, mode: str, *, is_strict: bool, has_page: bool) -> None:
         self.contract = contract
         self.settings = settings
         self.mode = mode
         self.is_strict = is_strict
+        self.has_page = has_page
 
     @property
     def subject(self) -> str:
@@ -172,7 +175,14 @@ class CheckedClass:
             path=shown_path(source.path) if source is not None else "",
             line=source.line if source is not None else 0,
             ladder=ladder_rows(self.contract.rungs) if CASES in entry.rule.scenarios else (),
+            groups=self._groups(entry),
         )
+
+    def _groups(self, entry: LedgerEntry) -> tuple[PlayedGroup, ...]:
+        """Return what a page shows of the scenarios: rewards, and the turns of those that showed a finding of ``entry``."""
+        if not self.has_page or not (entry.findings or CASES in entry.rule.scenarios):
+            return ()
+        return groups_of(self.contract.scenarios, [finding.scenario for finding in entry.findings])
 
 
 def settings_of(env_class: type, root: str) -> Settings:
@@ -283,6 +293,7 @@ class RuleCheck:
             "is_strict": entry.is_strict,
             "rank": min((rank(entry.rule, finding) for finding in entry.findings), default=(9, True)),
             "ladder": [dataclasses.asdict(row) for row in ledger.ladder],
+            "groups": [dataclasses.asdict(group) for group in ledger.groups],
             "findings": [_row(finding) for finding in entry.findings],
             "accepted": [
                 {"finding": _row(found.finding), "reason": found.reason, "origin": found.origin} for found in entry.accepted

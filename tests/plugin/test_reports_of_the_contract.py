@@ -222,3 +222,28 @@ def test_writing_a_ledger_needs_its_file(pytester: pytest.Pytester) -> None:
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert "ERROR: --hermes-write-ledger requires --hermes-ledger FILE, the file to write" in "\n".join(result.errlines)
+
+
+TALKATIVE = """
+from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
+
+class WordyEnv(TerminalTestEnv):
+    def format_prompt(self, item):
+        return "<b>Work</b>: " + super().format_prompt(item)
+
+    async def compute_reward(self, item, result, ctx):
+        return "much"
+"""
+
+
+def test_the_page_shows_the_rollouts_behind_a_finding(pytester: pytest.Pytester) -> None:
+    """Their turns as text, and the rewards by scenario, also from a worker of xdist."""
+    pytester.makepyfile(own=TALKATIVE)
+    pytester.runpytest_subprocess(
+        *["-p", "no:cacheprovider", "--hermes-env", "own.py", "--hermes-rules", "HE401", "--hermes-html", "r.html", "-n", "1"]
+    )
+
+    page = (pytester.path / "r.html").read_text(encoding="utf-8")
+    assert re.search(r"<summary>rollout 1 of happy: reward 0, reward_failed, \d+ messages</summary>", page)
+    assert "<pre>&lt;b&gt;Work&lt;/b&gt;: " in page
+    assert re.search(r"<td>happy</td><td>0, reward_failed; 0, reward_failed</td>", page)
