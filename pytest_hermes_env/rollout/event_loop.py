@@ -33,6 +33,8 @@ SAMPLE_S = 0.01
 """Seconds between two samples."""
 HUNG_AGAIN_S = 3.0
 """Seconds that code may block the loop after other code had to be interrupted: one hang is enough to know."""
+TELLS_STATES = Path("/proc/self/task").is_dir()
+"""Whether the system tells a thread that waits from one that computes; elsewhere every sample of a step counts as a wait."""
 THREADS_S = 5.0
 """Seconds that calls in threads get to return when the loop closes."""
 
@@ -158,7 +160,7 @@ class _Step(asyncio.Handle):
             loop.running = None
             if self.seen:
                 # on a busy machine the thread also waits for a processor, which is not the environment's fault
-                seconds = self.waited * SAMPLE_S + time.thread_time() - busy_s
+                seconds = self.waited * SAMPLE_S + (time.thread_time() - busy_s if TELLS_STATES else 0.0)
                 journal = context.get(current_journal)
                 if journal is not None and seconds >= BLOCKED_S:
                     place = max(set(self.seen), key=self.seen.count)
@@ -206,10 +208,9 @@ def _stack_of(thread_id: int) -> FrameType | None:
 
 def _is_waiting(native_id: int) -> bool:
     """Return whether a thread of this process waits for something other than a processor; True where that is unknown."""
-    try:
-        status = Path(f"/proc/self/task/{native_id}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return True  # no Linux
+    if not TELLS_STATES:
+        return True
+    status = Path(f"/proc/self/task/{native_id}/stat").read_text(encoding="utf-8", errors="replace")
     return status.rpartition(")")[2].split()[0] != "R"
 
 

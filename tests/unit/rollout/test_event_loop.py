@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import signal
 import sys
 import threading
@@ -133,6 +134,33 @@ def test_a_long_step_is_recorded_at_its_most_frequent_place(
 
     assert [event for event in journal.events if isinstance(event, Blocked)] == expected
     assert event_loop.SAMPLE_S * 12 >= BLOCKED_S
+
+
+@pytest.mark.parametrize(("tells_states", "expected"), [(True, [Blocked(seconds=0.14, place=HERE)]), (False, [])])
+def test_a_computation_counts_once_where_waits_are_not_told(
+    monkeypatch: pytest.MonkeyPatch, tells_states: bool, expected: list[Blocked]
+) -> None:
+    """On other systems than Linux, each sample of a step is a wait: its 70 ms are not 140."""
+    times = iter([0.0, 0.07])
+    monkeypatch.setattr(event_loop, "TELLS_STATES", tells_states)
+    journal = Journal()
+
+    async def work() -> None:
+        loop: Any = asyncio.get_running_loop()
+
+        def step() -> None:
+            loop.running.seen.append(HERE)
+            loop.running.waited += 7
+
+        with recording(journal):
+            handle = _Step(step, (), loop, contextvars.copy_context())
+        monkeypatch.setattr(event_loop.time, "thread_time", lambda: next(times))
+        handle._run()
+        monkeypatch.undo()
+
+    played(work)
+
+    assert [event for event in journal.events if isinstance(event, Blocked)] == expected
 
 
 def test_a_step_knows_its_journal_by_its_context() -> None:
