@@ -10,7 +10,7 @@ import secrets
 import signal
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -41,10 +41,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
     parser.add_argument("--port", type=int, default=8765, help="port to listen on; 0 picks a free one (default: 8765)")
     parser.add_argument(
-        "--concurrency", type=_positive, default=16, metavar="N", help="rollouts that run at once (default: 16)"
+        "--concurrency", type=_at_least(1), default=16, metavar="N", help="rollouts that run at once (default: 16)"
     )
     parser.add_argument(
-        "--queue", type=_not_negative, default=256, metavar="N", help="rollouts that wait; others get 429 (default: 256)"
+        "--queue", type=_at_least(0), default=256, metavar="N", help="rollouts that wait; others get 429 (default: 256)"
     )
     parser.add_argument(
         "--token",
@@ -66,20 +66,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--drain", type=_seconds, default=600.0, metavar="S", help="seconds to finish rollouts on SIGTERM (default: 600)"
     )
-    parser.add_argument("--max-body", type=_positive, default=8, metavar="MB", help="largest request (default: 8)")
+    parser.add_argument("--max-body", type=_at_least(1), default=8, metavar="MB", help="largest request (default: 8)")
     parser.add_argument("--config", metavar="FILE", help="YAML file with the environment's settings; --env.* flags override it")
 
 
-def _positive(text: str) -> int:
-    if (number := int(text)) < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return number
+def _at_least(least: int) -> Callable[[str], int]:
+    def integer(text: str) -> int:
+        if (number := int(text)) < least:
+            raise argparse.ArgumentTypeError(f"must be at least {least}")
+        return number
 
-
-def _not_negative(text: str) -> int:
-    if (number := int(text)) < 0:
-        raise argparse.ArgumentTypeError("must be at least 0")
-    return number
+    return integer
 
 
 def _seconds(text: str) -> float:

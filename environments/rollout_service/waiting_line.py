@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from environments.rollout_service.refusals import Refused
 
 __all__ = ["WaitingLine"]
-
-FULL = "as many rollouts wait as may; try again, or another service"
-CLOSED = "the service ends; try another"
 
 
 class WaitingLine:
@@ -22,62 +18,45 @@ class WaitingLine:
         self.places = places
         self.length = length
         self.running = 0
+        self.waiting = 0
         self.is_closed = False
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._free = asyncio.Semaphore(places)
         self._empty = asyncio.Event()
         self._empty.set()
-
-    @property
-    def waiting(self) -> int:
-        """How many rollouts wait."""
-        return len(self._waiting)
 
     @asynccontextmanager
     async def place(self) -> AsyncIterator[None]:
         """Hold a place for the block. Raises: Refused."""
-        await self._acquire()
-        self._empty.clear()
+        self._admit()
+        if self.waiting >= self.length and self._free.locked():
+            raise Refused(429, "queue_full", "as many rollouts wait as may; try again, or another service")
+        self.waiting += 1
         try:
-            yield
+            await self._free.acquire()
         finally:
-            self._release()
-
-    async def _acquire(self) -> None:
-        if self.is_closed:
-            raise Refused(503, "shutting_down", CLOSED)
-        if self.running < self.places:
-            self.running += 1
-            return
-        if len(self._waiting) >= self.length:
-            raise Refused(429, "queue_full", FULL)
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
+            self.waiting -= 1
         try:
-            await turn
-        except asyncio.CancelledError:
-            if turn in self._waiting:
-                self._waiting.remove(turn)
-            elif not turn.cancelled() and turn.exception() is None:
-                self._release()  # the place was handed over while the client went away
-            raise
+            self._admit()
+            self.running += 1
+            self._empty.clear()
+            try:
+                yield
+            finally:
+                self.running -= 1
+                if not self.running:
+                    self._empty.set()
+        finally:
+            self._free.release()
 
-    def _release(self) -> None:
-        while self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                return
-        self.running -= 1
-        if not self.running:
-            self._empty.set()
+    def _admit(self) -> None:
+        if self.is_closed:
+            raise Refused(503, "shutting_down", "the service ends; try another")
 
     def close(self) -> None:
         """Admit no further rollouts, and refuse those that wait."""
         self.is_closed = True
-        while self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_exception(Refused(503, "shutting_down", CLOSED))
+        for _ in range(self.waiting):
+            self._free.release()
 
     async def empty(self) -> None:
         """Return when no rollout runs."""
