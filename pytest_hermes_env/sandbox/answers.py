@@ -16,7 +16,7 @@ from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.sandbox.machine import InMemoryMachine
 from pytest_hermes_env.sandbox.outcome import Outcome
 
-__all__ = ["Answer", "CommandCall", "Matches", "Scripted", "Scripts", "called", "shell_words", "takes", "wants_sandbox"]
+__all__ = ["Answer", "CommandCall", "Matches", "Scripted", "Scripts", "called", "shell_words", "takes"]
 
 Matches: TypeAlias = "Callable[[str, tuple[str, ...]], bool]"
 """(text of a command, its words) or (name of a tool, ()) -> whether an entry matches."""
@@ -205,11 +205,6 @@ def takes(function: Callable[..., Any], count: int) -> bool:
     except ValueError:  # a builtin without a signature
         return count == 1
     return True
-
-
-def wants_sandbox(function: Callable[..., Any]) -> bool:
-    """Return whether a function that answers a tool takes the sandbox in addition to the arguments."""
-    return takes(function, 2)
 
 
 def _brief(value: object) -> str:

@@ -27,6 +27,12 @@ __all__ = ["FakeToolContext"]
 DIRECTORY_TIMEOUT_S = 600
 """Seconds that downloading a directory may take, unless the caller says otherwise."""
 
+BEGIN = "hermes-command-begins"
+"""Printed before the output of a command that runs in the background."""
+
+LOG_LINES = 1_000_000
+"""Requested lines of a background process's output: all that hermes has."""
+
 ABOUT_A_PAGE = frozenset({"hint", "_hint", "next_offset", "truncated_by"})
 """Keys of a result that only hold for one page of a file."""
 
@@ -233,11 +239,13 @@ class FakeToolContext:
         raise problem.exception()
 
     def _terminal_in_background(self, command: str, timeout: int) -> dict[str, Any]:
-        """Run a command beyond hermes' foreground limit: start it in the background and wait for it."""
-        run_long = getattr(self._machine, "run_long", None)
-        if run_long is not None:  # a real machine, with a real clock and a login shell that prints
-            return dict(run_long(command, timeout))
-        started = _as_dict(self._machine.call("terminal", {"command": command, "background": True}), of_terminal=True)
+        """Run a command beyond hermes' foreground limit: start it in the background and wait for it.
+
+        Where a login shell prints something before, it runs in a subshell after a marker line.
+        """
+        is_noisy = getattr(self._machine, "prints_at_login", False)
+        text = f"echo {BEGIN}; (\n{command}\n)" if is_noisy else command
+        started = _as_dict(self._machine.call("terminal", {"command": text, "background": True}), of_terminal=True)
         session = started.get("session_id")
         if not session:
             return started
@@ -245,15 +253,18 @@ class FakeToolContext:
         left = float(timeout)
         while left > 0:
             before = time.monotonic()
-            state = _as_dict(
-                self._machine.call("process", {"action": "wait", "session_id": session, "timeout": max(1, int(left))})
-            )
+            state = self._process("wait", session, timeout=max(1, int(left)))
             if state.get("status") != "timeout":
-                output = str(state.get("output") or "").strip()
-                return {"output": output, "exit_code": state.get("exit_code", -1), "error": state.get("error")}
+                output = str(self._process("log", session, limit=LOG_LINES).get("output") or state.get("output") or "")
+                _, begun, after = output.partition(f"{BEGIN}\n")
+                output = after if begun else output.removesuffix(BEGIN)
+                return {"output": output.strip(), "exit_code": state.get("exit_code", -1), "error": state.get("error")}
             left -= max(time.monotonic() - before, longest)  # without a clock, a wait ends at once
-        self._machine.call("process", {"action": "kill", "session_id": session})
+        self._process("kill", session)
         return {"exit_code": 124, "output": "", "error": f"Command timed out after {timeout} seconds"}
+
+    def _process(self, action: str, session: str, **arguments: Any) -> dict[str, Any]:
+        return _as_dict(self._machine.call("process", {"action": action, "session_id": session, **arguments}))
 
     def _upload(self, local: Path, remote: str) -> dict[str, Any]:
         try:

@@ -20,7 +20,7 @@ import pytest
 from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.failures import Problem, combined_error
 from pytest_hermes_env.sandbox import sessions
-from pytest_hermes_env.sandbox.answers import called, wants_sandbox
+from pytest_hermes_env.sandbox.answers import called, takes
 from pytest_hermes_env.sandbox.cell import Cell, CellError, CellPlan
 from pytest_hermes_env.sandbox.cell_shell import check_variables, write_shell
 from pytest_hermes_env.sandbox.confinement import Confinement, available
@@ -145,7 +145,7 @@ class LocalSandbox:
                 "  fix       use FakeSandbox to script the terminal or the files"
             )
         for answer in result if isinstance(result, (list, tuple)) else (result,):
-            if callable(answer) and not isinstance(answer, type) and wants_sandbox(answer):
+            if callable(answer) and not isinstance(answer, type) and takes(answer, 2):
                 raise UsageError(
                     f"a function that answers a tool in a LocalSandbox must take the tool's arguments only.\n"
                     f"  seen      {called(answer)}, which also takes the sandbox, for `{name}`\n"

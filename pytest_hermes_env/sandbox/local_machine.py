@@ -13,7 +13,6 @@ import os
 import posixpath
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,12 +20,6 @@ from pytest_hermes_env.sandbox import sessions
 from pytest_hermes_env.sandbox.machine import FILE_TIMEOUT_S, MAX_BYTES, NOT_REGULAR, NotReadable, too_large
 
 __all__ = ["LocalMachine"]
-
-BEGIN = "hermes-command-begins"
-"""Printed before the output of a command that runs in the background."""
-LOG_LINES = 1_000_000
-"""Requested lines of a background process's output: all that hermes has."""
-TIMED_OUT = 124
 
 _READ = f"""\
 if [ -e "$1" ] && [ ! -f "$1" ] && [ ! -d "$1" ]; then echo '{NOT_REGULAR}' >&2; exit 1; fi
@@ -60,6 +53,8 @@ class _World(Protocol):
 class LocalMachine:
     """The machine of one task_id. It starts with the first call."""
 
+    prints_at_login = True
+
     def __init__(self, world: _World, task_id: str) -> None:
         self._world = world
         self.task_id = task_id
@@ -88,31 +83,6 @@ class LocalMachine:
         with sessions.marked(self.directory):
             result = handle_function_call(name, dict(arguments), task_id=self.task_id)
         return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
-
-    def run_long(self, command: str, timeout: int) -> dict[str, Any]:
-        """Run a command beyond hermes' foreground limit: start it in the background and wait for it.
-
-        It runs in a subshell after a marker line, which separates its output from that of hermes' login shell.
-        """
-        arguments = {"command": f"echo {BEGIN}; (\n{command}\n)", "background": True}
-        started: dict[str, Any] = json.loads(self.call("terminal", arguments))
-        session = started.get("session_id")
-        if not session:
-            return started
-        deadline = time.monotonic() + timeout
-        while (left := deadline - time.monotonic()) > 0:
-            state = self._process("wait", session, timeout=max(1, int(left)))
-            if state.get("status") != "timeout":
-                output = str(self._process("log", session, limit=LOG_LINES).get("output") or state.get("output") or "")
-                _, begun, after = output.partition(f"{BEGIN}\n")
-                whole = after if begun else output.removesuffix(BEGIN)
-                return {"output": whole.strip(), "exit_code": state.get("exit_code", -1), "error": state.get("error")}
-        self._process("kill", session)
-        return {"exit_code": TIMED_OUT, "output": "", "error": f"Command timed out after {timeout} seconds"}
-
-    def _process(self, action: str, session: str, **arguments: Any) -> dict[str, Any]:
-        result: dict[str, Any] = json.loads(self.call("process", {"action": action, "session_id": session, **arguments}))
-        return result
 
     def read_bytes(self, path: str, max_bytes: int = MAX_BYTES, timeout: float = FILE_TIMEOUT_S) -> bytes:
         """Return a file's bytes. Raises: it does not exist → OSError; it is a FIFO, too large or too slow → NotReadable."""

@@ -65,21 +65,20 @@ class RealShell:
         variables: Mapping[str, str],
         changed: Mapping[str, Node | None],
         timeout: float,
-        stdin: bytes = b"",
     ) -> Ran:
         """Write ``changed``, run a line in bash, and return what it did.
 
         Raises: the cell cannot start, or cannot have a path of ``changed`` → EnvironmentSetupError.
         """
         entries, blobs = _packed(changed)
-        request = {"do": "run", "command": command, "cwd": cwd, "timeout": timeout, "stdin": len(blobs), "options": ["-c"]}
+        request = {"do": "run", "command": command, "cwd": cwd, "timeout": timeout, "options": ["-c"]}
         given = {name: value for name, value in _given(variables, cwd).items() if name not in AT_START}
         request |= {
             "changed": entries,
             "variables": given,
             "exports": {name: variables[name] for name in AT_START & variables.keys()},
         }
-        answer, answered = self._ask(request, [*blobs, stdin])
+        answer, answered = self._ask(request, blobs)
         *contents, output, after, exports = answered
         return Ran(
             output=output,

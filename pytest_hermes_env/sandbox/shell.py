@@ -15,11 +15,10 @@ from pytest_hermes_env.errors import NotKnown, UnknownCommand
 from pytest_hermes_env.sandbox.bash.commands.disk import Disk
 from pytest_hermes_env.sandbox.bash.parser import parse
 from pytest_hermes_env.sandbox.bash.runner import Answer, Knows, Runner
-from pytest_hermes_env.sandbox.bash.state import LOCALES, Clock, Ended, Sink, Source, State, Streams, TimeOver
+from pytest_hermes_env.sandbox.bash.state import LOCALES, Clock, Ended, NotExact, Sink, Source, State, Streams, TimeOver
 from pytest_hermes_env.sandbox.bash.words import COMPUTED
 from pytest_hermes_env.sandbox.files import Files
 from pytest_hermes_env.sandbox.node import HOME
-from pytest_hermes_env.sandbox.not_exact import NotExact
 from pytest_hermes_env.sandbox.outcome import Outcome
 
 __all__ = ["Shell"]
@@ -71,7 +70,7 @@ class Shell:
         other._variables = dict(self._variables)
         return other
 
-    def run(self, command: str, *, stdin: bytes = b"", limit_s: float = math.inf) -> Outcome:
+    def run(self, command: str, *, limit_s: float = math.inf) -> Outcome:
         """Run a line, or several, for at most ``limit_s`` seconds.
 
         Raises: an unknown command → UnknownCommand; anything else that only real bash answers exactly → NotKnown. Then the files
@@ -79,14 +78,14 @@ class Shell:
         """
         before = self.files.copy()
         try:
-            return self._run(command, stdin, Clock(limit_s))
+            return self._run(command, Clock(limit_s))
         except (NotExact, RecursionError, UnknownCommand) as error:
             self.files.restore(before)
             if isinstance(error, UnknownCommand):
                 raise
             raise NotKnown(command, str(error) if isinstance(error, NotExact) else "nesting this deep") from None
 
-    def _run(self, command: str, stdin: bytes, clock: Clock) -> Outcome:
+    def _run(self, command: str, clock: Clock) -> Outcome:
         if "\0" in command:
             raise NotExact("a null byte")
         script, simples = parse(command)
@@ -104,7 +103,7 @@ class Shell:
         runner.check(simples)
         terminal = Sink()
         try:
-            code = runner.run(script, Streams(Source(stdin), terminal, terminal))
+            code = runner.run(script, Streams(Source(), terminal, terminal))
         except Ended as ended:
             code = ended.code
         except TimeOver:

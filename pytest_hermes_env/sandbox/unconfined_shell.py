@@ -53,7 +53,6 @@ class UnconfinedShell:
         variables: Mapping[str, str],
         changed: Mapping[str, Node | None],
         timeout: float,
-        stdin: bytes = b"",
     ) -> Ran:
         """Write ``changed``, run a line in bash, and return what it did, as `RealShell.run`."""
         with self._lock:
@@ -62,9 +61,9 @@ class UnconfinedShell:
             later = {name: self._inward(variables[name]) for name in AT_START & variables.keys()}
             script = line_script(self._inward(command), self._inward(cwd), shlex.quote(mark), later)
             variables = {name: value for name, value in variables.items() if name not in later}
-            process = self._popen(["-c", script], cwd, variables, subprocess.PIPE, subprocess.PIPE)
+            process = self._popen(["-c", script], cwd, variables, subprocess.DEVNULL, subprocess.PIPE)
             try:
-                output, timed_out = process.communicate(stdin, timeout)[0], False
+                output, timed_out = process.communicate(timeout=timeout)[0], False
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 output, timed_out = process.communicate()[0], True

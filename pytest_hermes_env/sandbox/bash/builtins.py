@@ -11,9 +11,8 @@ from collections.abc import Sequence
 
 from pytest_hermes_env.sandbox.bash.commands.disk import Disk
 from pytest_hermes_env.sandbox.bash.commands.process import Process, Program
-from pytest_hermes_env.sandbox.bash.state import Ended
+from pytest_hermes_env.sandbox.bash.state import Ended, NotExact
 from pytest_hermes_env.sandbox.bash.words import NAME, checked_name
-from pytest_hermes_env.sandbox.not_exact import NotExact
 
 __all__ = ["BUILTINS", "OTHER_BUILTINS", "OTHER_PROGRAMS", "holds"]
 

@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 from pytest_hermes_env.sandbox.bash.commands.disk import Disk
-from pytest_hermes_env.sandbox.bash.state import State
+from pytest_hermes_env.sandbox.bash.state import NotExact, State
 from pytest_hermes_env.sandbox.bash.syntax import Expansion, Part, Script, Text, Word
-from pytest_hermes_env.sandbox.not_exact import NotExact
 
 __all__ = ["Expander", "pattern_of"]
 

@@ -11,8 +11,8 @@ import re
 from functools import lru_cache
 
 from pytest_hermes_env.sandbox.bash import syntax
+from pytest_hermes_env.sandbox.bash.state import NotExact
 from pytest_hermes_env.sandbox.bash.words import WordReader, checked_name
-from pytest_hermes_env.sandbox.not_exact import NotExact
 
 __all__ = ["ASSIGNMENT", "parse"]
 

@@ -19,8 +19,7 @@ from pytest_hermes_env.sandbox.bash.commands.text import TEXT
 from pytest_hermes_env.sandbox.bash.commands.tree import TREE
 from pytest_hermes_env.sandbox.bash.expansion import Expander, pattern_of
 from pytest_hermes_env.sandbox.bash.parser import ASSIGNMENT
-from pytest_hermes_env.sandbox.bash.state import Ended, Sink, Source, State, Streams, TimeOver
-from pytest_hermes_env.sandbox.not_exact import NotExact
+from pytest_hermes_env.sandbox.bash.state import Ended, NotExact, Sink, Source, State, Streams, TimeOver
 from pytest_hermes_env.sandbox.outcome import Outcome
 
 __all__ = ["Answer", "Knows", "Runner"]

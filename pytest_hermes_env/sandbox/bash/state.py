@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from pytest_hermes_env.sandbox.not_exact import NotExact
-
-__all__ = ["LOCALES", "Clock", "Ended", "Sink", "Source", "State", "Streams", "TimeOver"]
+__all__ = ["LOCALES", "Clock", "Ended", "NotExact", "Sink", "Source", "State", "Streams", "TimeOver"]
 
 LOCALES = frozenset({"C", "POSIX", "C.UTF-8", "C.utf8", ""})
 """The locales whose order of characters is that of their bytes."""
+
+
+class NotExact(Exception):
+    """The text names what the in-memory shell does not answer exactly as bash does. `Shell.run` makes a `NotKnown` of it."""
 
 
 class Ended(Exception):

@@ -9,8 +9,8 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+from pytest_hermes_env.sandbox.bash.state import NotExact
 from pytest_hermes_env.sandbox.bash.syntax import Expansion, Part, Script, Text, Word
-from pytest_hermes_env.sandbox.not_exact import NotExact
 
 __all__ = ["COMPUTED", "NAME", "WordReader", "checked_name"]
 

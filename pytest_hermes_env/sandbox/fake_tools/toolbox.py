@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pytest_hermes_env.errors import HermesEnvError
 from pytest_hermes_env.failures import Problem
-from pytest_hermes_env.sandbox.answers import Answer, Scripts, called, wants_sandbox
+from pytest_hermes_env.sandbox.answers import Answer, Scripts, called, takes
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
 from pytest_hermes_env.sandbox.fake_tools.output import cut_off
 from pytest_hermes_env.sandbox.fake_tools.patching import patch
@@ -142,7 +142,7 @@ def _from_script(name: str, answer: Answer, arguments: dict[str, Any], sandbox: 
 
 def _ask(handler: Callable[..., object], who: str, arguments: dict[str, Any], sandbox: InMemoryMachine) -> object:
     try:
-        return handler(arguments, sandbox) if wants_sandbox(handler) else handler(arguments)
+        return handler(arguments, sandbox) if takes(handler, 2) else handler(arguments)
     except HermesEnvError:
         raise
     except Exception as error:

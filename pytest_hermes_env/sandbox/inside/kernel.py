@@ -25,7 +25,6 @@ __all__ = [
     "mount",
     "naming_step",
     "raise_on_error",
-    "set_flags",
 ]
 
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = 1, 2, 4, 8, 0x1000, 0x4000, 0x4_0000
@@ -94,16 +93,11 @@ def mount(source: str, path: str, kind: str, flags: int, data: str = "") -> None
 def bind(source: str, path: str, attributes: int) -> None:
     """Show ``source`` and all mounts below it at ``path``, with the attributes of a mount."""
     mount(source, path, "", MS_BIND | MS_REC)
-    set_flags(path, attributes)
-
-
-def set_flags(path: str, added: int, removed: int = 0) -> None:
-    """Change the attributes of the mount at ``path`` and of all mounts below it."""
-    attributes = _MountAttributes(added, removed, 0, 0)
+    changed = _MountAttributes(attributes, 0, 0, 0)
     numbers = [ctypes.c_long(number) for number in (SYS_MOUNT_SETATTR, AT_FDCWD, AT_RECURSIVE)]
     with naming_step(f"mount_setattr {path}"):
-        arguments = (numbers[0], numbers[1], os.fsencode(path), numbers[2], ctypes.byref(attributes))
-        raise_on_error(libc.syscall(*arguments, ctypes.c_size_t(ctypes.sizeof(attributes))))
+        arguments = (numbers[0], numbers[1], os.fsencode(path), numbers[2], ctypes.byref(changed))
+        raise_on_error(libc.syscall(*arguments, ctypes.c_size_t(ctypes.sizeof(changed))))
 
 
 def give_up_rights() -> None:

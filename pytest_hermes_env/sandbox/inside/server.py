@@ -98,9 +98,8 @@ class _Server:
         self._tree.apply(request["changed"], blobs)
         self._lines += 1
         mark = f"{SCRATCH}/{self._lines}-{os.urandom(8).hex()}"
-        job = self._start_job(
-            line_script(request["command"], request["cwd"], mark, request["exports"]), request, blobs[request["stdin"]]
-        )
+        script = line_script(request["command"], request["cwd"], mark, request["exports"])
+        job = self._start_job(script, request, has_input=False)
         timed_out = self._wait(job, time.monotonic() + request["timeout"])
         self._drain(job)
         os.close(job.output)
@@ -115,7 +114,7 @@ class _Server:
 
     def _start(self, request: Mapping[str, Any], blobs: list[bytes]) -> tuple[dict[str, Any], list[bytes]]:
         self._tree.apply(request["changed"], blobs)
-        job = self._start_job(request["command"], request, None if request["has_input"] else b"")
+        job = self._start_job(request["command"], request, has_input=request["has_input"])
         self._jobs[job.process] = job
         return {"process": job.process}, []
 
@@ -139,16 +138,10 @@ class _Server:
         self._end(job)
         return {"exit_code": job.exit_code}, [bytes(job.text)]
 
-    def _start_job(self, script: str, request: Mapping[str, Any], given: bytes | None) -> Job:
-        """Start bash. ``given`` is its standard input; None: a pipe."""
+    def _start_job(self, script: str, request: Mapping[str, Any], *, has_input: bool) -> Job:
+        """Start bash. ``has_input``: its standard input is a pipe."""
         readable, output = os.pipe()
-        if given is None:
-            source, feed = os.pipe()
-        else:
-            source, feed = (os.memfd_create("input") if given else os.open("/dev/null", os.O_RDONLY)), -1
-            if given:
-                os.write(source, given)
-                os.lseek(source, 0, os.SEEK_SET)
+        source, feed = os.pipe() if has_input else (os.open("/dev/null", os.O_RDONLY), -1)
         process = os.fork()
         if process == 0:
             self._become_bash(script, request, source, output)

@@ -176,10 +176,11 @@ def test_default_search_is_in_the_session_s_directory(machine, ctx):
 
 def test_command_may_take_longer_than_hermes_foreground(machine, ctx):
     """It is a background session then."""
-    machine.on("make", output="made", exit_code=4)
+    whole = "\n".join(["made"] * 1000)  # longer than what a wait shows
+    machine.on("make", output=whole, exit_code=4)
 
-    assert ctx.terminal("make", timeout=700) == {"output": "made", "exit_code": 4, "error": None}
-    assert [call.name for call in machine.calls] == ["terminal", "process"]
+    assert ctx.terminal("make", timeout=700) == {"output": whole, "exit_code": 4, "error": None}
+    assert [call.name for call in machine.calls] == ["terminal", "process", "process"]
 
 
 def test_command_that_never_ends_is_killed(machine, ctx, monkeypatch):

@@ -125,26 +125,33 @@ def test_link_that_leads_outside_is_not_followed_by_a_write(tmp_path):
     assert target.read_text() == "before"
 
 
-def test_long_command_gives_its_own_output_whole(machine):
+@pytest.fixture
+def long(machine, monkeypatch):
+    """Run a command as one that takes longer than hermes allows in the foreground."""
+    monkeypatch.setenv("TERMINAL_MAX_FOREGROUND_TIMEOUT", "0")
+    return FakeToolContext(machine).terminal
+
+
+def test_long_command_gives_its_own_output_whole(long):
     """Not what the login shell says around it, and not its end only."""
-    result = machine.run_long("seq 1 3000; exit 7", 60)
+    result = long("seq 1 3000; exit 7", 60)
 
     assert result == {"output": "\n".join(str(number) for number in range(1, 3001)), "exit_code": 7, "error": None}
 
 
-def test_long_command_that_takes_too_long_is_killed(machine):
+def test_long_command_that_takes_too_long_is_killed(machine, long):
     """With the exit code of a timeout; nothing of it goes on."""
-    result = machine.run_long("sleep 60; touch late", 1)
+    result = long("sleep 60; touch late", 1)
 
     assert result == {"output": "", "exit_code": 124, "error": "Command timed out after 1 seconds"}
     assert json.loads(machine.call("process", {"action": "list"}))["processes"][0]["status"] == "exited"
 
 
-def test_long_command_that_cannot_begin_says_why(machine, monkeypatch):
+def test_long_command_that_cannot_begin_says_why(machine, long, monkeypatch):
     """hermes' own refusal comes through."""
     monkeypatch.setattr(machine, "call", lambda _name, _arguments: '{"output": "", "exit_code": -1, "error": "refused"}')
 
-    assert machine.run_long("true", 60) == {"output": "", "exit_code": -1, "error": "refused"}
+    assert long("true", 60) == {"output": "", "exit_code": -1, "error": "refused"}
 
 
 def test_released_machine_leaves_nothing_and_can_be_used_again(machine):

@@ -193,7 +193,7 @@ def test_output_of_python_in_the_background_is_seen_while_it_runs(machine, termi
     program = "import time; print('up'); time.sleep(100)"
     session = terminal(machine, f'python3 -c "{program}"', background=True)["session_id"]
     state = {"output_preview": "", "status": "running"}
-    while not state["output_preview"]:
+    while "\n" not in state["output_preview"]:  # Python writes the end of a line by itself
         state = ask(machine, "process", action="poll", session_id=session)
 
     assert (state["status"], state["output_preview"]) == ("running", "up\n")

@@ -26,10 +26,8 @@ class Lines:
     def __init__(self, shell: RealShell) -> None:
         self.shell = shell
 
-    def run(
-        self, command: str, files: Mapping[str, Node | None] | None = None, *, timeout: float = 60, stdin: bytes = b""
-    ) -> Ran:
-        return self.shell.run(command, cwd="/root", variables=VARIABLES, changed=files or {}, timeout=timeout, stdin=stdin)
+    def run(self, command: str, files: Mapping[str, Node | None] | None = None, *, timeout: float = 60) -> Ran:
+        return self.shell.run(command, cwd="/root", variables=VARIABLES, changed=files or {}, timeout=timeout)
 
 
 @pytest.fixture
@@ -194,9 +192,8 @@ def test_machine_is_that_of_the_in_memory_shell(bash):
     assert ran.output == b"root\n/root\nsandbox\n/root:\n\n/tmp:\n0\n"
 
 
-def test_standard_input_is_given_or_empty(bash):
-    """As much as there is."""
-    assert bash.run("wc -c", stdin=b"x" * 300_000).output == b"300000\n"
+def test_standard_input_is_empty(bash):
+    """Nobody could type."""
     assert bash.run("cat").output == b""
 
 

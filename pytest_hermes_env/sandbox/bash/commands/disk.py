@@ -12,8 +12,8 @@ import posixpath
 import re
 from typing import Literal
 
+from pytest_hermes_env.sandbox.bash.state import NotExact
 from pytest_hermes_env.sandbox.files import Files
-from pytest_hermes_env.sandbox.not_exact import NotExact
 
 __all__ = ["Disk"]
 

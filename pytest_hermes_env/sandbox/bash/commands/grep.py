@@ -9,7 +9,7 @@ import os
 import re
 
 from pytest_hermes_env.sandbox.bash.commands.process import Process
-from pytest_hermes_env.sandbox.not_exact import NotExact
+from pytest_hermes_env.sandbox.bash.state import NotExact
 
 __all__ = ["grep"]
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from pytest_hermes_env.sandbox.bash.commands.disk import Disk
-from pytest_hermes_env.sandbox.bash.state import State, Streams
-from pytest_hermes_env.sandbox.not_exact import NotExact
+from pytest_hermes_env.sandbox.bash.state import NotExact, State, Streams
 
 __all__ = ["Process", "Program", "lines_of", "quoted", "shown"]
 

@@ -12,7 +12,7 @@ import posixpath
 import re
 
 from pytest_hermes_env.sandbox.bash.commands.process import Process, Program, lines_of, quoted, shown
-from pytest_hermes_env.sandbox.not_exact import NotExact
+from pytest_hermes_env.sandbox.bash.state import NotExact
 
 __all__ = ["TEXT"]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from pytest_hermes_env.sandbox.bash.commands.disk import Disk
 from pytest_hermes_env.sandbox.bash.commands.process import Process, Program, quoted
-from pytest_hermes_env.sandbox.not_exact import NotExact
+from pytest_hermes_env.sandbox.bash.state import NotExact
 
 __all__ = ["TREE"]
 
