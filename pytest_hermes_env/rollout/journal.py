@@ -111,11 +111,21 @@ class LoopEnded:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Caught:
+    """A mistake of the environment's code, raised at ``place``; the function that caught it had reached ``caught_at``."""
+
+    error: str
+    place: Place
+    caught_at: Place
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reward:
     """compute_reward returned ``value`` or raised ``error``; ``injected`` when the scenario made it fail.
 
     ``task_id`` is that of its ToolContext, ``item`` and ``messages`` are copies of its arguments from before the call;
-    ``changed`` names those of the two that the call changed. ``is_plain``: it returned a value that cannot be awaited.
+    ``changed`` names those of the two that the call changed. ``is_plain``: it returned a value that cannot be awaited. ``caught``:
+    the mistakes in the environment's code that it caught itself.
     """
 
     value: Any
@@ -127,6 +137,7 @@ class Reward:
     messages: tuple[Any, ...] = ()
     changed: tuple[str, ...] = ()
     is_plain: bool = False
+    caught: tuple[Caught, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,8 +6,9 @@ in the declared order, with the declared gap: the good one above the near miss, 
 Policies that need no author (the prompt repeated, the right form with wrong content) score below the good one. Over all
 transcripts `compute_reward` returns more than one value, and a rollout that used its tools does not score below one
 that did nothing. A reward that is the same for every transcript is reported when it is not 0.0, or when the source can
-return nothing else. An honest verifier returns 0.0 for all rollouts that never did the work: then the rule is not
-exercised until a good transcript is declared. It is not exercised either where a declared transcript got no reward,
+return nothing else, or when every call caught the same mistake of its own code: a name or an attribute that does not
+exist, wrong arguments, a key that the item does not have. An honest verifier returns 0.0 for all rollouts that never
+did the work: then the rule is not exercised until a good transcript is declared. It is not exercised either where a declared transcript got no reward,
 because the rollout or the reward raised, or where equal inputs have different rewards: other rules report these.
 
 Why: In a group with equal scores every advantage is zero, and nothing is learnt; atroposlib drops such groups. A reward
@@ -28,11 +29,12 @@ import itertools
 import statistics
 from collections.abc import Iterator
 
+from pytest_hermes_env.contract.broad_handlers import is_caught_broadly
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.cases import GOLD, Rung
-from pytest_hermes_env.rollout.journal import Reward
+from pytest_hermes_env.rollout.journal import Caught, Reward
 from pytest_hermes_env.rollout.probing.record import as_number
 from pytest_hermes_env.rollout.scenario_names import CASES, PROBES
 from pytest_hermes_env.source.finding import Finding, Severity
@@ -175,8 +177,26 @@ def _constant(evidence: Evidence, every: list[float]) -> Verdict:
         return Verdict.failed(
             [_finding(evidence, f"compute_reward returned {value:g} for each of {len(every)} different transcripts")]
         )
+    if (mistake := _caught_each_time(evidence)) is not None:
+        message = f"each rollout scored {value:g}, because compute_reward catches a mistake of its own: {mistake.error}"
+        return Verdict.failed([evidence.finding(message, place=mistake.place, scenario=SCENARIOS[0])])
     open_ones = [rung.unavailable for rung in evidence.rungs if not rung.is_automatic and rung.unavailable]
     return Verdict.not_exercised("; ".join(dict.fromkeys(open_ones)) or NEEDS_A_CASE, is_excused=True)
+
+
+def _caught_each_time(evidence: Evidence) -> Caught | None:
+    """Return the mistake that a broad ``except`` caught in every call, if there is one."""
+    calls = [reward.caught for record in evidence.scenarios("happy") for reward in record.of(Reward) if not reward.injected]
+    first = next(iter(calls), ())
+    return next(
+        (
+            mistake
+            for mistake in first
+            if all(mistake.place in [other.place for other in caught] for caught in calls)
+            and is_caught_broadly(mistake.caught_at.path, mistake.caught_at.line)
+        ),
+        None,
+    )
 
 
 def _gives_nothing_else(evidence: Evidence, value: float) -> bool:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import functools
 import inspect
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from pytest_hermes_env.patches import intercept
 from pytest_hermes_env.rollout.buffers import copied, picture
 from pytest_hermes_env.rollout.faults import Faults, InjectedFault
 from pytest_hermes_env.rollout.journal import (
+    Caught,
     EvaluationLogged,
     ItemScored,
     Place,
@@ -25,6 +27,7 @@ from pytest_hermes_env.rollout.journal import (
 )
 from pytest_hermes_env.rollout.raised import described, is_from_outside
 from pytest_hermes_env.rollout.watchers.call_site import evaluating_at, outside_place, raised_in
+from pytest_hermes_env.rollout.watchers.caught_errors import noting_caught_errors
 from pytest_hermes_env.rollout.watchers.result_reads import with_recorded_reads
 
 __all__ = ["watching_environment"]
@@ -55,10 +58,13 @@ async def _compute_reward(layer: Layer, source: Place, real: Any, *args: Any, **
         return await _awaited(real(*args, **kwargs))
     inputs, faults = _Inputs(args, kwargs, layer), journal.faults
 
-    is_plain = False
+    is_plain, caught = False, tuple[Caught, ...]()
 
     def note_reward(value: Any, error: str = "", *, injected: bool = False, place: Place = source) -> None:
-        journal.add(Reward(value=value, error=error, injected=injected, place=place, is_plain=is_plain, **inputs.fields()))
+        fields = inputs.fields()
+        journal.add(
+            Reward(value=value, error=error, injected=injected, place=place, is_plain=is_plain, caught=caught, **fields)
+        )
 
     await _wait(faults)
     if faults.fails("reward_raises"):
@@ -72,9 +78,11 @@ async def _compute_reward(layer: Layer, source: Place, real: Any, *args: Any, **
     args, kwargs = with_recorded_reads(args, kwargs, layer)
     token = current_rollout.set((inputs.task_id, "reward"))
     try:
-        value = real(*args, **kwargs)
-        is_plain = not inspect.isawaitable(value)
-        value = await _awaited(value)
+        with noting_caught_errors(os.path.dirname(source.path), inputs.item) as noted:
+            value = real(*args, **kwargs)
+            is_plain = not inspect.isawaitable(value)
+            value = await _awaited(value)
+        caught = tuple(noted)
     except BaseException as raised:
         if journal.is_late or not is_from_outside(raised):
             error = "CancelledError: the scenario did not end in time" if journal.is_late else described(raised)
@@ -110,7 +118,8 @@ class _Inputs:
         result = next((value for value in given if isinstance(value, layer.agent_loop.AgentResult)), None)
         context = next((value for value in given if isinstance(value, layer.context_class)), None)
         self.task_id = str(getattr(context, "task_id", ""))
-        self._live = {"item": kwargs.get("item", args[0] if args else None), "messages": getattr(result, "messages", None)}
+        self.item = kwargs.get("item", args[0] if args else None)
+        self._live = {"item": self.item, "messages": getattr(result, "messages", None)}
         self._before = {name: copied(value) for name, value in self._live.items()}
 
     def fields(self) -> dict[str, Any]:

@@ -46,5 +46,10 @@ MUTANTS: tuple[Mutant, ...] = (
 REFACTORINGS: tuple[Mutant, ...] = of_terminal_tasks.REFACTORINGS
 """Changes that break nothing."""
 
-LOOKALIKES: tuple[Mutant, ...] = (*of_reports.LOOKALIKES, *of_shared_places.LOOKALIKES, *of_wrapped_methods.LOOKALIKES)
+LOOKALIKES: tuple[Mutant, ...] = (
+    *of_reports.LOOKALIKES,
+    *of_rewards.LOOKALIKES,
+    *of_shared_places.LOOKALIKES,
+    *of_wrapped_methods.LOOKALIKES,
+)
 """Changes that break nothing, and look as if they broke their rule."""

@@ -66,6 +66,52 @@ MUTANTS = (
             ),
         ),
     ),
+    *(
+        Mutant(
+            rule="HE405",
+            name=f"{name}, caught by itself",
+            env="ledger_books",
+            changes=((GRADE, grade),),
+            has_cases=False,
+            says="catches a mistake of its own",
+        )
+        for name, grade in (
+            (
+                "an attribute that a dict does not have",
+                "        try:\n"
+                '            written = ctx.terminal("cat " + shlex.quote(item["file"])).stdout  # <- here\n'
+                "            return float(int(written) == sum(item['rows']))\n"
+                "        except Exception:\n"
+                "            return 0.0\n",
+            ),
+            (
+                "a key that the item does not have",
+                "        import contextlib\n\n"
+                "        with contextlib.suppress(Exception):\n"
+                "            return self.grade(self.written(ctx, item['path']), sum(item['rows']))  # <- here\n"
+                "        return 0.0\n",
+            ),
+            (
+                "a method with an argument too few",
+                "        reward = 0.0\n"
+                "        try:\n"
+                "            reward = self.grade(self.written(item['file']), sum(item['rows']))  # <- here\n"
+                "        except:\n"
+                '            logger.warning("no reward")\n'
+                "        return reward\n",
+            ),
+            (
+                "a name that nothing has, in a method",
+                "        try:\n"
+                "            return self.checked(item, ctx)\n"
+                "        except (OSError, Exception) as error:\n"
+                '            logger.warning("no reward: %s", error)\n'
+                "            return 0.0\n\n"
+                "    def checked(self, item, ctx):\n"
+                "        return self.grade(self.written(ctx, item['file']), summed(item['rows']))  # <- here\n",
+            ),
+        )
+    ),
     Mutant(
         rule="HE405",
         name="right and wrong swapped",
@@ -201,5 +247,39 @@ MUTANTS = (
                 '        return (item["target"] in listing and item["source"] not in listing) or item["target"] in said\n',
             ),
         ),
+    ),
+)
+
+LOOKALIKES = (
+    Mutant(
+        rule="HE405",
+        name="an item of either kind",
+        env="ledger_books",
+        changes=(
+            (
+                GRADE,
+                "        try:\n"
+                "            path = item.file\n"
+                "        except AttributeError:\n"
+                '            path = item["file"]\n' + GRADE.replace('item["file"]', "path"),
+            ),
+        ),
+        has_cases=False,
+    ),
+    Mutant(
+        rule="HE405",
+        name="whatever is wrong with the answer is no answer",
+        env="ledger_books",
+        changes=(
+            (
+                GRADE,
+                "        try:\n"
+                '            number = int(ctx.read_file(item["file"])["content"].partition("|")[2])\n'
+                "        except Exception:\n"
+                "            return 0.0\n"
+                '        return self.grade(number, sum(item["rows"]))\n',
+            ),
+        ),
+        has_cases=False,
     ),
 )

@@ -1,0 +1,118 @@
+"""Mistakes in an environment's own code that it catches itself while it computes a reward: they look like a reward of 0.0.
+
+Place in the flow: `environment` watches each call of compute_reward. A mistake is an exception that no transcript can be the cause
+of: a name or an attribute that does not exist, wrong arguments, a key that the item does not have.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import re
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+from pytest_hermes_env.rollout.journal import Caught, Place
+from pytest_hermes_env.rollout.raised import described
+
+__all__ = ["noting_caught_errors"]
+
+_ARGUMENTS = re.compile(
+    r"positional argument|keyword argument|is not callable|object is not subscriptable|can't be used in 'await'"
+)
+_NOTHING = "NoneType"
+"""A check whose file or answer is missing works on None: an honest way to score 0.0."""
+
+
+@dataclass
+class _Watch:
+    """One call: code below ``directory`` is the environment's own."""
+
+    directory: str
+    item: Any
+    found: dict[int, tuple[BaseException, Place, Place]] = field(default_factory=dict)
+    """For each mistake, by its identity: where it was raised, and the frame that it reached last."""
+
+
+_watch: ContextVar[_Watch | None] = ContextVar("hermes_env_caught_errors", default=None)
+
+
+class _Watches(threading.local):
+    number = 0
+    """Calls that are watched in this thread, which has one trace function for all of them."""
+
+
+_watches = _Watches()
+
+
+@contextmanager
+def noting_caught_errors(directory: str, item: Any) -> Iterator[list[Caught]]:
+    """Fill the list, when the block ends without an exception, with the mistakes that were caught in it.
+
+    Nothing is noted where a debugger or a coverage tool traces already: two cannot.
+    """
+    noted: list[Caught] = []
+    if not directory or (sys.gettrace() is not None and sys.gettrace() is not _on_call):
+        yield noted
+        return
+    watch = _Watch(os.path.join(directory, ""), item)
+    token = _watch.set(watch)
+    _watches.number += 1
+    sys.settrace(_on_call)
+    try:
+        yield noted
+    finally:
+        _watch.reset(token)
+        _watches.number -= 1
+        if not _watches.number:
+            sys.settrace(None)
+    noted += [
+        Caught(error=described(error), place=raised, caught_at=reached) for error, raised, reached in watch.found.values()
+    ]
+
+
+def _on_call(frame: FrameType, event: str, arg: Any) -> Any:
+    """Trace only code of the environment, and only while it computes a reward."""
+    del event, arg
+    watch = _watch.get()
+    if watch is None or not frame.f_code.co_filename.startswith(watch.directory):
+        return None
+    frame.f_trace_lines = False
+    return _on_event
+
+
+def _on_event(frame: FrameType, event: str, arg: Any) -> Any:
+    watch = _watch.get()
+    if event == "exception" and watch is not None:
+        _, error, trace = arg
+        here = Place(path=frame.f_code.co_filename, line=frame.f_lineno, function=frame.f_code.co_name)
+        if trace is not None and trace.tb_next is None and _is_mistake(error, frame, watch.item):
+            watch.found[id(error)] = error, here, here
+        elif id(error) in watch.found:
+            watch.found[id(error)] = (*watch.found[id(error)][:2], here)
+    return _on_event
+
+
+def _is_mistake(error: BaseException, frame: FrameType, item: Any) -> bool:
+    if isinstance(error, NameError):
+        return True
+    if isinstance(error, AttributeError):
+        return error.name is not None and error.obj is not None
+    if isinstance(error, TypeError):
+        return bool(_ARGUMENTS.search(str(error))) and _NOTHING not in str(error)
+    return isinstance(error, KeyError) and bool(error.args) and _is_key_of_item(error.args[0], frame, item)
+
+
+def _is_key_of_item(key: Any, frame: FrameType, item: Any) -> bool:
+    """Tell whether the line asks the item itself for a key that it does not have."""
+    if not isinstance(item, Mapping) or not isinstance(key, str) or key in item:
+        return False
+    line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+    names = [name for name, value in frame.f_locals.items() if value is item]
+    return any(re.search(rf"\b{re.escape(name)}\s*\[\s*[\"']{re.escape(key)}[\"']\s*\]", line) for name in names)

@@ -1,0 +1,125 @@
+"""Mistakes that an environment's own code catches."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from typing import Any
+
+import pytest
+
+from pytest_hermes_env.rollout.watchers.caught_errors import noting_caught_errors
+
+HERE = os.path.dirname(__file__)
+ITEM = {"question": "2 + 2"}
+
+
+def helper(one: int) -> int:
+    return one
+
+
+def caught(act: Any) -> None:
+    with contextlib.suppress(Exception):
+        act(ITEM)
+
+
+def reads_an_attribute(item: Any) -> None:
+    item.question.strip()
+
+
+def misses_a_key(item: Any) -> None:
+    item["answer"].strip()
+
+
+def asks_for_a_name(item: Any) -> None:
+    helper(undefined_name)  # type: ignore[name-defined]  # noqa: F821
+
+
+def calls_wrongly(item: Any) -> None:
+    helper()  # type: ignore[call-arg]
+
+
+def awaits_nothing(item: Any) -> None:
+    asyncio.run(_awaits())
+
+
+async def _awaits() -> None:
+    await helper(1)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("mistake", [reads_an_attribute, misses_a_key, asks_for_a_name, calls_wrongly, awaits_nothing])
+def test_mistake_is_noted_where_it_was_made(mistake):
+    """With the place that caught it."""
+    with noting_caught_errors(HERE, ITEM) as noted:
+        caught(mistake)
+
+    assert [mistake.caught_at.function for mistake in noted] == ["caught"]
+    assert noted[0].place.path == __file__
+    assert noted[0].place.function in {mistake.__name__, "_awaits"}
+    assert sys.gettrace() is None
+
+
+def nothing_there(item: Any) -> None:
+    {}.get("content").strip()  # type: ignore[attr-defined]
+
+
+def not_in_the_answer(item: Any) -> None:
+    {"output": ""}["content"].strip()
+
+
+def no_number(item: Any) -> None:
+    int(None)  # type: ignore[call-overload]
+
+
+def not_there(item: Any) -> None:
+    open("/nonexistent")  # noqa: SIM115
+
+
+def someone_elses(item: Any) -> None:
+    os.fspath(item)
+
+
+@pytest.mark.parametrize("honest", [nothing_there, not_in_the_answer, no_number, not_there, someone_elses])
+def test_what_an_answer_can_cause_is_no_mistake(honest):
+    """A check of a file that is not there, or of an answer that is none, scores 0.0 in an honest way."""
+    with noting_caught_errors(HERE, ITEM) as noted:
+        caught(honest)
+
+    assert noted == []
+
+
+def test_calls_at_the_same_time_keep_apart():
+    """The trace function ends with the last of them."""
+
+    async def call(mistake: Any, turn: asyncio.Event, other: asyncio.Event) -> list[str]:
+        with noting_caught_errors(HERE, ITEM) as noted:
+            turn.set()
+            await other.wait()
+            caught(mistake)
+        return [one.place.function for one in noted]
+
+    async def main() -> list[list[str]]:
+        one, two = asyncio.Event(), asyncio.Event()
+        return await asyncio.gather(call(misses_a_key, one, two), call(calls_wrongly, two, one))
+
+    assert asyncio.run(main()) == [["misses_a_key"], ["calls_wrongly"]]
+    assert sys.gettrace() is None
+
+
+def test_debugger_is_left_alone():
+    """Its trace function stays, and nothing is noted."""
+
+    def debugger(*_: Any) -> None:
+        return None
+
+    sys.settrace(debugger)
+    try:
+        with noting_caught_errors(HERE, ITEM) as noted:
+            caught(misses_a_key)
+        kept = sys.gettrace()
+    finally:
+        sys.settrace(None)
+
+    assert (noted, kept) == ([], debugger)
