@@ -16,6 +16,8 @@ LONG = 2_000
 """Longer collections are compared by length and ends, so that a dataset is not copied for every scenario."""
 DEEP = 6
 
+_ATOMS = frozenset({bool, int, float, str, bytes, type(None)})
+
 Snapshot = dict[str, Any]
 """Attribute name -> a frozen picture of its value."""
 
@@ -54,9 +56,27 @@ def picture(value: Any) -> Any:
 def copied(value: Any) -> Any:
     """Return a deep copy; the value itself when it cannot be copied."""
     try:
-        return copy.deepcopy(value)
+        return _copied(value, {})
     except Exception:  # noqa: BLE001 - the environment's objects may raise anything
         return value
+
+
+def _copied(value: Any, memo: dict[int, Any]) -> Any:
+    """Return what ``copy.deepcopy`` returns. Messages hold the ids of their tokens: it would ask about each of these."""
+    kind = type(value)
+    if kind in _ATOMS or id(value) in memo:
+        return memo.get(id(value), value)
+    if kind is list:
+        memo[id(value)] = twin = value.copy()
+        if not _ATOMS.issuperset(map(type, value)):
+            twin[:] = [_copied(item, memo) for item in value]
+        return twin
+    if kind is dict and all(type(key) is str for key in value):
+        fields: dict[str, Any] = {}
+        memo[id(value)] = fields
+        fields.update((name, _copied(item, memo)) for name, item in value.items())
+        return fields
+    return copy.deepcopy(value, memo)
 
 
 def _picture(value: Any, depth: int) -> Any:

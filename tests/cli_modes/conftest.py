@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import runpy
 import subprocess
@@ -66,23 +67,49 @@ def command(hermes_tokenizer: str) -> Callable[..., list[str]]:
     return words
 
 
-@pytest.fixture
-def run(command: Any, environ: dict[str, str], home: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run to the end; neither the output nor any written file contains the key."""
+@pytest.fixture(scope="session")
+def warm_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The home directory of the warm process."""
+    return tmp_path_factory.mktemp("warm")
 
-    def start(mode: str, *flags: str, server: Any = None, **extra: str) -> subprocess.CompletedProcess[str]:
-        finished = subprocess.run(
-            command(mode, *flags, server=server),
-            cwd=home,
-            env=environ | extra,
-            capture_output=True,
-            text=True,
-            timeout=240,
-            check=False,
-        )
-        told = [finished.stdout, finished.stderr, *written(home).values()]
+
+@pytest.fixture(scope="session")
+def warm_process(warm_home: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that has imported the layer, and forks for each command."""
+    script = Path(__file__).with_name("warm_process.py")
+    settings = {"HOME": str(warm_home), "HERMES_HOME": str(warm_home / "hermes"), "TRANSFORMERS_VERBOSITY": "error"}
+    with subprocess.Popen(
+        [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ | settings
+    ) as process:
+        yield process
+        process.communicate()
+
+
+@pytest.fixture
+def run_words(
+    warm_process: Any, warm_home: Path, environ: dict[str, str], home: Path, tmp_path: Path
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run a Python command to its end; neither the output nor any written file contains the key."""
+
+    def start(words: list[str], **extra: str) -> subprocess.CompletedProcess[str]:
+        output = {name: str(tmp_path / name) for name in ("stdout", "stderr")}
+        job = {"words": words[1:], "cwd": str(home), "env": environ | extra, **output}
+        print(json.dumps(job), file=warm_process.stdin, flush=True)
+        code = int(warm_process.stdout.readline())
+        finished = subprocess.CompletedProcess(words, code, *(Path(name).read_text() for name in output.values()))
+        told = [finished.stdout, finished.stderr, *written(home).values(), *written(warm_home).values()]
         assert [text for text in told if KEY in text or KEY[:12] in text] == []
         return finished
+
+    return start
+
+
+@pytest.fixture
+def run(command: Any, run_words: Any) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """``run(mode, *flags, server=None, **variables)``: run the environment's command to its end."""
+
+    def start(*words: str, server: Any = None, **extra: str) -> subprocess.CompletedProcess[str]:
+        return run_words(command(*words, server=server), **extra)
 
     return start
 

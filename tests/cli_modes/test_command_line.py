@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -36,24 +35,18 @@ def words(home: Path, tokenizer: str, mode: str, servers: str, item: str = '"ite
     return [sys.executable, "env.py", mode, *flags]
 
 
-def start(home: Path, environ: dict[str, str], *args: str, **kwargs: str) -> subprocess.CompletedProcess[str]:
-    """Run it to its end."""
-    command = words(home, *args, **kwargs)
-    return subprocess.run(command, cwd=home, env=environ, capture_output=True, text=True, timeout=240, check=False)
-
-
-def test_process_gives_up_when_nothing_comes(home, environ, hermes_tokenizer):
+def test_process_gives_up_when_nothing_comes(home, run_words, hermes_tokenizer):
     """Atropos would retry (None, []) forever."""
-    finished = start(home, environ, hermes_tokenizer, "process", LIST)
+    finished = run_words(words(home, hermes_tokenizer, "process", LIST))
 
     assert finished.returncode == 1
     assert "process gives up: collect_trajectories of Env returned no data for 3 items in a row" in finished.stderr
     assert "run `evaluate` instead" in finished.stderr
 
 
-def test_process_ends_when_there_are_no_items(home, environ, hermes_tokenizer):
+def test_process_ends_when_there_are_no_items(home, run_words, hermes_tokenizer):
     """None from get_next_item ends the run without an error."""
-    finished = start(home, environ, hermes_tokenizer, "process", LIST, item="None")
+    finished = run_words(words(home, hermes_tokenizer, "process", LIST, item="None"))
 
     assert finished.returncode == 0, finished.stderr
 
@@ -68,9 +61,9 @@ def test_config_init_without_a_list_ends_with_2(home, run_here, hermes_tokenizer
     assert "Traceback" not in finished.stderr
 
 
-def test_evaluation_that_saves_nothing_warns_early(home, environ, hermes_tokenizer):
+def test_evaluation_that_saves_nothing_warns_early(home, run_words, hermes_tokenizer):
     """The warning is printed before the evaluation."""
-    finished = start(home, environ, hermes_tokenizer, "evaluate", LIST)
+    finished = run_words(words(home, hermes_tokenizer, "evaluate", LIST))
 
     assert (finished.returncode, finished.stdout.splitlines()[-1]) == (0, "evaluated")
     assert "evaluate will save nothing: set --env.data_dir_to_save_evals DIR" in finished.stderr

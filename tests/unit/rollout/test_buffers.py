@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from threading import Lock
 from types import SimpleNamespace
 
-from pytest_hermes_env.rollout.buffers import growth, snapshot
+from pytest_hermes_env.rollout.buffers import copied, growth, snapshot
 
 
 @dataclass
@@ -46,3 +47,27 @@ def test_only_atropos_and_the_layer_s_link_are_left_out() -> None:
     names = ["_counts", "counts", "_run_api", "_buffer", "rewards", "_metrics", "_stats"]
 
     assert sorted(snapshot(SimpleNamespace(server=1, _hermes_run_api=[1], **{name: [1.0] for name in names}))) == sorted(names)
+
+
+def test_a_copy_shares_nothing_with_its_original_and_keeps_its_shape() -> None:
+    """Whatever is changed later is not changed in the copy; what was one object, or holds itself, is that in the copy, too."""
+    ids = [1, 2, 3]
+    message = {"role": "assistant", "ids": ids, "again": ids, "seen": {1}, "of": {7: [ids]}, "tally": Tally(rewards=[1.0])}
+    message["messages"] = [message]
+
+    kept = copied([message])[0]
+    ids.append(4)
+    message["seen"] |= {2}
+    message["tally"].rewards.append(0.0)
+
+    assert (kept["ids"], kept["seen"], kept["tally"]) == ([1, 2, 3], {1}, Tally(rewards=[1.0]))
+    assert kept["again"] is kept["ids"] is kept["of"][7][0]
+    assert kept["messages"][0] is kept
+    assert [*kept] == [*message]
+
+
+def test_what_cannot_be_copied_is_returned_itself() -> None:
+    """A lock in an item must not end a run."""
+    item = {"lock": Lock()}
+
+    assert copied(item) is item
