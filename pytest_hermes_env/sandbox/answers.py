@@ -9,14 +9,15 @@ from __future__ import annotations
 import inspect
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeAlias
 
-from pytest_hermes_env.errors import UsageError, shorten
+from pytest_hermes_env.errors import HermesEnvError, UsageError, shorten
 from pytest_hermes_env.sandbox.machine import InMemoryMachine
 from pytest_hermes_env.sandbox.outcome import Outcome
+from pytest_hermes_env.sandbox.sandbox_errors import raised
 
-__all__ = ["Answer", "CommandCall", "Matches", "Scripted", "Scripts", "called", "shell_words", "takes"]
+__all__ = ["Answer", "CommandCall", "Matches", "Scripted", "Scripts", "ask", "called", "shell_words", "takes"]
 
 Matches: TypeAlias = "Callable[[str, tuple[str, ...]], bool]"
 """(text of a command, its words) or (name of a tool, ()) -> whether an entry matches."""
@@ -86,7 +87,9 @@ class Answer:
             )
 
     def __str__(self) -> str:
-        faults = [f"{name}={_brief(getattr(self, name))}" for name, usual in _USUAL if getattr(self, name) != usual]
+        usual = Answer()
+        names = (field.name for field in fields(self) if field.name != "output")
+        faults = [f"{name}={_brief(getattr(self, name))}" for name in names if getattr(self, name) != getattr(usual, name)]
         if self.result is not None or (self.output == "" and faults):
             return " ".join(faults)
         if isinstance(self.output, Outcome):
@@ -94,17 +97,6 @@ class Answer:
         else:
             said = _brief(self.output) if isinstance(self.output, str) else called(self.output)
         return " ".join([said, *faults])
-
-
-_USUAL: tuple[tuple[str, object], ...] = (
-    ("exit_code", 0),
-    ("result", None),
-    ("timed_out", False),
-    ("broken_json", False),
-    ("raises", None),
-    ("slow_s", 0.0),
-    ("writes", {}),
-)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -194,6 +186,16 @@ def shell_words(text: str) -> tuple[str, ...]:
 def called(function: object) -> str:
     """Return the name of a function, for messages."""
     return str(getattr(function, "__qualname__", None) or repr(function))
+
+
+def ask(function: Callable[..., object], who: str, asked: str, *arguments: Any) -> object:
+    """Return what a function of the script answers. Raises: it raised → NotAToolResult."""
+    try:
+        return function(*arguments)
+    except HermesEnvError:
+        raise
+    except Exception as error:
+        raise raised(who, error, asked).exception() from error
 
 
 def takes(function: Callable[..., Any], count: int) -> bool:

@@ -1,4 +1,4 @@
-"""A tool context for tests of a reward function: the methods of the real one on any sandbox, without thread, process or hermes.
+"""A tool context for tests of a reward function: the methods of the real one on any sandbox, without thread or process.
 
 Place in the flow: a test passes it as ``ctx`` to ``compute_reward``; the fixture ``tool_context`` creates and verifies one.
 

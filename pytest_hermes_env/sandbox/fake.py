@@ -1,4 +1,4 @@
-"""An in-memory machine that answers hermes' tools: no process, no disk, no hermes.
+"""An in-memory machine that answers hermes' tools: no process, no disk.
 
 Place in the flow: `ToolSeam` gets a machine from it for each rollout and passes the tool calls on; in a test of a reward,
 `FakeToolContext` calls one machine directly.

@@ -1,4 +1,4 @@
-"""Modules of hermes, imported when they are needed: a test of a reward loads none."""
+"""Modules of hermes, imported when they are needed: a test of a reward loads only those of the file tools."""
 
 from __future__ import annotations
 

@@ -6,14 +6,16 @@ tools/read_extract.py.
 
 from __future__ import annotations
 
+import posixpath
+import tempfile
 from typing import Any
 
 from pytest_hermes_env.sandbox.fake_tools import rules
 from pytest_hermes_env.sandbox.fake_tools.arguments import integer
-from pytest_hermes_env.sandbox.fake_tools.documents import document_text
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
 from pytest_hermes_env.sandbox.fake_tools.read_tracker import WARN_AT
 from pytest_hermes_env.sandbox.fake_tools.writing import operations_of
+from pytest_hermes_env.sandbox.hermes_modules import hermes_module
 
 __all__ = ["EMPTY", "MOST_LINES", "numbered", "read_file"]
 
@@ -30,6 +32,9 @@ SAMPLE = 1000
 """Bytes that are checked for binary content."""
 MOST_CONTROL = 0.30
 """The part of control characters from which a file counts as binary."""
+
+DOCUMENTS = frozenset({".ipynb", ".docx", ".xlsx"})
+"""Files that hermes' own functions turn into text."""
 
 EMPTY: dict[str, Any] = {
     "content": "",
@@ -55,7 +60,7 @@ def read_file(machine: MachineState, arguments: dict[str, Any]) -> dict[str, Any
     if error := rules.device_error(path, absolute):
         return {"error": error}
     data = machine.files.read(absolute) if machine.files.is_file(absolute) else b""
-    if data and (document := document_text(absolute, data)) is not None:
+    if data and (document := _document_text(absolute, data)) is not None:
         return _document_page(document, offset, limit, size=len(data))
     if error := rules.binary_error(path, absolute) or rules.secret_error(absolute):
         return {"error": error}
@@ -135,6 +140,21 @@ def _within_budget(result: dict[str, Any], offset: int, limit: int) -> dict[str,
             "to keep context usage efficient."
         )
     return result
+
+
+def _document_text(path: str, data: bytes) -> str | None:
+    """Return the text of a document, or None if the file is none, or cannot be shown as one."""
+    extension = posixpath.splitext(path)[1].lower()
+    if extension not in DOCUMENTS:
+        return None
+    hermes = hermes_module("tools.read_extract")
+    with tempfile.NamedTemporaryFile(suffix=extension) as file:
+        file.write(data)
+        file.flush()
+        try:
+            return str(hermes.extract_document_text(file.name))
+        except hermes.ExtractionError:
+            return None
 
 
 def _document_page(text: str, offset: int, limit: int, *, size: int) -> dict[str, Any]:

@@ -9,12 +9,12 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_hermes_env.errors import HermesEnvError, NotKnown, UnknownCommand, shorten
-from pytest_hermes_env.sandbox.answers import Answer, CommandCall, Scripted, Scripts, called, shell_words
+from pytest_hermes_env.errors import NotKnown, UnknownCommand, shorten
+from pytest_hermes_env.sandbox.answers import Answer, CommandCall, Scripted, Scripts, ask, called, shell_words
 from pytest_hermes_env.sandbox.bash.state import TimeOver
 from pytest_hermes_env.sandbox.fake_tools import rules
 from pytest_hermes_env.sandbox.fake_tools.arguments import integer
@@ -23,7 +23,7 @@ from pytest_hermes_env.sandbox.fake_tools.output import SHELL, cut_off, shown, w
 from pytest_hermes_env.sandbox.machine import InMemoryMachine
 from pytest_hermes_env.sandbox.outcome import Outcome
 from pytest_hermes_env.sandbox.real_lines import Place, RealProcess, Refusal
-from pytest_hermes_env.sandbox.sandbox_errors import exhausted, not_a_result, raised, unscripted_command, unscripted_line
+from pytest_hermes_env.sandbox.sandbox_errors import exhausted, not_a_result, unscripted_command, unscripted_line
 from pytest_hermes_env.sandbox.shell import Shell
 
 __all__ = ["Fault", "RefusedLine", "Terminal"]
@@ -359,7 +359,8 @@ def _shown(run: _Run, outcome: Outcome) -> dict[str, Any]:
 
 def _outcome(answer: Answer, call: CommandCall) -> Outcome:
     """Return the outcome of an answer. Raises: a complete result → Fault; no tool result → NotAToolResult."""
-    said = _ask(answer.output, call) if callable(answer.output) else answer.output
+    who = f"the function {called(answer.output)}, which answers a command,"
+    said = ask(answer.output, who, call.text, call) if callable(answer.output) else answer.output
     if isinstance(said, Outcome):
         return said
     if isinstance(said, str):
@@ -368,16 +369,7 @@ def _outcome(answer: Answer, call: CommandCall) -> Outcome:
     if isinstance(said, Mapping):
         raise Fault(result=said)
     expected = "text, an Outcome, or a dict as the complete tool result"
-    raise not_a_result(f"the function {called(answer.output)}, which answers a command,", said, "", expected).exception()
-
-
-def _ask(function: Callable[[CommandCall], object], call: CommandCall) -> object:
-    try:
-        return function(call)
-    except HermesEnvError:
-        raise
-    except Exception as error:
-        raise raised(f"the function {called(function)}, which answers a command,", error, call.text).exception() from error
+    raise not_a_result(who, said, "", expected).exception()
 
 
 def _refused(error: str, status: str) -> dict[str, Any]:

@@ -7,9 +7,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from pytest_hermes_env.errors import HermesEnvError
 from pytest_hermes_env.failures import Problem
-from pytest_hermes_env.sandbox.answers import Answer, Scripts, called, takes
+from pytest_hermes_env.sandbox.answers import Answer, Scripts, ask, called, takes
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
 from pytest_hermes_env.sandbox.fake_tools.output import cut_off
 from pytest_hermes_env.sandbox.fake_tools.patching import patch
@@ -20,7 +19,7 @@ from pytest_hermes_env.sandbox.fake_tools.todo import todo
 from pytest_hermes_env.sandbox.fake_tools.web import WEB_TOOLS, Web, without_web
 from pytest_hermes_env.sandbox.fake_tools.writing import write_file
 from pytest_hermes_env.sandbox.machine import InMemoryMachine
-from pytest_hermes_env.sandbox.sandbox_errors import as_json, exhausted, not_a_result, raised, unscripted_tool
+from pytest_hermes_env.sandbox.sandbox_errors import as_json, exhausted, not_a_result, unscripted_tool
 
 __all__ = ["Toolbox", "Unscripted"]
 
@@ -134,19 +133,10 @@ def _from_script(name: str, answer: Answer, arguments: dict[str, Any], sandbox: 
     given = answer.result if answer.result is not None else answer.output
     if callable(given):
         who = f"the function {called(given)}, which answers the tool `{name}`,"
-        given = _ask(given, who, arguments, sandbox)
+        given = ask(given, who, as_json(arguments), *((arguments, sandbox) if takes(given, 2) else (arguments,)))
     if isinstance(given, str):
         return given[: len(given) // 2] if answer.broken_json else given
     return _as_text(given, who, broken_json=answer.broken_json)
-
-
-def _ask(handler: Callable[..., object], who: str, arguments: dict[str, Any], sandbox: InMemoryMachine) -> object:
-    try:
-        return handler(arguments, sandbox) if takes(handler, 2) else handler(arguments)
-    except HermesEnvError:
-        raise
-    except Exception as error:
-        raise raised(who, error, as_json(arguments)).exception() from error
 
 
 def _as_text(given: object, who: str, *, broken_json: bool) -> str:
