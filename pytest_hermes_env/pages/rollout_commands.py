@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pytest_hermes_env.errors import UsageError
+from pytest_hermes_env.errors import UsageError, shorten
 
 __all__ = ["add_commands"]
 
@@ -21,6 +21,13 @@ def add_commands(commands: Any) -> None:
         description="Write a page beside each file: the JSON lines of process (groups) or of evaluate (samples).",
     )
     view.add_argument("files", nargs="+", metavar="FILE", help="groups.jsonl or samples.jsonl")
+    view.add_argument(
+        "--tokens",
+        metavar="TOKENIZER",
+        default="",
+        help="show the tokens of one rollout; a directory, or a name in the hub's cache",
+    )
+    view.add_argument("--rollout", metavar="PLACE", default="g1r1", help="with --tokens: line and rollout (default: g1r1)")
     view.set_defaults(run=_view)
 
     export = commands.add_parser(
@@ -35,10 +42,29 @@ def add_commands(commands: Any) -> None:
 
 
 def _view(options: argparse.Namespace) -> int:
+    if options.tokens:
+        return _view_tokens(options)
     from pytest_hermes_env.layer import group_page  # noqa: PLC0415 - it loads jinja2
 
     for file in _files(options):
         print(f"wrote {group_page().write_page(file)}")
+    return 0
+
+
+def _view_tokens(options: argparse.Namespace) -> int:
+    from transformers import AutoTokenizer  # noqa: PLC0415 - heavy
+
+    from pytest_hermes_env.pages.token_page import write_token_page  # noqa: PLC0415
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(options.tokens, local_files_only=True)
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"--tokens: no tokenizer {options.tokens!r} on this machine.\n"
+            f"  expected  a directory, or a name in the hub's cache\n  seen      {shorten(str(error))}"
+        ) from error
+    for file in _files(options):
+        print(f"wrote {write_token_page(file, options.rollout, tokenizer)}")
     return 0
 
 

@@ -17,6 +17,7 @@ import pytest
 from pytest_hermes_env.errors import HermesEnvError
 from pytest_hermes_env.live.report import comparison, progress_line, spent_line, spent_table
 from pytest_hermes_env.live.settings import allowed_hosts, idle_flags, is_fine_on_mock, is_recorded, may_fail
+from pytest_hermes_env.plugin.plain_failure import verifications_of
 from pytest_hermes_env.plugin.usage import uses_plugin
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ RUN: pytest.StashKey[LiveRun] = pytest.StashKey()
 GUARD: pytest.StashKey[NetworkGuard] = pytest.StashKey()
 ACCESS: pytest.StashKey[LiveAccess] = pytest.StashKey()
 COUNTING: pytest.StashKey[contextlib.ExitStack] = pytest.StashKey()
+KEPT: pytest.StashKey[tuple[Callable[[], None], ...]] = pytest.StashKey()
+"""On an item whose test was called: what is verified at its end."""
 
 
 def live_server(config: pytest.Config) -> LiveServer | None:
@@ -144,12 +147,14 @@ class LiveMode:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Guard the test."""
+        """Guard the test; a failed one shows what the guard and the meter kept as its cause."""
+        kept = item.stash[KEPT] = tuple(_verifications(item))
+        verifications_of(item).extend(kept)
         return (yield from self._guarded(item))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Guard the teardown; then report what was spent, and fail a test that tried to reach the network, once more."""
+        """Guard the teardown; then report what was spent, and fail for what the guard and the meter kept, unless the test has told it."""
         __tracebackhide__ = True
         try:
             result = yield from self._guarded(item)
@@ -162,7 +167,9 @@ class LiveMode:
                 item.user_properties.append(("hermes_live_usd", spent.cost()))
                 item.user_properties.append(("hermes_live_spent", spent.describe()))
         texts = []
-        for verify in _verifications(item):
+        pending = verifications_of(item)
+        told = [verify for verify in item.stash.get(KEPT, ()) if verify not in pending]
+        for verify in [verify for verify in _verifications(item) if verify not in told]:
             try:
                 verify()
             except HermesEnvError as error:

@@ -244,6 +244,22 @@ def test_a_limit_fails_the_test_that_would_go_over(pytester: pytest.Pytester, pr
     )
 
 
+def test_a_limit_is_the_cause_of_a_failed_test(pytester: pytest.Pytester, provider: MockServer) -> None:
+    """One failure that begins with the refusal: no error at teardown, no log line that repeats it."""
+    failing = ONE.replace('len(asyncio.run(collect(env))["scores"]) == 1', 'asyncio.run(collect(env))["scores"] == [1.0]')
+    result = run(pytester, failing, *custom(provider, "--hermes-max-calls", "1"))
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "BudgetSpent: a call was not made because --hermes-max-calls 1 is reached.",
+            "  refused   2 calls of this test",
+            "The above exception was the direct cause of the following exception:",
+        ]
+    )
+    assert result.stdout.str().count("BudgetSpent") == 1
+
+
 def test_the_cost_is_the_providers_or_the_tables(pytester: pytest.Pytester) -> None:
     """usage.cost counts if the answer has it, otherwise the price table; a dollar limit works with both."""
     pytester.path.joinpath("prices.toml").write_text("[m1]\ninput = 1000.0\noutput = 0\n")
@@ -380,7 +396,7 @@ def test_shows_all(make_env, fake_sandbox):
         args = chosen(server.base_url, "--hermes-api-key-env", "MINE", "--showlocals", "-vv", "--junitxml=junit.xml", "-rA")
         result = run(pytester, body, *args)
 
-    result.assert_outcomes(failed=1, errors=1)  # an error, too: none of its calls was answered
+    result.assert_outcomes(failed=1)  # that none of its calls was answered is the cause
     result.stdout.fnmatch_lines(["printed [[]redacted:MINE:1[]]"])
     shown = result.stdout.str() + result.stderr.str() + pytester.path.joinpath("junit.xml").read_text()
     assert KEY not in shown
