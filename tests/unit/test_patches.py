@@ -24,6 +24,7 @@ PAGE = Path(__file__).parents[2] / "docs/reference/patches.md"
 ALLOWED = {
     "__signature__, __wrapped__, test_contract": "pytest reads them from a decorated test",
     "exitstatus, sections, longrepr, user_properties, keywords, args, verbose, fixturenames, message, _calls": "pytest's reports, items and sessions are made to be set",
+    "f_trace_lines": "of a frame that the kit's own trace function watches",
     "nodeid, chain, __cause__": "of a copy of pytest's report, and of an error that pytest is about to report",
     "tbstyle": "pytest's own option, restored after the report of one test",
     "usage, whitespace, whitespace_split, commenters": "settings of argparse and shlex objects that the kit creates",
