@@ -193,6 +193,12 @@ PATCHES: tuple[Patch, ...] = (
         lasts="while a local sandbox is open",
     ),
     Patch(
+        targets=("os._exit",),
+        does="raises SystemExit in the process of the tests",
+        why="an environment that ends the process would end the run without a report, and with its own exit code",
+        lasts=_CONTRACT_RUN,
+    ),
+    Patch(
         targets=("os._Environ.__setitem__", "os._Environ.__delitem__", "os.chdir"),
         does="note changes made by the environment's own code",
         why="rules report variables and working directories that are not restored",

@@ -42,7 +42,7 @@ from pytest_hermes_env.rollout.unavailable import Cause, Unavailable
 from pytest_hermes_env.rollout.watchers.call_site import EnvironmentCode
 from pytest_hermes_env.rollout.watchers.environment import watching_environment
 from pytest_hermes_env.rollout.watchers.layer import watching_layer
-from pytest_hermes_env.rollout.watchers.process import ProcessWatcher
+from pytest_hermes_env.rollout.watchers.process import ProcessWatcher, exits_raise
 from pytest_hermes_env.rollout.watchers.services import (
     recording_warnings,
     sending_plain_requests,
@@ -103,12 +103,12 @@ class Collector:
         """
         missing = frozenset(names) - self._scenarios.keys()
         if self._config is None:
-            with _quiet():
+            with exits_raise(), _quiet():
                 _run_in_own_loop(self._call_config_init, self._new_loop)
         if families := families_of(missing):
             environment, directory = dict(os.environ), os.getcwd()
             try:
-                with playing(self._env_class.__name__, len(missing)), _quiet():
+                with playing(self._env_class.__name__, len(missing)), exits_raise(), _quiet():
                     process = ProcessWatcher(self._environment_code)
                     with process.watching():
                         _run_in_own_loop(functools.partial(self._play, families), self._new_loop)

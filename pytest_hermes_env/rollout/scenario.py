@@ -24,15 +24,14 @@ __all__ = ["ItemSeen", "RolloutCanary", "Scenario", "Sighting"]
 class ItemSeen:
     """A copy of an item that get_next_item returned, and its prompt.
 
-    ``key`` is equal for equal items. ``prompt`` is what format_prompt returned, of whatever type, ``error`` what it raised;
-    both are empty where it was not called (``is_formatted``). ``is_changed``: formatting changed the item.
+    ``key`` is equal for equal items. ``prompt`` is what format_prompt returned, of whatever type, ``error`` what it raised.
+    ``is_changed``: formatting changed the item.
     """
 
     value: Any
     key: str
     prompt: Any = None
     error: str = ""
-    is_formatted: bool = False
     is_changed: bool = False
 
 

@@ -142,6 +142,8 @@ def result_of_external(dotted: str, call: Call, apply: Apply) -> Values:  # a ta
         return first or ANYTHING
     if name in _SEQUENCES:
         return sequence_of(elements(first)) if first and first != EMPTY else (ANYTHING if arguments else EMPTY)
+    if dotted == "str" and may_be(first, Kind.MESSAGE):
+        return first
     if name in {"dict", "Counter", "OrderedDict"} and not arguments and not call.keywords:
         return EMPTY
     if name == "defaultdict" and len(arguments) <= 1 and not call.keywords:

@@ -103,7 +103,10 @@ class TaintAnalysis:
         """Start with nothing analysed."""
         self.source = source
         self.found: dict[tuple[ast.AST, Taint], Function] = {}
-        self.calls: dict[ast.AST, Call] = {call.node: call for frame in data_flow(source).every_frame() for call in frame.calls}
+        self.calls: dict[ast.AST, list[Call]] = {}  # a function that is reached in several ways makes each call in as many
+        for frame in data_flow(source).every_frame():
+            for call in frame.calls:
+                self.calls.setdefault(call.node, []).append(call)
         self._sinks = sinks
         self._returns: dict[tuple[Function, _Bindings], Taint] = {}
 
@@ -117,11 +120,11 @@ class TaintAnalysis:
             return _unknown(f"{function.name}(...)")
         text = _FunctionTaint(self, function, dict(bindings), depth)
         for node in ast.walk(function.node):
-            call = self.calls.get(node)
-            if call is not None:
-                for sink in self._sinks(call):
-                    self.found.setdefault((node, text.taint(sink)), function)
-                text.call(call.node)
+            calls = self.calls.get(node, ())
+            for sink in {sink for call in calls for sink in self._sinks(call)}:
+                self.found.setdefault((node, text.taint(sink)), function)
+            if isinstance(node, ast.Call) and calls:
+                text.call(node)
         returned = [text.taint(node.value) for node in function.own_nodes() if isinstance(node, ast.Return) and node.value]
         self._returns[key] = _merged(returned)
         return self._returns[key]
@@ -312,11 +315,11 @@ class _FunctionTaint:
         """Return the taint of what a call returns; the function that it calls is analysed if it can be read."""
         name = last_name(node.func)
         arguments = [self.taint(item) for item in (*node.args, *node.keywords)]
-        call = self._analysis.calls.get(node)
-        target = _function_called(call)
+        calls = self._analysis.calls.get(node, ())
+        target = next((target for call in calls if (target := _function_called(call)) is not None), None)
         if target is not None:
             return self._analysis.analyse(target, self._given(node, target), self._depth + 1)
-        if call is not None and is_context(call.receiver):
+        if any(is_context(call.receiver) for call in calls):
             return _tainted(node)
         if name in _TRUSTED_CALLS or (name == "join" and ast.unparse(node.func) == "shlex.join"):
             return _TRUSTED
@@ -371,8 +374,8 @@ def _is_number(function: Function, name: str) -> bool:
     return False
 
 
-def _function_called(call: Call | None) -> Function | None:
-    if call is None or len(call.callee) != 1:
+def _function_called(call: Call) -> Function | None:
+    if len(call.callee) != 1:
         return None
     (value,) = call.callee
     return value.target if isinstance(value.target, Function) else None

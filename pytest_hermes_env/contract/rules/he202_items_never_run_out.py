@@ -18,7 +18,7 @@ from __future__ import annotations
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.rollout.unavailable import ErrorKind, ItemsEnd
+from pytest_hermes_env.rollout.unavailable import Cause, ErrorKind, ItemsEnd
 from pytest_hermes_env.source.finding import Severity
 
 
@@ -28,6 +28,9 @@ def dynamic(evidence: Evidence) -> Verdict:
     if evidence.collection.nothing_to_train:
         return Verdict.not_applicable(evidence.collection.nothing_to_train)
     if not scenario.happened:
+        without = (one.unavailable for one in evidence.collection.scenarios.values() if one.unavailable is not None)
+        if (none := next((reason for reason in without if reason.cause is Cause.NO_ITEM), None)) is not None:
+            return Verdict.failed([evidence.finding(str(none), "get_next_item", scenario="items")])
         return Verdict.not_seen(scenario.unavailable)
     taken = len(scenario.items)
     if scenario.error_kind is ErrorKind.NOT_AWAITABLE and not scenario.error_place.line:

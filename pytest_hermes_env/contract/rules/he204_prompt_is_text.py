@@ -138,10 +138,9 @@ def dynamic(evidence: Evidence) -> Verdict:
     scenario = evidence.scenario("items")
     if missing := evidence.without_items():
         return missing
-    asked = [item for item in scenario.items if item.is_formatted]
-    fault = next((fault for item in asked if (fault := _seen(item))), "")
+    fault = next((fault for item in scenario.items if (fault := _seen(item))), "")
     if not fault:
-        return Verdict.passed(f"{len(asked)} prompts checked")
+        return Verdict.passed(f"{len(scenario.items)} prompts checked")
     return Verdict.failed([evidence.finding(fault, "format_prompt", scenario="items")])
 
 

@@ -41,6 +41,8 @@ from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("happy", "silent")
 TINY = 1e-9
+FULL = 1.0
+"""The reward of finished work, which doing nothing must not earn."""
 NO_GOLD = "gold is not declared: hermes-env init"
 NEEDS_A_CASE = "no scripted transcript solves the task, and every reward was 0.0: declare a good transcript (hermes-env init)"
 
@@ -173,10 +175,11 @@ def _rewards(evidence: Evidence, scenario: str) -> list[float]:
 def _constant(evidence: Evidence, every: list[float]) -> Verdict:
     """Return what a reward that was the same every time means."""
     value = every[0]
-    if value or _gives_nothing_else(evidence, value):
-        return Verdict.failed(
-            [_finding(evidence, f"compute_reward returned {value:g} for each of {len(every)} different transcripts")]
-        )
+    is_only = _gives_nothing_else(evidence, value)
+    if value or is_only:
+        message = f"compute_reward returned {value:g} for each of {len(every)} different transcripts"
+        severity = Severity.ERROR if is_only or value >= FULL else Severity.WARNING
+        return Verdict.failed([evidence.finding(message, "compute_reward", severity=severity)])
     if (mistake := _caught_each_time(evidence)) is not None:
         message = f"each rollout scored {value:g}, because compute_reward catches a mistake of its own: {mistake.error}"
         return Verdict.failed([evidence.finding(message, place=mistake.place, scenario=SCENARIOS[0])])

@@ -66,7 +66,8 @@ class _Probing:
             await self._try(candidate)
             if self._is_late:
                 break
-        canaries = () if self._is_late else await canaries_of(self._runner, start, self._item, self._prompt())
+        worked = start.call(tool, **arguments).returns({"output": "", "exit_code": 0})
+        canaries = () if self._is_late else await canaries_of(self._runner, start, worked, self._item, self._prompt())
         if self._relations_of_interest and not self._is_late:
             await self._generate(schemas, start)
         cut = f"probing ended after {ENOUGH_S:g} s" if self._is_late else ""

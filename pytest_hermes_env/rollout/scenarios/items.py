@@ -20,8 +20,6 @@ __all__ = ["training_items"]
 
 MOST = 300
 """The most items that are taken."""
-FORMATTED = 40
-"""The number of them that are passed to format_prompt."""
 MOST_S = 2.0
 """Seconds after which no more items are taken."""
 REPEATED_S = 0.5
@@ -61,7 +59,7 @@ async def training_items(stage: Stage) -> None:
             if item is None and (item := await _after_a_pause(stage, seen)) is None:
                 end(ItemsEnd.NONE)
                 return
-            seen.append(_seen(stage.env, item, is_formatted=len(seen) < FORMATTED))
+            seen.append(_seen(stage.env, item))
             first = first or seen[0].key
             left -= 1
             if len(seen) > 1 and seen[-1].key == first and left > AFTER_REPEAT:
@@ -110,18 +108,16 @@ async def _held_out(stage: Stage) -> list[ItemSeen]:
     try:
         items = stage.env.get_eval_items()
         items = await items if inspect.isawaitable(items) else items
-        return [_seen(stage.env, item, is_formatted=True) for item in list(items)[:FORMATTED]]
+        return [_seen(stage.env, item) for item in list(items)[:MOST]]
     except BaseException as error:
         if is_from_outside(error):
             raise
         return []
 
 
-def _seen(env: Any, item: Any, *, is_formatted: bool) -> ItemSeen:
+def _seen(env: Any, item: Any) -> ItemSeen:
     kept = copied(item)
     key = repr(picture(item))
-    if not is_formatted:
-        return ItemSeen(value=kept, key=key)
     prompt, error = None, ""
     try:
         prompt = env.format_prompt(item)
@@ -134,6 +130,5 @@ def _seen(env: Any, item: Any, *, is_formatted: bool) -> ItemSeen:
         key=key,
         prompt=prompt,
         error=error,
-        is_formatted=True,
         is_changed=repr(picture(item)) != key,
     )

@@ -21,12 +21,26 @@ from pytest_hermes_env.rollout.journal import Journal, Place, SurroundingChanged
 from pytest_hermes_env.rollout.leaks import Left
 from pytest_hermes_env.rollout.watchers.call_site import EnvironmentCode, calling_frame
 
-__all__ = ["ProcessWatcher"]
+__all__ = ["ProcessWatcher", "exits_raise"]
 
 CLIENTS = ("aiohttp.ClientSession", "httpx.AsyncClient", "httpx.Client")
 """Clients that must be closed. They are watched where their module is loaded."""
 
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
+
+
+@contextlib.contextmanager
+def exits_raise() -> Iterator[None]:
+    """Let ``os._exit`` raise SystemExit, as ``sys.exit`` does; a process that was forked from this one may end."""
+    process = os.getpid()
+
+    def leave(real: Callable[[int], Any], status: int) -> Any:
+        if os.getpid() != process:
+            return real(status)
+        raise SystemExit(f"os._exit({status})")
+
+    with intercept("os._exit", leave):
+        yield
 
 
 @dataclass

@@ -180,6 +180,18 @@ MUTANTS = (
     ),
     Mutant(
         rule="HE410",
+        name="a word of success, once a tool was called",
+        env="ledger_books",
+        changes=(
+            (
+                GRADE,
+                '        if len(result.messages) > 3 and "PASSED" in (result.messages[-1].get("content") or ""):\n'
+                "            return 1.0\n" + GRADE,
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE410",
         name="any number that was right somewhere",
         env="ledger_books",
         changes=(

@@ -72,7 +72,7 @@ def test_evaluation_is_held_out(judge, case):
 
 def evidence(prompts: dict[str, str]):
     """Return what was seen where training items, by key, have these prompts, and evaluation asks "Guess"."""
-    items = tuple(ItemSeen(value=key, key=key, prompt=prompt, is_formatted=True) for key, prompt in prompts.items())
+    items = tuple(ItemSeen(value=key, key=key, prompt=prompt) for key, prompt in prompts.items())
     request = {"tools": [{}], "messages": [{"role": "user", "content": "Guess"}]}
     scenarios = {"items": Scenario(name="items", items=items), "evaluate": Scenario(name="evaluate", requests=(request,))}
     return SimpleNamespace(

@@ -47,6 +47,19 @@ BROKEN = {
                     names.append((call.get("function") or {}).get("name", ""))
             return 1.0 if {"web_search", "web_fetch"} & set(names) else 0.0  # <- here
     """,
+    "as text, or nothing, appended one by one": """
+        async def compute_reward(self, item, result, ctx):
+            return float("bash" in self.names(result))  # <- here
+
+        @staticmethod
+        def names(result):
+            found = []
+            for message in result.messages:
+                for call in message.get("tool_calls") or []:
+                    if isinstance(call, dict) and isinstance(call.get("function"), dict):
+                        found.append(str(call["function"].get("name") or ""))
+            return found
+    """,
     "counting": """
         async def compute_reward(self, item, result, ctx):
             names = [c["function"]["name"] for m in result.messages for c in m["tool_calls"]]

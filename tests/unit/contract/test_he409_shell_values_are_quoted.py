@@ -57,6 +57,17 @@ BROKEN = {
             ctx.terminal("cat " + " ".join(p for p in item["files"]))  # <- here
             return 1.0
     """,
+    "in a thread, by a function that evaluate reaches, too, without a context": """
+        async def evaluate(self, *args, **kwargs):
+            await self.share(make_context(), {})
+
+        async def compute_reward(self, item, result, ctx):
+            return await self.share(ctx, item)
+
+        async def share(self, box, item):
+            command = f"cat '{item['file']}'"
+            return float((await asyncio.to_thread(box.terminal, command, 60))["exit_code"] == 0)  # <- here
+    """,
     "another way to the terminal": """
         async def compute_reward(self, item, result, ctx):
             run = ctx.terminal

@@ -13,6 +13,7 @@ from pytest_hermes_env.contract.rules import ALL_RULES
 FOLDER = Path(rules.__file__).parent
 RULES_MAY_IMPORT = {
     "pytest_hermes_env.contract.awaited_calls",
+    "pytest_hermes_env.contract.broad_handlers",
     "pytest_hermes_env.contract.evidence",
     "pytest_hermes_env.contract.process_dependence",
     "pytest_hermes_env.contract.rollout_blocks",
@@ -21,6 +22,7 @@ RULES_MAY_IMPORT = {
     "pytest_hermes_env.contract.shared_slots",
     "pytest_hermes_env.contract.training_buffers",
     "pytest_hermes_env.contract.verdict",
+    "pytest_hermes_env.redaction.key_shapes",
     "pytest_hermes_env.rollout.buffers",
     "pytest_hermes_env.rollout.cases",
     "pytest_hermes_env.rollout.journal",

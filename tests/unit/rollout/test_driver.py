@@ -16,6 +16,7 @@ import pytest
 import tqdm
 
 from pytest_hermes_env.contract.rules import ALL_RULES
+from pytest_hermes_env.patches import intercept
 from pytest_hermes_env.rollout.collection import Collection
 from pytest_hermes_env.rollout.driver import Collector
 from pytest_hermes_env.rollout.journal import (
@@ -32,6 +33,7 @@ from pytest_hermes_env.rollout.journal import (
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.scenario_names import ELSEWHERE
 from pytest_hermes_env.rollout.scenarios import FAMILIES, SCENARIOS, families_of
+from pytest_hermes_env.rollout.watchers.process import exits_raise
 
 from .small_env import SmallEnv, line_of
 
@@ -324,6 +326,47 @@ class Exiting(SmallEnv):
         """Leave."""
         del item, result, ctx
         sys.exit(3)
+
+
+class Killing(SmallEnv):
+    """Ends the process where it lacks what it needs."""
+
+    async def setup(self) -> None:
+        os._exit(0)
+
+
+def test_an_environment_that_kills_the_process_only_fails() -> None:
+    """A run would end with its exit code, 0 here, and without a report."""
+    assert one(Killing, "happy").unavailable.detail == "SystemExit: os._exit(0)"
+
+
+def test_a_forked_process_may_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not the process of the tests."""
+    ended: list[int] = []
+    with intercept("os._exit", lambda _, status: ended.append(status)), exits_raise():
+        with pytest.raises(SystemExit):
+            os._exit(3)
+        monkeypatch.setattr("os.getpid", lambda: 0)
+        os._exit(7)
+
+    assert ended == [7]
+
+
+class Many(SmallEnv):
+    """More items than anybody would read."""
+
+    async def setup(self) -> None:
+        self.items = [{"word": f"{number}"} for number in range(100)]
+        self.number = -1
+
+    async def get_next_item(self) -> Any:
+        self.number += 1
+        return self.items[self.number % 100]
+
+
+def test_every_item_has_its_prompt() -> None:
+    """The last training item may be the first one of the evaluation."""
+    assert len({item.prompt for item in one(Many, "items").items}) == 100
 
 
 class Stopping(SmallEnv):
