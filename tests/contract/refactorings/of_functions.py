@@ -96,7 +96,10 @@ def inline_attributes(trees: Trees) -> None:
 
 
 def inline_method(trees: Trees) -> None:
-    """Write the expression that a method of one line returns where it is called, and drop the method."""
+    """Write the expression that a method of one line returns where it is called, and drop the method.
+
+    Only where all calls are in its own file, whose names the expression uses, and no other class has such a method.
+    """
     text = "\n".join(ast.unparse(tree) for tree in trees.values())
     for owner, method in list(methods_of(trees)):
         call = f"self.{method.name}()"
@@ -104,7 +107,9 @@ def inline_method(trees: Trees) -> None:
         is_short = (
             len(body) == 1 and isinstance(body[0], ast.Return) and body[0].value is not None and names_of(method) == ["self"]
         )
-        is_called_so = text.count(f".{method.name}") == text.count(call) > 0 and f"'{method.name}'" not in text
+        own = ast.unparse(next(tree for tree in trees.values() if owner in tree.body))
+        is_called_so = text.count(f".{method.name}") == own.count(call) > 0 and f"'{method.name}'" not in text
+        is_called_so = is_called_so and text.count(f"def {method.name}(") == 1
         if is_short and is_called_so and isinstance(method, ast.FunctionDef) and isinstance(body[0], ast.Return):
             owner.body.remove(method)
             for tree in trees.values():

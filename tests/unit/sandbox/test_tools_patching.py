@@ -12,6 +12,8 @@ from pytest_hermes_env.sandbox.fake import FakeSandbox
 CODE = "def f():\n    return 1\n\ndef g():\n    return 1\n"
 OK = {"status": "ok", "output": ""}
 HINT = "old_string not found. Use read_file to verify the current content, or search_files to locate the text."
+NO_TEXT = ("find() argument 1 " if sys.version_info >= (3, 13) else "") + "must be str, not int"
+"""What Python says."""
 NOT_FOUND = "Could not find a match for old_string in the file"
 
 
@@ -94,7 +96,7 @@ REFUSED = [
         {"path": "nofile", "old_string": "x", "new_string": "y"},
         {"success": False, "error": "Failed to read file: /workspace/nofile"},
     ),
-    ({"path": "a.py", "old_string": 1, "new_string": "y"}, {"error": "must be str, not int"}),
+    ({"path": "a.py", "old_string": 1, "new_string": "y"}, {"error": NO_TEXT}),
     (
         {"path": 5, "old_string": "x", "new_string": "y"},
         {"error": "[TOOL_ERROR] Tool execution failed: TypeError: argument of type 'int' is not iterable"},
