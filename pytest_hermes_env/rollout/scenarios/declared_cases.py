@@ -36,7 +36,8 @@ async def played_cases(stage: Stage) -> None:
     async def take() -> None:
         await _take(stage, declared, given)
 
-    trouble = (await stage.play("items of the cases", take)).error if stage.item is not None else ""
+    has_items = stage.item is not None  # where it has none, other rules report why
+    trouble = (await stage.play("items of the cases", take)).error if has_items else str(stage.without_item or "")
     chosen, missing = _chosen(declared, given, trouble)
     if not chosen and not missing:
         if not given:
