@@ -63,26 +63,29 @@ async def soak(env: Any, plan: Any, *, rollouts: int, at_once: int) -> list[str]
     """Run the groups; return the sums that do not add up."""
     free, before = asyncio.Semaphore(max(1, at_once // GROUP_SIZE)), _held()
     scores: dict[int, Any] = {}
+    raised: list[Exception] = []
 
     async def one(item: int) -> None:
         async with free:
             try:
                 group, _ = await env.collect_trajectories(item)
-            except Exception:  # noqa: BLE001 - every rollout of the group raised; Atropos' worker logs it, and the group is counted
+            except Exception as error:  # noqa: BLE001 - a rollout raised; Atropos' worker logs it, and the group is counted
+                raised.append(error)
                 group = None
             scores[item] = None if group is None else list(zip(group["scores"], group["masks"], strict=True))
 
     await asyncio.gather(*(one(item) for item in range(rollouts // GROUP_SIZE)))
-    return [*_wrong(env, plan, scores, rollouts), *_left(before)]
+    return [*_wrong(env, plan, scores, rollouts, cancelled=(GROUP_SIZE - 1) * len(raised)), *_left(before)]
 
 
-def _wrong(env: Any, plan: Any, scores: dict[int, Any], rollouts: int) -> Any:
+def _wrong(env: Any, plan: Any, scores: dict[int, Any], rollouts: int, *, cancelled: int) -> Any:
+    """Yield the sums that do not add up. At most ``cancelled`` rollouts have no end: another one of their group raised."""
     counts = Counter({name.removeprefix("train/"): number for name, number in env._counts.items()})
     struck = Counter(strike.fault.place for strike in plan.strikes)
     attempts = sum(number for name, number in counts.items() if name.startswith("rollouts_") and name != "rollouts_retried")
-    if attempts != rollouts + counts["rollouts_retried"]:
+    if not 0 <= rollouts + counts["rollouts_retried"] - attempts <= cancelled:
         yield f"{attempts} ends of {rollouts} rollouts and {counts['rollouts_retried']} retries"
-    if counts["rollouts_model_failed"] != struck["model"]:
+    if not 0 <= struck["model"] - counts["rollouts_model_failed"] <= cancelled:
         yield f"{struck['model']} faults of the model, {counts['rollouts_model_failed']} rollouts that it failed"
     trained = {
         item: rows for item, rows in scores.items() if rows and any(label != IGNORED for _, row in rows for label in row)
