@@ -70,7 +70,7 @@ def noting_caught_errors(directory: str, item: Any) -> Iterator[list[Caught]]:
     finally:
         _watch.reset(token)
         _watches.number -= 1
-        if not _watches.number:
+        if not _watches.number and sys.gettrace() is _on_call:  # not a debugger's, which a breakpoint in the reward started
             sys.settrace(None)
     noted += [
         Caught(error=described(error), place=raised, caught_at=reached) for error, raised, reached in watch.found.values()

@@ -123,3 +123,17 @@ def test_debugger_is_left_alone():
         sys.settrace(None)
 
     assert (noted, kept) == ([], debugger)
+
+
+def test_debugger_that_the_reward_starts_goes_on():
+    """``breakpoint()`` sets a trace function of its own."""
+
+    def debugger(*_: Any) -> None:
+        return None
+
+    with noting_caught_errors(HERE, ITEM):
+        sys.settrace(debugger)
+    kept = sys.gettrace()
+    sys.settrace(None)
+
+    assert kept is debugger
