@@ -16,7 +16,7 @@ from pytest_hermes_env.rollout.probing.record import RewardProbes
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.scenario_names import CASES, PROBES
 from pytest_hermes_env.rollout.unavailable import ItemsEnd, Unavailable
-from pytest_hermes_env.source import ClassSource
+from pytest_hermes_env.source import REQUIRED_METHODS, ClassSource
 from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
@@ -161,6 +161,17 @@ class Evidence:
             if method in vars(cls):
                 return cls
         return None
+
+    @property
+    def lacked_methods(self) -> list[str]:
+        """The required methods that the class lacks, leaves abstract, or replaces by what cannot be called."""
+        return [name for name in REQUIRED_METHODS if not self._is_defined(name)]
+
+    def _is_defined(self, name: str) -> bool:
+        owner = self.owner(name)
+        found = vars(owner)[name] if owner is not None else None
+        function = getattr(found, "__func__", found)
+        return callable(function) and not getattr(function, "__isabstractmethod__", False)
 
     def finding(
         self,

@@ -7,7 +7,7 @@ import difflib
 import inspect
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -143,11 +143,11 @@ class EnvironmentBuilder:
             _keep_live_models_in(endpoint, settings, seam)
         try:
             env = env_class(config=settings, server_configs=[endpoint], slurm=False, testing=False)
-        except TypeError as error:
-            if not getattr(env_class, "__abstractmethods__", None):
-                raise
-            missing = ", ".join(sorted(env_class.__abstractmethods__))  # type: ignore[attr-defined]
-            raise EnvironmentSetupError(f"{env_class.__name__} cannot be built: it lacks {missing}") from error
+        except TypeError:
+            _refuse_without(env_class, getattr(env_class, "__abstractmethods__", ()))
+            raise
+        required = getattr(layer.base, "__abstractmethods__", ())
+        _refuse_without(env_class, [name for name in required if not callable(getattr(env, name, None))])
         for held in env.server.servers:
             if self._live is not None and self._live.is_asked_by(held):
                 self._live.connect(held)
@@ -274,6 +274,12 @@ def _live_endpoint(live: LiveAccess, script: Any, server_type: str | None) -> An
             "  fix       leave server_type out, or choose a --provider of that type"
         )
     return live.server.config()
+
+
+def _refuse_without(env_class: type, missing: Iterable[str]) -> None:
+    """Raise if the class lacks methods, or has something else under their names."""
+    if names := ", ".join(sorted(missing)):
+        raise EnvironmentSetupError(f"{env_class.__name__} cannot be built: it lacks {names}")
 
 
 def _keep_live_models_in(endpoint: Any, settings: Any, seam: ToolSeam | None) -> None:

@@ -191,16 +191,16 @@ async def _played(stage: Stage, player: _Player, item: Any, transcript: Transcri
     if refused:
         reason = str(Unavailable(Cause.NO_REAL_TOOLS, f"{label} runs {refused[0]}"))
         return PlayedCase(rung=replace(blank, unavailable=reason))
-    unanswered = next((one.problem for one in stage.mock.journal[asked:] if one.problem), "")
+    refusal_of_model = shorten(str(next((one.problem for one in stage.mock.journal[asked:] if one.problem), "")))
     reward, trouble = _reward_of(record)
     ended = record.of(LoopEnded)
     calls = [one for one in record.tool_calls if one.by_agent]
     rung = replace(
         blank,
         reward=reward,
-        error=trouble,
-        problem=(shorten(str(unanswered)) if unanswered and not blank.is_automatic else "")
-        or player.problem(label, trouble or record.error),
+        error=trouble or (refusal_of_model if reward is None else ""),
+        problem=(refusal_of_model if reward is not None and not blank.is_automatic else "")
+        or player.problem(label, trouble or refusal_of_model or record.error),
         turns=ended[-1].turns_used if ended else 0,
         tools=tuple(one.name for one in calls),
         tokens=sum(len(reply.output) for reply in record.sampled)

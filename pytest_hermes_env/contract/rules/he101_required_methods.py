@@ -38,20 +38,11 @@ def static(source: ClassSource) -> Verdict:
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Look at the class itself: each method is there, concrete, and not the layer's stub."""
-    missing = [name for name in REQUIRED_METHODS if _is_missing(evidence, name)]
+    missing = evidence.lacked_methods
     if not missing:
         return Verdict.passed(f"{evidence.env_class.__name__} has {', '.join(REQUIRED_METHODS)}")
     message = f"{evidence.env_class.__name__} does not define {', '.join(missing)}"
     return Verdict.failed([evidence.finding(message)])
-
-
-def _is_missing(evidence: Evidence, name: str) -> bool:
-    owner = evidence.owner(name)
-    if owner is None:
-        return True
-    found = vars(owner)[name]
-    function = getattr(found, "__func__", found)
-    return not callable(function) or bool(getattr(function, "__isabstractmethod__", False))
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic)

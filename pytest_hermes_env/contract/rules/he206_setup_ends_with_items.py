@@ -20,8 +20,6 @@ worker).
 
 from __future__ import annotations
 
-import inspect
-
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
@@ -34,7 +32,7 @@ SCENARIOS = ("setup", "items")
 def dynamic(evidence: Evidence) -> Verdict:
     """Look at how the first set-up ended, and whether there were items."""
     missing = evidence.why_missing(*SCENARIOS)
-    if missing is not None and missing.cause is Cause.CANNOT_BUILD and inspect.isabstract(evidence.env_class):
+    if missing is not None and missing.cause is Cause.CANNOT_BUILD and evidence.lacked_methods:
         return Verdict.not_exercised("the class lacks required methods, which HE101 reports", "HE101")
     if missing is not None and missing.cause in {Cause.CANNOT_BUILD, Cause.SETUP_FAILED}:
         return _of_setup(evidence, missing)

@@ -43,6 +43,8 @@ SCENARIOS = ("happy", "silent")
 TINY = 1e-9
 FULL = 1.0
 """The reward of finished work, which doing nothing must not earn."""
+REPORTED = ("HE401", "HE403", "HE301", "HE511", "HE204")
+"""The rules that report why a rollout has no reward."""
 NO_GOLD = "gold is not declared: hermes-env init"
 NEEDS_A_CASE = "no scripted transcript solves the task, and every reward was 0.0: declare a good transcript (hermes-env init)"
 
@@ -61,11 +63,10 @@ def dynamic(evidence: Evidence) -> Verdict:
     if unsteady:
         return Verdict.not_exercised("equal inputs get different rewards, which HE404 reports", "HE404")
     if without := [f"{rung.name} of {rung.item} got no reward: {rung.error}" for rung in rungs if _is_without_reward(rung)]:
-        return Verdict.not_exercised("; ".join(without), "HE401", "HE403", "HE301", "HE511")
+        return Verdict.not_exercised("; ".join(without), *REPORTED)
     if not every:
         reason = evidence.why_missing(*SCENARIOS, CASES) or evidence.probes.unavailable
-        reported = ("HE401", "HE403", "HE301", "HE511", "HE204")
-        return Verdict.not_seen(reason or "compute_reward returned no finite number", *reported)
+        return Verdict.not_seen(reason or "compute_reward returned no finite number", *REPORTED)
     if len(set(every)) == 1:
         return _constant(evidence, every)
     if worked and idle and statistics.fmean(worked) < statistics.fmean(idle):

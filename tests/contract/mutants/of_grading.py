@@ -169,6 +169,7 @@ MUTANTS = (
         name="rows in place",
         env="ledger_books",
         changes=((GRADE, '        item["rows"].reverse()\n' + GRADE),),
+        follow_up="HE702",
     ),
     Mutant(
         rule="HE408",

@@ -29,10 +29,11 @@ def _group(rule: str, name: str, lines: str, mode: str = "openai") -> Mutant:
     return Mutant(rule=rule, name=name, env="ledger_books", changes=((GROUP, lines + GROUP),), mode=mode)
 
 
-def _noted(rule: str, name: str, lines: str, mode: str = "openai") -> Mutant:
+def _noted(rule: str, name: str, lines: str, mode: str = "openai", follow_up: str = "") -> Mutant:
     """Break the group of an environment that inherits most."""
+    changes = ((COUNTED, COUNTED + lines),)
     return Mutant(
-        rule=rule, name=name, env="many_signals", file="signals_base", changes=((COUNTED, COUNTED + lines),), mode=mode
+        rule=rule, name=name, env="many_signals", file="signals_base", changes=changes, mode=mode, follow_up=follow_up
     )
 
 
@@ -57,7 +58,9 @@ MUTANTS = (
         "            row[first] = -100\n",
         "sglang",
     ),
-    _noted("HE501", "attention masks", '        group["masks"] = [[1] * len(row) for row in group["tokens"]]\n', "vllm"),
+    _noted(
+        "HE501", "attention masks", '        group["masks"] = [[1] * len(row) for row in group["tokens"]]\n', "vllm", "HE502"
+    ),
     # ------------------------------------------------------------------ HE502
     _item("HE502", "nothing is trained", '        scored["masks"] = [-100] * len(scored["masks"])\n'),
     _group(

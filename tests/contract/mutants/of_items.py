@@ -210,6 +210,7 @@ MUTANTS = (
         name="the return is forgotten",
         env="capitals_exam",
         changes=(('        return f"What is the capital', '        f"What is the capital'),),
+        follow_up="HE405",
     ),
     Mutant(
         rule="HE204",

@@ -228,11 +228,15 @@ MUTANTS = (
         "HE404",
         "the second one counts less",
         "            self.seen = getattr(self, 'seen', 0) + 1\n            return 1 / self.seen\n",
+        follow_up="HE405",
     ),
     _good_task("HE408", "marks the task as done", '            item["done"] = "yes"\n            return 1.0\n'),
     _good_task("HE411", "cleans up after good work", "            ctx.cleanup()\n            return 1.0\n"),
     _good_task(
-        "HE604", "remembers the last file", '            os.environ["LAST_FILE"] = item["path"]\n            return 1.0\n'
+        "HE604",
+        "remembers the last file",
+        '            os.environ["LAST_FILE"] = item["path"]\n            return 1.0\n',
+        follow_up="HE603",
     ),
     # ------------------------------------------------------------------ what ends the run
     _before(

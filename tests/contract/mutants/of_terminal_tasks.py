@@ -33,7 +33,6 @@ MUTANTS = (
             ('    name = "terminal-tasks"\n', '    name = "terminal-tasks"\n    format_prompt = None\n'),
         ),
         draws_no_warning=True,
-        follow_up="HE701",
     ),
     Mutant(
         rule="HE102",
@@ -140,13 +139,13 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        rule="HE201",
+        rule="HE206",
         name="a neighbour looks up a hub",
         env="terminal_tasks",
         changes=(
             (
                 "    async def setup(self) -> None:\n",
-                f"    async def setup(self) -> None:  {MARK}\n        from .team_hub import fetch\n\n        fetch()\n",
+                "    async def setup(self) -> None:\n        from .team_hub import fetch\n\n        fetch()\n",
             ),
         ),
         beside=(("team_hub.py", 'import socket\n\n\ndef fetch():\n    socket.getaddrinfo("hub.example", 443)\n'),),
@@ -249,6 +248,7 @@ MUTANTS = (
             ),
         ),
         draws_no_warning=True,
+        follow_up="HE705",
     ),
     Mutant(
         rule="HE402",
