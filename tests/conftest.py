@@ -15,7 +15,7 @@ pytest_plugins = ["pytester"]
 
 KEPT = frozenset({
     "CI", "COLUMNS", "FORCE_COLOR", "LANG", "LANGUAGE", "LINES", "LOGNAME", "NO_COLOR", "PATH", "TERM", "TMPDIR", "TZ", "USER",
-    "VIRTUAL_ENV", "HERMES_ENV_INSTALLED", "HERMES_ENV_SARIF_SCHEMA",
+    "VIRTUAL_ENV", "HERMES_ENV_INSTALLED", "HERMES_ENV_SARIF_SCHEMA", "HERMES_OLDEST_PYTEST",
 })  # fmt: skip
 KEPT_PREFIXES = ("COV", "HYPOTHESIS_", "LC_", "PY", "TOX_")
 """Variables that tests may see. API keys, proxies, HERMES_HOME and the settings of any service are not among them."""

@@ -6,7 +6,7 @@ import ast
 import builtins
 import enum
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -46,6 +46,8 @@ class External:
     """A name from outside the readable tree: the layer, Atropos, the standard library, or a module that is missing."""
 
     dotted: str
+    base: ClassSource | None = field(default=None, compare=False, repr=False)
+    """The class, where it is the base of a layer whose file could be read."""
 
     @property
     def last(self) -> str:
@@ -97,7 +99,7 @@ class ClassSource:
         for base in self.node.bases:
             target = resolve(self.module, base)
             if isinstance(target, ClassSource) and target.is_layer_base:
-                found.append(External(dotted=f"{target.path}.{LAYER_ENV}"))
+                found.append(External(dotted=f"{target.path}.{LAYER_ENV}", base=target))
             elif isinstance(target, External) and target.last in names_of_base():
                 found.append(External(dotted=f"{target.dotted.rpartition('.')[0]}.{LAYER_ENV}".lstrip(".")))
             elif isinstance(target, (ClassSource, External)):

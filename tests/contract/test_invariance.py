@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -60,15 +61,20 @@ def source_of(mutant: Mutant, directory: Path, transformation: Transformation | 
 
 
 def played(mutant: Mutant, directory: Path, transformation: Transformation) -> Outcome | None:
-    """Return what rule and rollouts conclude of a refactored mutant; None where there is nothing to refactor."""
+    """Return what rule and rollouts conclude of a refactored mutant; None where there is nothing to refactor.
+
+    Where the refactoring makes the set-up itself fail, the rule about that is as good.
+    """
     directory.mkdir()
     target = mutant.write(directory)
     if not refactor(Path(target.rpartition(":")[0]).parent, transformation):
         return None
+    importlib.invalidate_caches()  # it has files that are newer than the last look into its directory
     (env_class,) = find_class(target)
-    rule = find_rule(mutant.rule)
-    contract = ClassContract(env_class, sandbox="fake", timeout_s=120, server_type=mutant.mode, rules=lambda: (rule,))
-    return contract.result(rule).outcome
+    rules = (find_rule(mutant.rule), find_rule("HE206"))
+    contract = ClassContract(env_class, sandbox="fake", timeout_s=120, server_type=mutant.mode, rules=lambda: rules)
+    own, of_setup = (contract.result(rule).outcome for rule in rules)
+    return of_setup if of_setup is Outcome.FAILED else own
 
 
 def read(rule: Rule, source: ClassSource) -> Verdict:

@@ -26,7 +26,7 @@ from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.journal import Reward
-from pytest_hermes_env.rollout.unavailable import ErrorKind
+from pytest_hermes_env.rollout.unavailable import Cause, ErrorKind
 from pytest_hermes_env.source import (
     ClassKind,
     ClassSource,
@@ -193,6 +193,9 @@ def dynamic(evidence: Evidence) -> Verdict:
     if items.happened and items.error_kind is ErrorKind.NOT_AWAITABLE and not items.error_place.line and not findings:
         message = "get_next_item is not async, but it is awaited"
         findings = [evidence.finding(message, "get_next_item", seen=items.error, scenario="items")]
+    missing = evidence.why_missing("setup")
+    if missing is not None and missing.cause is Cause.SETUP_NOT_ASYNC and not findings:
+        findings = [evidence.finding("setup is not async, but it is awaited", "setup", seen=missing.detail, scenario="setup")]
     return Verdict.of(findings, f"{', '.join(own)} are async or plain as required")
 
 

@@ -85,8 +85,9 @@ def _is_stub(node: ast.stmt, name: str) -> bool:
 
 def _doubt(source: ClassSource) -> str:
     """Return why it is not known which methods there are; empty if it is."""
-    if source.class_kind is not ClassKind.HERMES or source.unreadable:
-        return f"{next(iter(source.unreadable), 'the base')} cannot be read: it may have any method"
+    unread = (*source.unreadable, *(name for base in source.external if base.base is not None for name in base.base.unreadable))
+    if source.class_kind is not ClassKind.HERMES or unread:
+        return f"{next(iter(unread), 'the base')} cannot be read: it may have any method"
     if not base_names(_layer(source)):
         return "Atropos or the layer is not installed here: their methods are not known"
     words = {word for module in source.modules for word in _words(module.tree)}
@@ -95,9 +96,11 @@ def _doubt(source: ClassSource) -> str:
 
 def _layer(source: ClassSource) -> str:
     """Return the folder of the layer that belongs to the same project; empty where it is the installed one."""
+    if found := [os.path.dirname(base.base.module.file) for base in source.external if base.base is not None]:
+        return found[0]
     dotted = [base.dotted.rpartition(".")[0] for base in source.external if base.last == LAYER_ENV]
-    found = [layer for name in dotted if name for item in source.modules if (layer := item.imported(name)) is not None]
-    return os.path.dirname(found[0].file) if found else ""
+    layers = [layer for name in dotted if name for item in source.modules if (layer := item.imported(name)) is not None]
+    return os.path.dirname(layers[0].file) if layers else ""
 
 
 def _words(tree: ast.Module) -> Iterator[str]:
@@ -112,14 +115,15 @@ def _words(tree: ast.Module) -> Iterator[str]:
 
 def _known(source: ClassSource) -> frozenset[str]:
     """Return the names that an instance may have: methods, attributes that anything sets, and names that texts mention."""
+    classes = [*source.readable, *(item for base in source.external if base.base is not None for item in base.base.readable)]
     found = set(base_names(_layer(source))) | set(dir(object))
-    for module in dict.fromkeys(item.module for item in source.readable):
+    for module in dict.fromkeys(item.module for item in classes):
         for node in ast.walk(module.tree):
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
                 found.add(node.attr)
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 found.add(node.value)
-    for item in source.readable:
+    for item in classes:
         found |= item.own_methods.keys() | item.own_attributes.keys()
         found |= {
             node.target.id for node in item.node.body if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)

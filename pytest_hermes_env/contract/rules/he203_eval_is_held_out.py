@@ -358,7 +358,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not shared:
         return Verdict.passed(f"{len(asked)} evaluation prompts, none of them among {len(trained)} training prompts")
     message = f"{len(shared)} of {len(asked)} evaluation prompts are training prompts"
-    return Verdict.failed([evidence.finding(message, "evaluate", seen=shared[0][:120], scenario="evaluate")])
+    return Verdict.failed([evidence.finding(message, "get_eval_items", "evaluate", seen=shared[0][:120], scenario="evaluate")])
 
 
 def _prompt(request: dict[str, object]) -> str:

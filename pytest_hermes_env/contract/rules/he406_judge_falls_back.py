@@ -37,6 +37,7 @@ from pytest_hermes_env.source import (
     data_flow,
     finding_at,
     last_name,
+    resolve,
     unresolved_calls,
 )
 from pytest_hermes_env.source.finding import Severity
@@ -53,6 +54,7 @@ _OF_PARSING = frozenset(
 """What a handler may catch without catching anything that a client raises."""
 
 
+_GUARDS = (ast.Try, ast.TryStar, ast.With, ast.AsyncWith)
 _PLAIN = frozenset({"staticmethod", "classmethod", "property", "cached_property", "override"})
 
 
@@ -81,11 +83,22 @@ def static(source: ClassSource) -> Verdict:
         for call in frame.calls
         if _is_question(call) and not _is_guarded(call.function, call.node)
     ]
-    decorated = next((frame.function for frame in frames if frame.function.decorators - _PLAIN), None)
+    decorated = next((frame.function for frame in frames if _may_be_guarded(frame.function)), None)
     if findings and decorated is not None:
         return Verdict.undecided(f"line {decorated.node.lineno}: a decorator of {decorated.name} may catch what a judge raises")
     what = "call of a judge is" if len(asked) == 1 else "calls of a judge are"
     return Verdict.of_source(findings, f"{len(asked)} {what} inside a try")
+
+
+def _may_be_guarded(function: Function) -> bool:
+    """Tell whether a decorator may catch what the function raises: its code has a try, or cannot be read."""
+    for node in function.node.decorator_list:
+        if last_name(node) in _PLAIN:
+            continue
+        wrapping = resolve(function.module, node.func if isinstance(node, ast.Call) else node)
+        if not isinstance(wrapping, Function) or any(isinstance(part, _GUARDS) for part in ast.walk(wrapping.node)):
+            return True
+    return False
 
 
 def _bare(start: Frame) -> Iterator[Frame]:
@@ -133,10 +146,12 @@ def _is_guarded(function: Function, node: ast.AST) -> bool:
 
 
 def _catches(handler: ast.ExceptHandler) -> bool:
-    """Tell whether a handler catches what a judge's client raises, and does not only raise it on."""
+    """Tell whether a handler catches what a judge's client raises, and does not raise it on in the end."""
     kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type] if handler.type else []
-    only_raises = len(handler.body) == 1 and isinstance(handler.body[0], ast.Raise)
-    return not only_raises and _covers_a_client(kinds)
+    last = handler.body[-1]
+    is_exit = isinstance(last, ast.If) and "exit__" in ast.unparse(last.test)  # `with`, written out
+    raised = last.body[-1] if isinstance(last, ast.If) and is_exit else last
+    return not isinstance(raised, ast.Raise) and _covers_a_client(kinds)
 
 
 def _covers_a_client(kinds: list[ast.expr]) -> bool:

@@ -222,15 +222,16 @@ def dynamic(evidence: Evidence) -> Verdict:
     loops = evaluation.of(LoopStarted)
     if not loops:
         return Verdict.not_exercised("evaluate() ran no agent loop (HE701)", "HE701", "HE705")
+    asked = next(
+        (value for request in evaluation.requests if request.get("tools") and (value := request.get("temperature"))), 0
+    )
+    sampled = [(loop, asked if loop.temperature is None else loop.temperature) for loop in loops]  # a fork's may not keep it
     findings = one_per_place(
         evidence.recorded_finding(
-            f"an agent loop of evaluate() sampled at temperature {loop.temperature}",
-            loop.place,
-            "evaluate",
-            scenario="evaluate",
+            f"an agent loop of evaluate() sampled at temperature {temperature}", loop.place, "evaluate", scenario="evaluate"
         )
-        for loop in loops
-        if loop.temperature != 0
+        for loop, temperature in sampled
+        if temperature != 0
     )
     return Verdict.of(findings, f"evaluate() sampled at temperature 0 in {len(loops)} rollouts")
 

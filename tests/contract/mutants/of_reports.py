@@ -110,6 +110,27 @@ MUTANTS = (
         ),
     ),
     Mutant(
+        rule="HE406",
+        name="a post by httpx that is only logged",
+        env="graded_letters",
+        follow_up="HE403",
+        changes=(
+            (
+                '            completion = await self.server.chat_completion(\n                messages=[{"role": "user", "content": question}], n=1, max_tokens=100, temperature=0.0\n            )\n',
+                "            completion = None\n",
+            ),
+            (
+                "        try:\n            completion",
+                "        try:\n            async with httpx.AsyncClient() as client:\n                second = (await client.post('http://127.0.0.1:9/v1/chat/completions', json={'model': 'judge', 'messages': [{'role': 'user', 'content': question}]})).json()\n        except httpx.HTTPError as error:\n            log.warning('no answer: %s', error)\n            raise\n        try:\n            completion",
+            ),
+            (
+                "            score = parsed_score(completion.choices[0].message.content)\n",
+                "            score = parsed_score(second['choices'][0]['message']['content'])\n",
+            ),
+            ("import json\n", "import json\n\nimport httpx\n"),
+        ),
+    ),
+    Mutant(
         rule="HE706",
         name="the sum of all evaluations",
         env="terminal_tasks",

@@ -40,6 +40,24 @@ MUTANTS = (
     ),
     Mutant(
         rule="HE102",
+        name="a decorated setup that never was async",
+        env="terminal_tasks",
+        changes=(
+            (
+                "class TerminalTasksConfig(",
+                "def traced(method):\n"
+                "    def inner(*args, **kwargs):\n"
+                "        return method(*args, **kwargs)\n"
+                "    return inner\n"
+                "\n"
+                "\n"
+                "class TerminalTasksConfig(",
+            ),
+            ("    async def setup(self) -> None:\n", "    @traced\n    def setup(self) -> None:\n"),
+        ),
+    ),
+    Mutant(
+        rule="HE102",
         name="a decorated evaluate that drops async",
         env="ledger_books",
         changes=(

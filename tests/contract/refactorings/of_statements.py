@@ -98,10 +98,11 @@ def loops_as_comprehensions(trees: Trees) -> None:
                 body=[ast.Expr(value=ast.Call(func=ast.Attribute(value=found, attr="append"), args=[element]))],
                 orelse=[],
             ):
-                text = (
-                    f"{ast.unparse(found)}.extend([{ast.unparse(element)} for {ast.unparse(target)} in {ast.unparse(source)}])"
-                )
-                return [statement(text)]
+                loop = f"for {ast.unparse(target)} in {ast.unparse(source)}"
+                changing = {part.id for part in ast.walk(target) if isinstance(part, ast.Name)}
+                if any(isinstance(part, ast.Name) and part.id in changing for part in ast.walk(found)):
+                    return [statement(f"[{ast.unparse(found)}.append({ast.unparse(element)}) {loop}]")]
+                return [statement(f"{ast.unparse(found)}.extend([{ast.unparse(element)} {loop}])")]
         return None
 
     rewrite(trees, change)

@@ -1,0 +1,3 @@
+"""The projects are tested by their own pytest, not by this one."""
+
+collect_ignore = ["projects"]

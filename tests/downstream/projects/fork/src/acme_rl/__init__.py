@@ -1,0 +1,1 @@
+"""Acme's environments, on a layer of Acme's own."""

@@ -1,0 +1,1 @@
+"""What Acme kept of hermes-agent's former environment layer."""

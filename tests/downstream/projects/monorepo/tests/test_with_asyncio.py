@@ -1,0 +1,13 @@
+import pytest
+from envs.upper.env import UpperEnv as Env
+
+from pytest_hermes_env import say
+
+
+@pytest.mark.asyncio
+async def test_nothing_is_worth_nothing(make_env, fake_sandbox):
+    env = make_env(Env, script=[say("I do not know.")])
+    await env.setup()
+    group, _ = await env.collect_trajectories(await env.get_next_item())
+
+    assert group["scores"] == [0.0, 0.0]
