@@ -46,7 +46,7 @@ from environments.hosted_rollout import (
     only_row,
     recording_reward_errors,
 )
-from environments.limits import check_sampling
+from environments.limits import check_prompt, check_sampling
 from environments.model_reply import check_parser, check_parser_name
 from environments.nonblocking_calls import bridged
 from environments.offered_tools import Tools, offered_tools
@@ -447,7 +447,7 @@ class HermesAgentBaseEnv(BaseEnv):
         schemas, names = self._current_group_tools or self._resolve_tools_for_group()
         ctx = ToolContext(str(uuid.uuid4()))
         try:
-            prompt = self.format_prompt(item) if prompt is None else prompt
+            prompt = check_prompt(self.format_prompt(item) if prompt is None else prompt)
             loop = HermesAgentLoop(
                 server=server,
                 tool_schemas=schemas,

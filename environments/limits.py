@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import operator
 from collections.abc import Mapping
 from numbers import Real
+from typing import Any
 
-__all__ = ["check_count", "check_number", "check_sampling"]
+__all__ = ["check_count", "check_number", "check_prompt", "check_sampling"]
 
 
 def check_count(name: str, value: object) -> None:
@@ -20,6 +22,14 @@ def check_count(name: str, value: object) -> None:
         raise TypeError(f"{name} must be an integer, got {_shown(value)}")
     if number < 1:
         raise ValueError(f"{name} must be at least 1, got {number}: nothing would run")
+
+
+def check_prompt(prompt: Any) -> Any:
+    """Return what format_prompt gave. Raises: TypeError where it must be awaited, since nobody does that."""
+    if inspect.iscoroutine(prompt):
+        prompt.close()
+        raise TypeError("format_prompt must return the prompt, but it is async: write `def format_prompt(self, item)`")
+    return prompt
 
 
 def check_sampling(

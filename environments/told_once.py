@@ -11,7 +11,7 @@ import traceback
 
 import openai
 
-__all__ = ["forget", "tell_once"]
+__all__ = ["forget", "tell_once", "told"]
 
 LIMIT = 500
 """Characters of an error's text that are logged."""
@@ -25,7 +25,8 @@ VARYING = re.compile(r"\b[\w-]*\d[\w-]*\b")
 MOST_CAUSES = 1000
 """Causes that are remembered; the table is emptied when it is full."""
 
-_told: dict[tuple[str, str, str], int] = {}
+_told: dict[tuple[str, str, str], tuple[int, str]] = {}
+"""How often each cause occurred, and the text of its first error."""
 
 
 def tell_once(logger: logging.Logger, error: BaseException, message: str, *args: object) -> None:
@@ -37,8 +38,10 @@ def tell_once(logger: logging.Logger, error: BaseException, message: str, *args:
     key = (logger.name, message, VARYING.sub("#", text))
     if len(_told) >= MOST_CAUSES:
         _told.clear()
-    count = _told[key] = _told.get(key, 0) + 1
     shown = text if len(text) <= LIMIT else text[: LIMIT - 1] + "…"
+    before, first = _told.get(key, (0, shown))
+    count = before + 1
+    _told[key] = count, first
     if count == 1:
         if not isinstance(error, openai.APIError | OSError):
             shown += "\n" + "".join(traceback.format_tb(error.__traceback__, -FRAMES)).rstrip()
@@ -46,6 +49,11 @@ def tell_once(logger: logging.Logger, error: BaseException, message: str, *args:
     else:
         level = logging.ERROR if count in REPEATS else logging.DEBUG
         logger.log(level, "%s: %s (%d times)", what, shown, count, stacklevel=2)
+
+
+def told(beginning: str) -> dict[str, int]:
+    """Return how often each error occurred whose message has this beginning."""
+    return {first: count for (_, message, _), (count, first) in _told.items() if message.startswith(beginning)}
 
 
 def forget() -> None:

@@ -18,6 +18,7 @@
     ├── LeftoverFaults          faults of a fault plan that struck nothing
     ├── LeftoverTables          datasets of the hub of a test that were not loaded
     ├── LeftoverTurns           turns of a script that no conversation reached
+    ├── FailedRewards           rewards that failed in rollouts of a test, which ended without an error
     ├── UnexpectedToolCall      a tool was called that the sandbox cannot answer
     ├── LeftoverAnswers         answers of a fake sandbox that no tool call used
     ├── MissingFile             an in-memory machine does not have a file
@@ -61,6 +62,7 @@ __all__ = [
     "CleanupFailed",
     "ContractBreach",
     "EnvironmentSetupError",
+    "FailedRewards",
     "HermesEnvError",
     "LeftoverAnswers",
     "LeftoverFaults",
@@ -154,6 +156,10 @@ class Leftovers(HermesEnvError):
 
 class UnexpectedRequest(HermesEnvError):
     """A mock model or mock_http got a request that neither a script nor a route answers."""
+
+
+class FailedRewards(Leftovers):
+    """``compute_reward`` failed in rollouts of a test that ended without an error: their score 0.0 is no reward."""
 
 
 class LeftoverTurns(Leftovers):

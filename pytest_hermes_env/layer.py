@@ -57,8 +57,10 @@ def names_of_base() -> frozenset[str]:
 
 
 def layer_of(cls: type) -> Layer:
-    """Return the layer of ``cls``. Raises: ``cls`` is not a Hermes environment → BadTarget."""
+    """Return the layer of ``cls``. Raises: ``cls`` is not the class of a Hermes environment → BadTarget."""
     __tracebackhide__ = True
+    if not isinstance(cls, type):
+        raise BadTarget(f"an environment class was expected, not {shorten(repr(cls))}: pass the class itself, such as MyEnv")
     base = _base_of(cls)
     if base is None:
         raise BadTarget(_not_an_environment(cls))

@@ -205,7 +205,7 @@ INI_VALUES: dict[str, str] = {
 """Name -> help; each is a text, by default an empty one."""
 
 MARKERS: tuple[str, ...] = (
-    "hermes_allow_leftovers: unused script turns, sandbox answers and HTTP routes do not fail this test.",
+    "hermes_allow_leftovers: unused script turns, sandbox answers and HTTP routes, and rewards that fail in rollouts, do not fail this test.",
     "hermes_cassette(name, allow_leftovers=False): replays all requests to models and all tool calls from a cassette, or "
     "records them with --hermes-record.",
     "hermes_live(or_mock=False, may_fail=False): runs only with --hermes-live; make_env uses the real server. With or_mock=True it "

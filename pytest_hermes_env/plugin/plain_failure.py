@@ -77,10 +77,13 @@ class CauseFirst:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Make the first problem of a double the cause of the test's own error."""
+        """Make the first problem of a double the cause of the test's own error; an interrupted test has no problems."""
         __tracebackhide__ = True
         try:
             return (yield)
+        except (KeyboardInterrupt, SystemExit, pytest.exit.Exception):
+            item.stash.get(VERIFICATIONS, []).clear()
+            raise
         except (Exception, pytest.fail.Exception) as error:
             item.stash[FAILED] = True
             cause = _first_problem(item.stash.get(VERIFICATIONS, []))

@@ -59,6 +59,23 @@ def test_rollout_has_the_result_and_the_open_sandbox(make_env, cleaned):
     assert (reward, inside, after, cleaned) == (2.0, (True, []), None, [rollout.task_id])
 
 
+def test_prompt_that_must_be_awaited_is_named(make_env, cleaned):
+    """The model server would refuse a coroutine, in words about JSON."""
+
+    class AsyncPrompt(Env):
+        async def format_prompt(self, item: Any) -> str:  # type: ignore[override]
+            return f"item {item}"
+
+    async def scenario() -> None:
+        env = make_env(AsyncPrompt, enabled_toolsets=["file"])
+        with pytest.raises(TypeError, match="format_prompt must return the prompt, but it is async"):
+            async with env.agent_rollout("x"):
+                pass
+
+    asyncio.run(scenario())
+    assert len(cleaned) == 1
+
+
 def test_the_sandbox_is_prepared_before_the_agent_starts(make_env, cleaned):
     """In the sandbox of that run, each time; the files are there for the agent and the reward."""
 

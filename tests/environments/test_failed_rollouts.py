@@ -151,6 +151,7 @@ class Broken(Env):
         return await super().compute_reward(item, result, ctx)
 
 
+@pytest.mark.hermes_allow_leftovers
 def test_rollout_whose_reward_failed_is_run_again(make_env):
     """By default; a reward that was repeated is no reward error."""
     env, group = collect(make_env, failing(0), Broken)
@@ -159,6 +160,7 @@ def test_rollout_whose_reward_failed_is_run_again(make_env):
     assert (env._counts["train/rollouts_reward_failed"], env._counts["train/rollouts_retried"]) == (1, 1)
 
 
+@pytest.mark.hermes_allow_leftovers
 def test_group_of_a_failed_reward_is_dropped(make_env):
     """At once, also where failed rollouts are masked."""
     env, group = collect(make_env, failing(0), Broken, reward_errors="drop_group", failed_rollouts="mask")
@@ -167,6 +169,7 @@ def test_group_of_a_failed_reward_is_dropped(make_env):
     assert "train/rollouts_retried" not in env._counts
 
 
+@pytest.mark.hermes_allow_leftovers
 def test_failed_reward_may_be_zero(make_env):
     """As in the former layer, and only where the author asks for it."""
     env, group = collect(make_env, failing(0), Broken, reward_errors="zero")

@@ -112,6 +112,7 @@ def test_silent_model_is_not_rewarded_and_trains_nothing(make_env):
     [ValueError("broken verifier"), math.nan, math.inf, -math.inf, None, "1.0", [1.0], 10**400],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else str(value)[:8],
 )
+@pytest.mark.hermes_allow_leftovers
 def test_broken_reward_is_scored_zero_and_counted(make_env, caplog, bad):
     """A reward that raises, or is no finite number, is 0.0, logged once with the place that raised, and counted apart; it trains nothing."""
     env, group, _ = collect(make_env, [say("done")], reward=bad)
@@ -131,6 +132,7 @@ def test_honest_reward_is_kept_as_a_float(make_env, good):
     assert {type(score) for score in group["scores"]} == {float}
 
 
+@pytest.mark.hermes_allow_leftovers
 def test_reward_errors_are_logged_apart(make_env):
     """wandb sees how many rewards were errors; the count starts anew."""
     from pytest_hermes_env.atropos.wandb_capture import capturing_wandb
@@ -232,6 +234,7 @@ def test_reward_of_a_mixin_does_not_stop_other_rollouts(make_env):
     assert events == ["begin"] * 3 + ["end"] * 3
 
 
+@pytest.mark.hermes_allow_leftovers
 def test_synchronous_reward_is_an_error_not_a_crash(make_env):
     """compute_reward must be a coroutine; the group survives one that is not."""
 

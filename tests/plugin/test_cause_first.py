@@ -152,3 +152,22 @@ def test_second_run(mock_http):
 
     result.assert_outcomes(passed=1, errors=1)
     result.stdout.fnmatch_lines(["LeftoverRoutes: *"])
+
+
+def test_an_interrupted_test_has_no_leftovers(pytester: pytest.Pytester) -> None:
+    """Ctrl-C leaves every script unused; pytest ends as it always does."""
+    pytester.makepyfile(
+        test_it=GROUP
+        + """
+def test_a_group(make_env, fake_sandbox):
+    fake_sandbox.on("never-called", output="")
+    make_env(TerminalTestEnv, script=[say("Never asked for.")])
+    raise KeyboardInterrupt
+"""
+    )
+
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.no_fnmatch_line("*Leftover*")
+    result.stdout.fnmatch_lines(["*KeyboardInterrupt*"])

@@ -137,9 +137,47 @@ def test_allowed(make_env):
     result.stdout.fnmatch_lines(["*LeftoverTurns*"])
 
 
+def test_a_reward_that_fails_is_no_bad_score(pytester: pytest.Pytester) -> None:
+    """A test that expects 0.0 from bad work does not pass because the reward raised; it may say that it is about that."""
+    result = run(
+        pytester,
+        """
+import pytest
+
+class Forgetful(TerminalTestEnv):
+    async def compute_reward(self, item, result, ctx):
+        return item["a key that items lack"]
+
+def scores(env):
+    async def run():
+        await env.setup()
+        group, _ = await env.collect_trajectories(await env.get_next_item())
+        return group["scores"]
+    return asyncio.run(run())
+
+def test_bad_work_earns_nothing(make_env):
+    assert scores(make_env(Forgetful, script=[say("Done.")], group_size=2)) == [0.0, 0.0]
+
+@pytest.mark.hermes_allow_leftovers
+def test_a_failing_reward(make_env):
+    assert scores(make_env(Forgetful, script=[say("Done.")], group_size=2)) == [0.0, 0.0]
+
+def test_a_reward(make_env):
+    assert scores(make_env(TerminalTestEnv, script=[say("Done.")], group_size=2)) == [0.0, 0.0]
+""",
+    )
+
+    result.assert_outcomes(passed=3, errors=1)
+    result.stdout.fnmatch_lines(["*FailedRewards: compute_reward failed in rollouts of this test*", "*seen *KeyError*times)*"])
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (
+            "'TerminalTestEnv', script=[say('x')]",
+            "an environment class was expected, not 'TerminalTestEnv': pass the class itself, such as MyEnv",
+        ),
         (
             "dict, script=[say('x')]",
             "dict is not an environment: it does not derive from HermesAgentBaseEnv. Its bases are none.",
