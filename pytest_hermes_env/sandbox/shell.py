@@ -15,7 +15,7 @@ from pytest_hermes_env.errors import NotKnown, UnknownCommand
 from pytest_hermes_env.sandbox.bash.commands.disk import Disk
 from pytest_hermes_env.sandbox.bash.parser import parse
 from pytest_hermes_env.sandbox.bash.runner import Answer, Knows, Runner
-from pytest_hermes_env.sandbox.bash.state import LOCALES, Clock, Ended, NotExact, Sink, Source, State, Streams, TimeOver
+from pytest_hermes_env.sandbox.bash.state import Clock, Ended, NotExact, Sink, Source, State, Streams, TimeOver
 from pytest_hermes_env.sandbox.bash.words import COMPUTED
 from pytest_hermes_env.sandbox.files import Files
 from pytest_hermes_env.sandbox.node import HOME
@@ -25,6 +25,10 @@ __all__ = ["Shell"]
 
 FIRST_LINE = "/usr/bin/bash: line 3: "
 """How bash begins an error message about the one line of a command: two lines of hermes' wrapper stand before it."""
+
+
+LOCALE = "C.UTF-8"
+"""The locale of a session: the order of characters is that of their bytes."""
 
 
 class Shell:
@@ -45,7 +49,7 @@ class Shell:
         self.knows = knows
         self._variables = {
             "HOME": HOME,
-            "LANG": "C.UTF-8",
+            "LANG": LOCALE,
             "LOGNAME": "root",
             "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
             "PWD": self.cwd,
@@ -90,9 +94,7 @@ class Shell:
             raise NotExact("a null byte")
         script, simples = parse(command)
         for name, value in self._variables.items():
-            if (COMPUTED.fullmatch(name) and name not in HARMLESS) or (
-                name.startswith(("LC_", "LANG")) and value not in LOCALES
-            ):
+            if COMPUTED.fullmatch(name) and name not in HARMLESS and (name, value) != ("LANG", LOCALE):
                 raise NotExact(f"the variable {name}")
         variables = {**self._variables, "PWD": self.cwd, "OLDPWD": self.cwd}
         prefix = None if "\n" in command else FIRST_LINE

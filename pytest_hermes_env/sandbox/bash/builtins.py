@@ -14,20 +14,17 @@ from pytest_hermes_env.sandbox.bash.commands.process import Process, Program
 from pytest_hermes_env.sandbox.bash.state import Ended, NotExact
 from pytest_hermes_env.sandbox.bash.words import NAME, checked_name
 
-__all__ = ["BUILTINS", "OTHER_BUILTINS", "OTHER_PROGRAMS", "holds"]
+__all__ = ["BUILTINS", "ONLY_REAL"]
 
-OTHER_BUILTINS = re.compile(
+ONLY_REAL = re.compile(
     r"\.|source|alias|bg|bind|break|builtin|caller|command|compgen|complete|compopt|continue|declare|dirs|disown|enable|eval|exec|fc|fg|"
     r"getopts|hash|help|history|jobs|kill|let|local|logout|mapfile|popd|pushd|read|readarray|readonly|return|set|shift|shopt|suspend|"
-    r"times|trap|type|typeset|ulimit|umask|unalias|wait"
+    r"times|trap|type|typeset|ulimit|umask|unalias|wait|"
+    r"arch|basename|chgrp|chmod|chown|cksum|cmp|comm|csplit|cut|date|dd|df|diff|dirname|du|env|expand|expr|factor|find|fold|groups|"
+    r"hostname|id|install|join|link|ln|md5sum|mkfifo|mktemp|nice|nl|nohup|nproc|od|paste|pr|printenv|readlink|realpath|rmdir|sed|seq|"
+    r"sha1sum|sha256sum|sha512sum|shuf|split|stat|sum|sync|tac|tee|tr|truncate|tty|uname|unexpand|uniq|which|whoami|xargs|yes"
 )
-"""Builtins that only real bash runs."""
-OTHER_PROGRAMS = re.compile(
-    r"arch|chgrp|chown|cksum|cmp|comm|csplit|cut|date|dd|df|diff|du|env|expand|expr|factor|find|fold|groups|hostname|id|install|join|link|ln|"
-    r"md5sum|mkfifo|mktemp|nice|nl|nohup|nproc|od|paste|pr|printenv|readlink|realpath|rmdir|sed|seq|sha1sum|sha256sum|sha512sum|shuf|split|"
-    r"stat|sum|sync|tac|tr|truncate|tty|uname|unexpand|uniq|which|whoami|xargs|yes"
-)
-"""Programs of every machine with bash that are not in memory. Other names may be unknown there, too."""
+"""Builtins, and programs of every machine with bash, that are not in memory. Other names may be unknown there, too."""
 ESCAPE = re.compile(r"\\(.|$)", re.DOTALL)
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\"}
 NUMBER = re.compile(r"-?[1-9][0-9]{0,17}|0")
@@ -153,13 +150,13 @@ def test(process: Process) -> int:
         case []:
             return 1
         case ["!", _] | ["!", _, _, _]:
-            return int(holds(words[1:], process.disk))
+            return int(_holds(words[1:], process.disk))
         case ["!", operator, _] if operator not in COMPARISONS + EQUALITIES:
-            return int(holds(words[1:], process.disk))
-    return int(not holds(words, process.disk))
+            return int(_holds(words[1:], process.disk))
+    return int(not _holds(words, process.disk))
 
 
-def holds(words: Sequence[str], disk: Disk) -> bool:
+def _holds(words: Sequence[str], disk: Disk) -> bool:
     """Return whether a condition of one to three words holds."""
     match words:
         case [word]:

@@ -88,10 +88,6 @@ class Expander:
         if part.name == "?":
             return str(self._state.status)
         value = self._state.variables.get(part.name)
-        if part.operator == "#":
-            if value and not value.isascii():
-                raise NotExact("the length of text that is not ASCII")
-            return str(len(value or ""))
         is_set = value is not None if len(part.operator) == 1 else bool(value)
         if part.operator[-1:] == "+":
             return part.default if is_set else ""

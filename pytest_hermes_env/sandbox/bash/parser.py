@@ -22,10 +22,7 @@ RESERVED = re.compile(
 )
 REDIRECTION = re.compile(r"(\d*)(<<<|<<|<>|<&|>&|>>|>\||>|<)|(&>>|&>)")
 ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)((?:\[[^]]*\])?\+?=)")
-UNARY = frozenset({"-z", "-n", "-e", "-f", "-d", "-s"})
-BINARY = frozenset({"=", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
 CONNECTOR = re.compile(r"&&|\|\|")
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @lru_cache(maxsize=1024)
@@ -160,7 +157,7 @@ class _Parser(WordReader):
     def _command(self) -> syntax.Node:
         name = self._reserved()
         if name:
-            read = {"if": self._if, "for": self._for, "{": self._braces, "[[": self._condition}.get(name)
+            read = {"if": self._if, "{": self._braces}.get(name)
             if read is None:
                 raise NotExact(f"{name} command")
             self.at += len(name)
@@ -188,22 +185,6 @@ class _Parser(WordReader):
         if name == "else":
             branches.append((None, self._block("fi")[0]))
         return syntax.If(branches=tuple(branches), redirects=self._redirects())
-
-    def _for(self) -> syntax.Node:
-        self._blanks()
-        found = NAME.match(self.text, self.at)
-        if not found:
-            raise NotExact("for ((")
-        self.at = found.end()
-        self._expect_reserved("in")
-        words: list[syntax.Word] = []
-        while self._blanks() not in {"", ";", "\n"}:
-            words.append(self._next_word())
-        if self._blanks() == ";":
-            self.at += 1
-        self._expect_reserved("do")
-        body, _ = self._block("done")
-        return syntax.For(name=checked_name(found[0]), words=tuple(words), body=body, redirects=self._redirects())
 
     def _simple(self) -> syntax.Simple:
         place = len(self.simples)
@@ -294,21 +275,3 @@ class _Parser(WordReader):
             parser = _Parser(text)
             redirect.target = parser.document()
             self.simples += parser.simples
-
-    # Conditions
-
-    def _condition(self) -> syntax.Node:
-        words: list[syntax.Word] = []
-        while self._blanks() and self._reserved() != "]]":
-            words.append(self._next_word())
-        self._expect("]]")
-        match [word.raw for word in words[bool(words) and words[0].raw == "!" :]]:
-            case [operator, _] if operator in UNARY:
-                pass
-            case [left, *rest] if (
-                left[0] not in "-!" and left not in BINARY and len(rest) != 1 and set(rest[:1]) <= BINARY and not rest[2:]
-            ):
-                pass
-            case _:
-                raise NotExact("this test in [[ ]]")
-        return syntax.Condition(words=tuple(words), redirects=self._redirects())

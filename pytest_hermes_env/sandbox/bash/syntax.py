@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-__all__ = ["AndOr", "Condition", "Expansion", "For", "Group", "If", "Node", "Part", "Pipeline", "Redirect", "Script"]
-__all__ += ["Simple", "Text", "Word"]
+__all__ = ["AndOr", "Expansion", "Group", "If", "Node", "Part", "Pipeline", "Redirect", "Script", "Simple", "Text", "Word"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +18,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expansion:
-    """``$name``, ``${name operator default}`` or ``$( script )``. The operator ``#`` is that of ``${#name}``."""
+    """``$name``, ``${name operator default}`` or ``$( script )``."""
 
     quoted: bool
     name: str = ""
@@ -92,24 +91,6 @@ class If:
     redirects: tuple[Redirect, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class For:
-    """``for name in words``."""
-
-    name: str
-    words: tuple[Word, ...]
-    body: Script
-    redirects: tuple[Redirect, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
-    """One test in ``[[ ]]``."""
-
-    words: tuple[Word, ...]
-    redirects: tuple[Redirect, ...]
-
-
-Node: TypeAlias = Simple | Pipeline | AndOr | Group | If | For | Condition
+Node: TypeAlias = Simple | Pipeline | AndOr | Group | If
 Script: TypeAlias = tuple[Node, ...]
 """Commands that run one after the other."""

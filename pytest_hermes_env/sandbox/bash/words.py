@@ -18,14 +18,14 @@ PLAIN = re.compile(r"[^ \t\n;&|<>()$`\\\"']+")
 IN_DOUBLE_QUOTES = re.compile(r"[^$`\\\"]+")
 IN_DOCUMENT = re.compile(r"[^$`\\]+")
 NAME = "[A-Za-z_][A-Za-z0-9_]*"
-VARIABLE = re.compile(rf"\$(?:({NAME}|\?)|\{{(#?)({NAME})(?:(:?[-+])([\w./:,@=+ -]*))?\}})", re.ASCII)
+VARIABLE = re.compile(rf"\$(?:({NAME}|\?)|\{{({NAME})(?:(:?[-+])([\w./:,@=+ -]*))?\}})", re.ASCII)
 NOT_LITERAL = re.compile(r"\$[({\[0-9@*#!$-]|`")
 """What begins an expansion that is not known. Any other dollar sign in double quotes is literal."""
 COMPUTED = re.compile(
     r"_|IFS|RANDOM|SRANDOM|SECONDS|LINENO|BASH\w*|EPOCH\w+|E?UID|PPID|HOST\w+|OSTYPE|MACHTYPE|SHLVL|PIPESTATUS|FUNCNAME|DIRSTACK|"
     r"GROUPS|OPT(?:IND|ARG|ERR)|SHELLOPTS|COMP_\w+|COMPREPLY|READLINE_\w+|GLOBIGNORE|GLOBSORT|POSIXLY_CORRECT|PS4|TIMEFORMAT|FUNCNEST|"
     r"ENV|TMOUT|HIST\w+|FIGNORE|MAPFILE|COPROC|CHILD_MAX|EXECIGNORE|LINES|COLUMNS|TZ|QUOTING_STYLE|_POSIX2_VERSION|GREP_\w+|TMPDIR|"
-    r"LC_MESSAGES|LANGUAGE|LD_\w+|POSIX\w*"
+    r"LC_\w+|LANG|LANGUAGE|LD_\w+|POSIX\w*"
 )
 """Variables that bash computes, or that change what commands do."""
 
@@ -130,11 +130,9 @@ class WordReader(ABC):
         found = VARIABLE.match(text, self.at)
         if found:
             self.at = found.end()
-            plain_name, length, name, operator, default = found.groups()
-            if length and operator:
-                raise NotExact(f"this {found[0]}")
+            plain_name, name, operator, default = found.groups()
             return Expansion(
-                name=checked_name(plain_name or name), operator=length or operator or "", default=default or "", quoted=quoted
+                name=checked_name(plain_name or name), operator=operator or "", default=default or "", quoted=quoted
             )
         if text.startswith("$(", self.at) and not text.startswith("$((", self.at):
             self.at += 2

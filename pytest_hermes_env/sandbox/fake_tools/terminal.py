@@ -82,7 +82,7 @@ class Fault(Exception):
 class _Run:
     """The state of one running line. ``command`` is the line as it was given.
 
-    ``missing``: unknown programs, and how often the line reached each. ``process``: the real line in the background.
+    ``missing``: unknown programs. ``process``: the real line in the background.
     """
 
     command: str
@@ -90,7 +90,7 @@ class _Run:
     arguments: Mapping[str, Any]
     sandbox: InMemoryMachine
     shell: Shell
-    missing: dict[str, int]
+    missing: set[str]
     broken_json: bool = False
     process: RealProcess | None = None
 
@@ -193,7 +193,7 @@ class Terminal:
         shell = self._machine.shell.copy(self._machine.files)
         if arguments.get("background"):  # hermes starts it without what earlier lines exported
             shell.resume(shell.cwd, {**Shell(self._machine.files).variables, "PYTHONUNBUFFERED": "1"})
-        return _Run(command=command, line=line, arguments=arguments, sandbox=sandbox, shell=shell, missing={})
+        return _Run(command=command, line=line, arguments=arguments, sandbox=sandbox, shell=shell, missing=set())
 
     def _enter(self, run: _Run) -> Outcome | None:
         """Change to the working directory of the call, if it has one; return the outcome if that fails."""
@@ -282,8 +282,8 @@ class Terminal:
     def _is_answered(self, run: _Run, text: str, words: tuple[str, ...]) -> bool:
         return bool(words and words[0] in run.missing) or bool(self._scripts.matching(text, words))
 
-    def _not_there(self, name: str, run: _Run) -> Outcome | None:
-        """Return bash's outcome for an unknown program, or None for a file that the shell may be able to run."""
+    def _not_there(self, name: str, run: _Run) -> Outcome:
+        """Return bash's outcome for an unknown program."""
         files, place = self._machine.files, self._machine.files.resolve(name, run.shell.running_in)
         if "/" not in name:
             reason, code = "command not found", NOT_FOUND
@@ -293,8 +293,6 @@ class Terminal:
             reason, code = "No such file or directory", NOT_FOUND
         elif not files.is_executable(place):
             reason, code = "Permission denied", NOT_RUNNABLE
-        elif run.missing[name] == 1:
-            return None
         else:
             reason, code = "cannot execute: required file not found", NOT_FOUND
         return Outcome(output="", errors=f"{SHELL}: {name}: {reason}\n", exit_code=code)
@@ -308,13 +306,11 @@ class Terminal:
 
     def _note_missing(self, run: _Run, unknown: UnknownCommand, refusal: Refusal | None) -> None:
         """Note an unknown command, so that it is not found. Raises: unknown commands are refused → UnexpectedToolCall."""
-        if self._missed is None or sum(run.missing.values()) >= MOST_MISSING:
+        if self._missed is None or len(run.missing) >= MOST_MISSING:
             reason, fix = (refusal.reason, refusal.fix) if refusal else ("", "")
             raise unscripted_command(unknown.text, run.line, reason, fix, self._names()).exception() from None
-        name = unknown.words[0]
-        run.missing[name] = run.missing.get(name, 0) + 1
-        if run.missing[name] == 1:
-            self._missed.append(unknown.text)
+        run.missing.add(unknown.words[0])
+        self._missed.append(unknown.text)
 
     def _scripted_part(self, line: str) -> str:
         """Return the first simple command of a line that the script answers; only the in-memory shell can ask the script."""

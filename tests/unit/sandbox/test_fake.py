@@ -135,7 +135,7 @@ MISSING = [
     ("a; b; a", "\n".join(f"/usr/bin/bash: line 3: {name}: command not found" for name in "aba"), 127),
     ("./run", "/usr/bin/bash: line 3: ./run: No such file or directory", 127),
     ("./script.sh", "/usr/bin/bash: line 3: ./script.sh: Permission denied", 126),
-    ("chmod +x p.py; ./p.py", "/usr/bin/bash: line 3: ./p.py: cannot execute: required file not found", 127),
+    ("./p.py", "/usr/bin/bash: line 3: ./p.py: cannot execute: required file not found", 127),
     ("pytest 2> /dev/null || echo failed", "failed", 0),
     ("pytest > out.txt; cat out.txt", "/usr/bin/bash: line 3: pytest: command not found", 0),
     ("./dir", "/usr/bin/bash: line 3: ./dir: Is a directory", 126),
@@ -147,6 +147,7 @@ def test_unscripted_command_may_be_not_found(command, output, exit_code):
     """As bash says it."""
     files = {"script.sh": "echo hi", "p.py": "#!/usr/bin/env python3\n", "dir/a": ""}
     sandbox = FakeSandbox(files, unscripted="not found", real_tools="never")
+    sandbox.files.set_executable("p.py", True)
 
     result = terminal(sandbox, command)
 
@@ -276,12 +277,10 @@ def test_calls_from_many_threads_do_not_lose_anything(sandbox):
     sandbox.on("next", answers=[str(number) for number in range(64)])
 
     with ThreadPoolExecutor(16) as pool:
-        outputs = list(
-            pool.map(lambda number: terminal(sandbox, f"next | tee -a log; echo {number} >> log")["output"], range(64))
-        )
+        outputs = list(pool.map(lambda number: terminal(sandbox, f"next; echo {number} >> log")["output"], range(64)))
 
     assert sorted(outputs, key=int) == [str(number) for number in range(64)]
-    assert len(sandbox.files["log"].splitlines()) == 128
+    assert len(sandbox.files["log"].splitlines()) == 64
 
 
 def test_alias_means_the_first_directory(sandbox):

@@ -145,13 +145,6 @@ def test_answers_come_before_the_machines_own_commands(scripted):
     assert said(shell, "cat a.txt; cd sub; pwd") == ("cat\ncd\n/workspace\n", 0)
 
 
-def test_answered_program_is_found(scripted):
-    """As those of the machine are; whether others are there only real bash knows."""
-    shell, _ = scripted(pytest=Outcome(output=""))
-
-    assert said(shell, "command -v pytest; command -v cat; command -v cd") == ("/usr/bin/pytest\n/usr/bin/cat\ncd\n", 0)
-
-
 def test_answers_have_their_two_streams(scripted):
     """What is said on stderr is led as stderr is."""
     shell, _ = scripted(tool=Outcome(output="out\n", errors="err\n", exit_code=3))
@@ -184,13 +177,11 @@ UNKNOWN = [
     ("echo a; pytest -q 2>&1 | tail", "pytest -q", ("pytest", "-q")),
     ("false && ( make 'a b' )", "make 'a b'", ("make", "a b")),
     ("if [ -f x ]; then make; fi", "make", ("make",)),
-    ("for i in 1; do for j in 2; do make; done; done", "make", ("make",)),
     ('echo "$(echo $(make))"', "make", ("make",)),
-    ("ls | tee log | jq .", "jq .", ("jq", ".")),
+    ("ls | sort | jq .", "jq .", ("jq", ".")),
     ("cat <<E\n$(make)\nE", "make", ("make",)),
     ("x=$(make)", "make", ("make",)),
     ("echo > $(make)", "make", ("make",)),
-    ("[[ -n $(make) ]]", "make", ("make",)),
     ("'make'", "'make'", ("make",)),
     ("\\make", "\\make", ("make",)),
     ("{ echo; } > x; ! make", "make", ("make",)),
@@ -249,9 +240,14 @@ NOT_KNOWN = [
     "command -v python3",
     "command ls",
     "echo a | (( 1 ))",
-    "[[ a && b ]]",
-    "[[ a '=' b ]]",
-    "[[ '-f' b ]]",
+    "[[ a = b ]]",
+    "for i in 1; do echo $i; done",
+    "echo ${#HOME}",
+    "basename a/b; dirname a/b",
+    "chmod +x a.txt",
+    "LC_ALL=C ls",
+    "grep -o one a.txt",
+    "sort -n a.txt",
     "echo ${x/a/b}",
     "x=(1)",
     "IFS=, read a b < a.txt",

@@ -23,7 +23,7 @@ PATHS = st.sampled_from(
 """Only these names are written: the lines run in real bash."""
 ON_PATHS = (
     "cat|ls|ls -a|head -n 2|tail -n +2|wc -l|wc -l *.txt|grep -n o|grep -c x|grep -v e|grep -E '^[ot].+'|sort -r|"
-    "sort -n|touch|mkdir|mkdir -p|rm -f|rm -r|basename|dirname|[ -f|tail -c 3 <|cp a.txt|mv a.txt|tee"
+    "touch|mkdir|mkdir -p|rm -f|rm -r|[ -f|tail -c 3 <|cp a.txt|mv a.txt"
 )
 COMMANDS = st.one_of(
     st.builds(
@@ -46,7 +46,6 @@ def compound(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         st.builds("{}{}{}".format, inner, st.sampled_from(["; ", " && ", " || ", " | "]), inner),
         st.builds("( {} ) {}".format, inner, REDIRECTIONS),
         st.builds("if {}; then {}; fi".format, inner, inner),
-        st.builds('for v in {}; do echo "$v"; {}; done'.format, WORDS, inner),
         st.builds('x=$({}); echo "$x" $?'.format, inner),
     )
 
@@ -71,7 +70,7 @@ def test_line_comes_out_as_in_bash_or_is_not_known(line, bash, tmp_path_factory)
     work = tmp_path_factory.mktemp("work")
     files = Files({f"{work}/{name}": data for name, data in FILES.items()}, cwd=str(work))
     shell = Shell(files, cwd=str(work))
-    shell.run(f"export HOME={work} PATH=/usr/bin:/bin LANG=C x=q f=a.txt n=2")
+    shell.run(f"export HOME={work} PATH=/usr/bin:/bin x=q f=a.txt n=2")
     before = {path: files.read(path) for path in files}
     try:
         outcome = shell.run(line)
@@ -87,7 +86,7 @@ def test_line_comes_out_as_in_bash_or_is_not_known(line, bash, tmp_path_factory)
         ["/usr/bin/bash", "-c", script],
         executable=bash,
         check=False,
-        env={"HOME": str(work), "PATH": "/usr/bin:/bin", "LANG": "C", "x": "q", "f": "a.txt", "n": "2"},
+        env={"HOME": str(work), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "x": "q", "f": "a.txt", "n": "2"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

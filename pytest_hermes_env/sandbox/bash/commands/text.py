@@ -1,4 +1,4 @@
-"""Commands about text and bytes: cat, head, tail, wc, sort, tee, base64, basename, dirname; and sleep.
+"""Commands about text and bytes: cat, head, tail, wc, sort, base64; and sleep.
 
 Source: GNU coreutils 9.1.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64 as codec
 import binascii
 import os
-import posixpath
 import re
 
 from pytest_hermes_env.sandbox.bash.commands.process import Process, Program, lines_of, quoted, shown
@@ -80,42 +79,16 @@ def _count(letter: str, data: bytes) -> int:
 
 
 def sort(process: Process) -> int:
-    """Sort lines; by whole numbers (``-n``), backwards (``-r``), each once (``-u``)."""
-    options, operands = process.options("nru")
+    """Sort lines; backwards (``-r``), each once (``-u``)."""
+    options, operands = process.options("ru")
     lines: list[bytes] = []
     for name in operands or ("-",):
         try:
             lines += [line.removesuffix(b"\n") for line in lines_of(process.read(name))]
         except OSError as error:
             return process.complain(f"cannot read: {shown(name)}: {os.strerror(error.errno or 0)}", code=2)
-    lines = list(dict.fromkeys(lines)) if "u" in options else lines
-    lines.sort(reverse="r" in options)
-    if "n" in options:
-        numbers = {line: _number(line) for line in lines}
-        if "u" in options and len(set(numbers.values())) < len(numbers):
-            raise NotExact("sort -nu of equal numbers")
-        lines.sort(key=numbers.__getitem__, reverse="r" in options)
+    lines = sorted(set(lines) if "u" in options else lines, reverse="r" in options)
     process.write(b"".join([line + b"\n" for line in lines]))
-    return 0
-
-
-def _number(line: bytes) -> int:
-    found = re.match(rb"[ \t]*(-?\d{1,15})?(?![-.\d])", line)
-    if found is None:
-        raise NotExact("sort -n of these numbers")
-    return int(found[1] or 0)
-
-
-def tee(process: Process) -> int:
-    """Write standard input to a file, and on; ``-a`` appends."""
-    options, operands = process.options("a")
-    data = process.streams.source.take()
-    process.write(data)
-    for name in operands:
-        try:
-            process.disk.write(name, data, append="a" in options)
-        except OSError:
-            raise NotExact(f"tee to {name}") from None
     return 0
 
 
@@ -132,26 +105,6 @@ def base64(process: Process) -> int:
     return 0
 
 
-def basename(process: Process) -> int:
-    """Write the last part of a path, without a suffix when one is given."""
-    _, names = process.options("")
-    if not 1 <= len(names) <= 2 or not names[0]:  # noqa: PLR2004 - the path and a suffix
-        raise NotExact("this basename")
-    base = posixpath.basename(names[0].rstrip("/")) or "/"
-    process.write(f"{base if base == names[-1] else base.removesuffix(names[1] if names[1:] else '')}\n")
-    return 0
-
-
-def dirname(process: Process) -> int:
-    """Write paths without their last part."""
-    _, names = process.options("")
-    if not names or not all(names) or any("//" in name for name in names):
-        raise NotExact("this dirname")
-    for name in names:
-        process.write((posixpath.dirname(name.rstrip("/")) or ("/" if name.startswith("/") else ".")) + "\n")
-    return 0
-
-
 def sleep(process: Process) -> int:
     """Let time pass, in which nothing happens."""
     found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,6})?)([smhd]?)", " ".join(process.arguments))
@@ -163,14 +116,11 @@ def sleep(process: Process) -> int:
 
 TEXT: dict[str, Program] = {
     "base64": base64,
-    "basename": basename,
     "cat": cat,
-    "dirname": dirname,
     "head": head_or_tail,
     "sleep": sleep,
     "sort": sort,
     "tail": head_or_tail,
-    "tee": tee,
     "wc": wc,
 }
 """Name → program."""

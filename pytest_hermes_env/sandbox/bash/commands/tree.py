@@ -1,4 +1,4 @@
-"""Commands that change or list the tree: ls, find, mkdir, rm, cp, mv, touch, chmod.
+"""Commands that change or list the tree: ls, find, mkdir, rm, cp, mv, touch.
 
 Source: GNU coreutils 9.1, findutils 4.9.
 """
@@ -158,18 +158,7 @@ def touch(process: Process) -> int:
     return 0
 
 
-def chmod(process: Process) -> int:
-    """Make files executable (``+x``)."""
-    mode, *names = process.arguments or ("",)
-    if mode != "+x" or not names or any(process.disk.kind(name) != "file" for name in names):
-        raise NotExact(f"chmod {mode}")
-    for name in names:
-        process.disk.files.set_executable(process.disk.path(name), True)
-    return 0
-
-
 TREE: dict[str, Program] = {
-    "chmod": chmod,
     "cp": cp,
     "find": find,
     "ls": ls,
