@@ -6,8 +6,12 @@ import contextlib
 import gc
 import importlib
 import os
+import shlex
+import subprocess
+import sys
 import tempfile
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from pathlib import Path
 
 import pytest
 
@@ -46,6 +50,10 @@ LOADED_BY_SUITES = (
     "uvicorn.protocols.http.httptools_impl",
     "vcr",
 )
+
+
+LIBRARIES = ("pytest", "atroposlib.envs.base", "openai.resources", "hypothesis.strategies", "requests", "websockets", "xdist")
+"""What takes a new process seconds to import, without the layer, hermes-agent and the plugin."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -110,3 +118,48 @@ def visible(environ: Mapping[str, str]) -> set[str]:
     is_made_by_the_plugin = "pytest-hermes-home-" in environ.get("HERMES_HOME", "")  # when a conftest imported hermes
     kept = KEPT | ({"HERMES_HOME", "TERMINAL_HOME_MODE"} if is_made_by_the_plugin else frozenset())
     return {name for name in environ if name in kept or name.startswith(KEPT_PREFIXES)}
+
+
+@pytest.fixture(scope="session")
+def start_warm_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., str]]:
+    """``start_warm_python(*modules, **variables)``: start a process that has imported modules; return a Python that forks it."""
+    here = Path(__file__).parent / "warm"
+    with contextlib.ExitStack() as started:
+
+        def start(*modules: str, **variables: str) -> str:
+            directory = tmp_path_factory.mktemp("warm")
+            short = started.enter_context(tempfile.TemporaryDirectory(prefix="warm-"))
+            where = f"{short}/socket"  # which may have 108 characters
+            environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | variables
+            words = [sys.executable, str(here / "server.py"), where, *modules]
+            server = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment, cwd=directory)
+            started.callback(server.communicate)
+            started.callback(server.terminate)
+            assert server.stdout is not None
+            assert server.stdout.readline() == "ready\n"
+            python = directory / "python"
+            client = shlex.join([sys.executable, "-ISB", str(here / "client.py"), where])
+            python.write_text(f'#!/bin/sh\nexec {client} "$@"\n', encoding="utf-8")
+            python.chmod(0o755)
+            return str(python)
+
+        yield start
+
+
+@pytest.fixture(scope="session")
+def python_with_libraries(start_warm_python: Callable[..., str]) -> str:
+    """A Python that begins with the libraries imported, but nothing of ours or of hermes-agent."""
+    return start_warm_python(*LIBRARIES)
+
+
+@pytest.fixture
+def warm_python(python_with_libraries: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Use a Python with imported libraries wherever the test starts ``sys.executable``."""
+    monkeypatch.setattr(sys, "executable", python_with_libraries)
+    return python_with_libraries
+
+
+@pytest.fixture
+def two_workers(warm_python: str) -> tuple[str, ...]:
+    """The options ``-n 2`` of a run in another process, with such a Python."""
+    return ("--dist", "load", "--tx", f"2*popen//python={warm_python}")

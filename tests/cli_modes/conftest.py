@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import runpy
 import subprocess
@@ -69,34 +68,25 @@ def command(hermes_tokenizer: str) -> Callable[..., list[str]]:
 
 @pytest.fixture(scope="session")
 def warm_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The home directory of the warm process."""
+    """The home directory of the process that has imported the layer."""
     return tmp_path_factory.mktemp("warm")
 
 
 @pytest.fixture(scope="session")
-def warm_process(warm_home: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process that has imported the layer, and forks for each command."""
-    script = Path(__file__).with_name("warm_process.py")
-    settings = {"HOME": str(warm_home), "HERMES_HOME": str(warm_home / "hermes"), "TRANSFORMERS_VERBOSITY": "error"}
-    with subprocess.Popen(
-        [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ | settings
-    ) as process:
-        yield process
-        process.communicate()
+def python_with_layer(start_warm_python: Callable[..., str], warm_home: Path) -> str:
+    """A Python that begins with the layer imported."""
+    return start_warm_python("environments.hermes_base_env", HOME=str(warm_home), HERMES_HOME=str(warm_home / "hermes"))
 
 
 @pytest.fixture
 def run_words(
-    warm_process: Any, warm_home: Path, environ: dict[str, str], home: Path, tmp_path: Path
+    python_with_layer: str, warm_home: Path, environ: dict[str, str], home: Path
 ) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run a Python command to its end; neither the output nor any written file contains the key."""
 
     def start(words: list[str], **extra: str) -> subprocess.CompletedProcess[str]:
-        output = {name: str(tmp_path / name) for name in ("stdout", "stderr")}
-        job = {"words": words[1:], "cwd": str(home), "env": environ | extra, **output}
-        print(json.dumps(job), file=warm_process.stdin, flush=True)
-        code = int(warm_process.stdout.readline())
-        finished = subprocess.CompletedProcess(words, code, *(Path(name).read_text() for name in output.values()))
+        words = [python_with_layer, *words[1:]]
+        finished = subprocess.run(words, cwd=home, env=environ | extra, capture_output=True, text=True, check=False)
         told = [finished.stdout, finished.stderr, *written(home).values(), *written(warm_home).values()]
         assert [text for text in told if KEY in text or KEY[:12] in text] == []
         return finished

@@ -78,13 +78,13 @@ def api(home: Any, environ: dict[str, str]) -> Iterator[str]:
         process.wait(20)
 
 
-def test_environment_registers_serves_and_ends(command, api, home, environ, solving_server, key):
+def test_environment_registers_serves_and_ends(command, python_with_layer, api, home, environ, solving_server, key):
     """Without --env.wandb_name it registers under its class's name, sends whole groups, and leaks nothing on SIGTERM."""
     temporary = home / "tmp"
     temporary.mkdir()
     flags = f"--env.rollout_server_url {api} --env.group_size 2 --env.ensure_scores_are_not_same false --openai.api_key {key}"
     process = subprocess.Popen(
-        command("serve", *flags.split(), server=solving_server),
+        [python_with_layer, *command("serve", *flags.split(), server=solving_server)[1:]],
         cwd=home,
         env=environ | {"TMPDIR": str(temporary)},
         stdout=subprocess.PIPE,

@@ -108,12 +108,13 @@ def environ(environ: dict[str, str], home: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def start(home: Path, environ: dict[str, str]) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+def start(home: Path, environ: dict[str, str], python_with_layer: str) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
     """``start(name, words)``: a process whose output is the file ``name`` in home; ended after the test if it still runs."""
     processes = []
 
     def begin(name: str, words: list[str]) -> subprocess.Popen[bytes]:
         with (home / name).open("wb") as output:
+            words = [python_with_layer, *words[1:]]
             process = subprocess.Popen(words, cwd=home, env=environ, stdout=output, stderr=subprocess.STDOUT)
         processes.append(process)
         return process

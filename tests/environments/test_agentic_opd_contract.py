@@ -7,6 +7,7 @@ import pytest
 from pytest_hermes_env.contract.rules import ALL_RULES
 
 
+@pytest.mark.usefixtures("warm_python")
 def test_every_rule_is_exercised_and_passes(pytester: pytest.Pytester) -> None:
     """In token mode, where it distils. One rule does not apply: the class opens no ToolContext."""
     flags = ("-W", "error", "-p", "no:cacheprovider", "--hermes-strict", "--hermes-mode", "token")

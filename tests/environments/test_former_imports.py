@@ -12,6 +12,8 @@ import pytest
 import environments.hermes_base_env as layer
 from environments.tool_context import ToolContext
 
+pytestmark = pytest.mark.usefixtures("warm_python")
+
 ROOT = Path(layer.__file__).parents[1]
 HERE = Path(__file__).parent
 

@@ -11,6 +11,8 @@ import pytest
 
 from environments.hermes_modules import explain_shadowing, shadowed_modules
 
+pytestmark = pytest.mark.usefixtures("warm_python")
+
 ROOT = Path(sys.modules["environments.hermes_modules"].__file__).parents[1]
 BUILD = """
 import sys

@@ -16,6 +16,7 @@ ELSEWHERE = 5
 """Rules that do not apply to this class: it calls no judge, opens no ToolContext, and has no ``wandb_log``."""
 
 
+@pytest.mark.usefixtures("warm_python")
 def test_every_rule_about_evaluations_is_exercised_and_passes(pytester: pytest.Pytester) -> None:
     """With its declared cases, whose tests run in a real shell: HE405 and HE410 see gold above all others."""
     flags = ("-W", "error", "-p", "no:cacheprovider", "--hermes-strict")

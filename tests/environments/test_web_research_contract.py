@@ -7,6 +7,7 @@ import pytest
 from pytest_hermes_env.contract.rules import ALL_RULES
 
 
+@pytest.mark.usefixtures("warm_python")
 def test_every_rule_is_exercised_and_passes(pytester: pytest.Pytester) -> None:
     """In token mode; in a process of its own, because pyarrow cannot be imported twice.
 

@@ -266,7 +266,7 @@ pytestmark = pytest.mark.hermes_cassette("group")
     assert outcomes == [({"passed": 1}, [1.0] * size) for size in (2, 3, 3, 3)]
 
 
-def test_workers_record_and_play(suite: pytest.Pytester) -> None:
+def test_workers_record_and_play(suite: pytest.Pytester, two_workers: tuple[str, ...]) -> None:
     """Under xdist each worker records its own tests, tests with the same cassette are reported, and the summary is complete."""
     suite.makepyfile(
         """
@@ -286,7 +286,7 @@ def test_right(ask):
 """
     )
 
-    recorded = suite.runpytest_subprocess("-n2", "-W", "error", "-p", "no:cacheprovider", "--hermes-record=rewrite")
+    recorded = suite.runpytest_subprocess(*two_workers, "-W", "error", "-p", "no:cacheprovider", "--hermes-record=rewrite")
     played = run(suite)
 
     recorded.assert_outcomes(passed=5, errors=1)

@@ -109,6 +109,7 @@ def test_make_env_builds_an_environment_on_a_fork(pytester: pytest.Pytester, mon
     result.assert_outcomes(passed=1)
 
 
+@pytest.mark.usefixtures("warm_python")
 def test_a_checkout_whose_layer_is_called_as_ours_is_judged(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     """A checkout of hermes-agent with a package `environments` of its own, first on the path, in another process than ours."""
     package = pytester.path / "checkout" / "environments"

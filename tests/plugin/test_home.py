@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("warm_python")
+
 IN_HOME = """
 import os
 from pathlib import Path
@@ -221,7 +223,7 @@ def test_a_later_test_that_imports_hermes_has_the_home(suite: pytest.Pytester) -
     result.assert_outcomes(passed=2)
 
 
-def test_workers_have_a_home_each(suite: pytest.Pytester) -> None:
+def test_workers_have_a_home_each(suite: pytest.Pytester, two_workers: tuple[str, ...]) -> None:
     """Two xdist workers have different homes."""
     suite.makepyfile(
         test_it="""
@@ -236,7 +238,7 @@ def test_workers_have_a_home_each(suite: pytest.Pytester) -> None:
         """
     )
 
-    result = suite.runpytest_subprocess("-n", "2")
+    result = suite.runpytest_subprocess(*two_workers)
 
     result.assert_outcomes(passed=2)
     homes = [path.read_text() for path in suite.path.glob("home-gw*")]

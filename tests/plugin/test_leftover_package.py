@@ -13,6 +13,8 @@ from pytest_hermes_env import leftover_package
 from pytest_hermes_env.contract.check import check_paths
 from pytest_hermes_env.contract.reports.text import report_lines
 
+pytestmark = pytest.mark.usefixtures("warm_python")
+
 FORMER = """
 try:
     from environments.agent_loop import AgentResult, HermesAgentLoop

@@ -213,6 +213,7 @@ def test_settings_come_from_ini_and_variables(
     assert calls_of(provider) == 1
 
 
+@pytest.mark.usefixtures("warm_python")
 def test_a_provider_option_of_another_plugin_is_left_to_it(pytester: pytest.Pytester) -> None:
     """--provider then belongs to the other plugin, and --hermes-provider to this one."""
     pytester.makepyfile(other="def pytest_addoption(parser): parser.addoption('--provider', default='theirs')")
@@ -402,6 +403,7 @@ def test_shows_all(make_env, fake_sandbox):
     assert KEY not in shown
 
 
+@pytest.mark.usefixtures("warm_python")
 def test_spending_is_shown_when_the_run_is_aborted(pytester: pytest.Pytester, provider: MockServer) -> None:
     """The table is also printed after Ctrl-C in the middle of a test."""
     body = """
@@ -416,12 +418,14 @@ def test_aborted(make_env, fake_sandbox):
     result.stdout.fnmatch_lines(["*= live inference =*", "    2 *test_aborted", "    2 *all", "*KeyboardInterrupt*"])
 
 
-def test_workers_share_the_limits_and_the_summary_is_whole(pytester: pytest.Pytester, provider: MockServer) -> None:
+def test_workers_share_the_limits_and_the_summary_is_whole(
+    pytester: pytest.Pytester, provider: MockServer, two_workers: tuple[str, ...]
+) -> None:
     """Two workers make three calls together; the controller requests the list of models once."""
     body = "".join(ONE.replace("test_one", f"test_{number}") for number in range(4))
     pytester.makepyfile(SUITE + body)
     result = pytester.runpytest_subprocess(
-        "-p", "no:cacheprovider", "-n", "2", *custom(provider, "--hermes-max-calls", "3", "-v")
+        "-p", "no:cacheprovider", *two_workers, *custom(provider, "--hermes-max-calls", "3", "-v")
     )
 
     result.stdout.fnmatch_lines(["    3 *all (limit: 3 calls)"])

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 import shutil
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-HERMES_ENV = (sys.executable, "-m", "pytest_hermes_env.cli")
+from pytest_hermes_env.cli import main
+
+pytestmark = pytest.mark.usefixtures("warm_python")
+
+Mutants = Callable[..., tuple[int, list[str], str]]
+
 SOUND = Path(__file__).parent.parent / "contract" / "sound" / "ledger_books.py"
 
 TESTS = """
@@ -49,18 +54,29 @@ def project(pytester: pytest.Pytester) -> pytest.Pytester:
     return pytester
 
 
-def test_the_share_that_the_tests_detect(project: pytest.Pytester) -> None:
+@pytest.fixture
+def mutants(project: pytest.Pytester, capsys: pytest.CaptureFixture[str]) -> Mutants:
+    """``mutants(*arguments)``: exit code of the command in the project, the lines that it prints, and its errors."""
+
+    def run(*arguments: str) -> tuple[int, list[str], str]:
+        code = main(["mutants", *arguments])
+        printed = capsys.readouterr()
+        return code, printed.out.splitlines(), printed.err
+
+    return run
+
+
+def test_the_share_that_the_tests_detect(project: pytest.Pytester, mutants: Mutants) -> None:
     """Each breakage is printed when its result is known, and survivors again at the end; no file is changed."""
     before = (project.path / "ledger_books.py").read_bytes()
 
-    result = project.run(*HERMES_ENV, "mutants", "ledger_books.py", "--select", "HE801,HE105", "-j", "2")
+    code, lines, _ = mutants("ledger_books.py", "--select", "HE801,HE105", "-j", "2")
 
-    printed = sorted(line for line in result.outlines if re.match(r"  (caught|SURVIVED)", line))
-    assert printed == [
+    assert sorted(line for line in lines if re.match(r"  (caught|SURVIVED)", line)) == [
         "  SURVIVED  HE105  ledger_books.py:56  config_init returns one server instead of a list",
         "  caught    HE801  ledger_books.py:150  wandb_log does not call super().wandb_log",
     ]
-    result.stdout.fnmatch_lines(
+    pytest.LineMatcher(lines).fnmatch_lines(
         [
             "ledger_books.py:LedgerEnv: 2 breakages, each tried with `pytest*`",
             "1 of 2 breakages caught by your tests: 50 %",
@@ -68,43 +84,41 @@ def test_the_share_that_the_tests_detect(project: pytest.Pytester) -> None:
             "*HE105  ledger_books.py:56*",
         ]
     )
-    assert result.ret == 1
+    assert code == 1
     assert (project.path / "ledger_books.py").read_bytes() == before
 
 
-def test_the_contract_reads_the_broken_text(project: pytest.Pytester) -> None:
+def test_the_contract_reads_the_broken_text(project: pytest.Pytester, mutants: Mutants) -> None:
     """A contract among the tests checks the broken environment, including its source."""
-    target = project.path / "ledger_books.py"
+    target = str(project.path / "ledger_books.py")
 
-    result = project.run(
-        *HERMES_ENV, "mutants", str(target), "--select", "HE105", "--", "--hermes-env", str(target), "-k", "HE105 or HE101"
-    )
+    code, lines, _ = mutants(target, "--select", "HE105", "--", "--hermes-env", target, "-k", "HE105 or HE101")
 
-    result.stdout.fnmatch_lines(["1 of 1 breakages caught by your tests: 100 %"])
-    assert result.ret == 0
+    assert (code, lines[-1]) == (0, "1 of 1 breakages caught by your tests: 100 %")
 
 
-def test_tests_that_judge_nothing_are_refused(project: pytest.Pytester) -> None:
+@pytest.mark.parametrize(
+    ("tests", "says"),
+    [
+        ("test_fails.py", "the tests fail on the unchanged environment (`pytest test_fails.py` ended with 1)"),
+        ("test_far.py", "the tests never import */ledger_books.py, so they cannot detect"),
+        ("empty", "there are no tests to run: `pytest empty` collects none."),
+    ],
+)
+def test_tests_that_judge_nothing_are_refused(project: pytest.Pytester, mutants: Mutants, tests: str, says: str) -> None:
     """Tests that fail on the unbroken environment or never import it, and a run without tests, are usage errors without a score."""
     project.makepyfile(test_fails="def test_no():\n    assert False", test_far="def test_far():\n    pass")
     (project.path / "empty").mkdir()
 
-    command = (*HERMES_ENV, "mutants", "ledger_books.py", "--select", "HE801", "--")
-    fails = project.run(*command, "test_fails.py")
-    far = project.run(*command, "test_far.py")
-    none = project.run(*command, "empty")
+    code, _, errors = mutants("ledger_books.py", "--select", "HE801", "--", tests)
 
-    assert [result.ret for result in (fails, far, none)] == [2, 2, 2]
-    fails.stderr.fnmatch_lines(
-        ["hermes-env: error: the tests fail on the unchanged environment (`pytest test_fails.py` ended with 1)*"]
-    )
-    far.stderr.fnmatch_lines(["hermes-env: error: the tests never import */ledger_books.py, so they cannot detect*"])
-    none.stderr.fnmatch_lines(["hermes-env: error: there are no tests to run: `pytest empty` collects none."])
+    assert code == 2
+    pytest.LineMatcher(errors.splitlines()).fnmatch_lines([f"hermes-env: error: {says}*"])
 
 
-def test_breakages_can_be_listed(project: pytest.Pytester) -> None:
+def test_breakages_can_be_listed(mutants: Mutants) -> None:
     """--list runs nothing."""
-    result = project.run(*HERMES_ENV, "mutants", "ledger_books.py", "--list", "--select", "HE8")
+    code, lines, _ = mutants("ledger_books.py", "--list", "--select", "HE8")
 
-    assert [line.split()[0] for line in result.outlines] == ["HE801", "HE802", "HE803"][: len(result.outlines)]
-    assert result.ret == 0
+    assert [line.split()[0] for line in lines] == ["HE801", "HE802", "HE803"][: len(lines)]
+    assert code == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 
+@pytest.mark.usefixtures("warm_python")
 def test_a_conftest_of_a_contract_run_is_imported_offline(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever it imports; a run of other tests is left alone."""
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)

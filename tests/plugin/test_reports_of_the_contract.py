@@ -106,13 +106,13 @@ def severities(data) -> list[str]:
     return [rule["severity"], rule["findings"][0]["severity"]]
 
 
-def test_workers_report_what_one_process_would(pytester: pytest.Pytester) -> None:
+def test_workers_report_what_one_process_would(pytester: pytest.Pytester, two_workers: tuple[str, ...]) -> None:
     """Under -n 2 the outcomes, a finding's own severity and one complete ledger and report arrive at the controller."""
     pytester.makepyfile(own=ENV, lenient=LENIENT)
     chosen = f"OwnEnv and ({CHEAP} or HE503) or LenientEnv and HE301"
     words = ("--hermes-env", "own.py", "--hermes-env", "lenient.py", "--hermes-report-json", "r.json", "-k", chosen)
 
-    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", *words, "-n", "2")
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", *words, *two_workers)
 
     data = report(pytester, "r.json")
     result.assert_outcomes(passed=2, failed=1, skipped=1, warnings=1)
@@ -236,12 +236,11 @@ class WordyEnv(TerminalTestEnv):
 """
 
 
-def test_the_page_shows_the_rollouts_behind_a_finding(pytester: pytest.Pytester) -> None:
+def test_the_page_shows_the_rollouts_behind_a_finding(pytester: pytest.Pytester, two_workers: tuple[str, ...]) -> None:
     """Their turns as text, and the rewards by scenario, also from a worker of xdist."""
     pytester.makepyfile(own=TALKATIVE)
-    pytester.runpytest_subprocess(
-        *["-p", "no:cacheprovider", "--hermes-env", "own.py", "--hermes-rules", "HE401", "--hermes-html", "r.html", "-n", "1"]
-    )
+    words = ("--hermes-env", "own.py", "--hermes-rules", "HE401", "--hermes-html", "r.html")
+    pytester.runpytest_subprocess("-p", "no:cacheprovider", *words, *two_workers)
 
     page = (pytester.path / "r.html").read_text(encoding="utf-8")
     assert re.search(r"<summary>rollout 1 of happy: reward 0, reward_failed, \d+ messages</summary>", page)

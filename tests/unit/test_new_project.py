@@ -12,6 +12,7 @@ from pytest_hermes_env.errors import UsageError
 from pytest_hermes_env.new_project import create
 
 
+@pytest.mark.usefixtures("warm_python")
 def test_a_new_project_keeps_every_rule_and_its_tests_pass(pytester: pytest.Pytester) -> None:
     """Its own suite, as its author runs it: contract with the ledger's gold, reward, replay of the recording, script."""
     project = create("count_words", pytester.path / "project")

@@ -17,6 +17,8 @@ import pytest
 
 from pytest_hermes_env.inference import MockServer, call, say
 
+pytestmark = pytest.mark.usefixtures("warm_python")
+
 TARGET = "environments.terminal_test_env.terminal_test_env:TerminalTestEnv"
 ITEM = {"path": "greeting.txt", "content": "Hello from Hermes Agent"}
 TOKEN = "the-token-of-this-process"
