@@ -10,17 +10,17 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pytest_hermes_env.sandbox.confinement import available
 from pytest_hermes_env.sandbox.files import Files
 from pytest_hermes_env.sandbox.node import Node
-from pytest_hermes_env.sandbox.real_shell import Ran, RealShell
+from pytest_hermes_env.sandbox.real_shell import Changed, Place, Ran, RealShell
 from pytest_hermes_env.sandbox.unconfined_shell import UnconfinedShell
 from pytest_hermes_env.types import RealToolsUse
 
-__all__ = ["Cells", "Place", "RealLines", "RealProcess", "Refusal"]
+__all__ = ["Cells", "RealLines", "RealProcess", "Refusal"]
 
 MOST_CELLS = 16
 """Cells that the machines of one sandbox keep warm."""
@@ -80,14 +80,6 @@ class Cells:
             warm, self._warm = list(self._warm), {}
         for lines in warm:
             lines.close()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Place:
-    """Where a line runs: its directory, and the exported variables."""
-
-    cwd: str
-    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,17 +148,14 @@ class RealLines:
         Raises: this machine cannot start a cell, or the cell broke → OSError.
         """
         with self._warm_shell() as shell:
-            changed = self._to_write()
-            ran = shell.run(command, cwd=place.cwd, variables=place.variables, changed=changed, timeout=timeout)
+            ran = shell.run(command, place, changed=self._to_write(), timeout=timeout)
             self._take_over(ran)
         return ran
 
     def start(self, command: str, place: Place, *, has_input: bool) -> RealProcess:
         """Start a background process. ``has_input``: text can be sent to it. Raises: as `run`."""
         with self._warm_shell() as shell:
-            number = shell.start(
-                command, cwd=place.cwd, variables=place.variables, changed=self._to_write(), has_input=has_input
-            )
+            number = shell.start(command, place, changed=self._to_write(), has_input=has_input)
             self._there = self._wanted()
             self.running.append(RealProcess(self, number, self.files.party))
         return self.running[-1]
@@ -216,7 +205,7 @@ class RealLines:
     def _wanted(self) -> dict[str, Node]:
         return {**self._links, **{path: node for path, node in self.files.nodes.items() if path != "/"}}
 
-    def _to_write(self) -> dict[str, Node | None]:
+    def _to_write(self) -> Changed:
         """Return what differs from the cell's copy: removals from the leaves up, then everything else from the root down."""
         wanted = self._wanted()
         removed = sorted((path for path in self._there if path not in wanted), reverse=True)

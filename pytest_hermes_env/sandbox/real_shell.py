@@ -6,12 +6,13 @@ trees goes over, in both directions.
 
 from __future__ import annotations
 
+import itertools
 import re
 import signal
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 from pytest_hermes_env.errors import EnvironmentSetupError
 from pytest_hermes_env.sandbox.cell import Cell, CellError, CellPlan
@@ -21,13 +22,25 @@ from pytest_hermes_env.sandbox.limits import Limits
 from pytest_hermes_env.sandbox.node import Node
 from pytest_hermes_env.sandbox.view import inner_interpreter, inner_library, real_view
 
-__all__ = ["Ran", "RealShell", "exported", "wire_form"]
+__all__ = ["Changed", "Place", "Ran", "RealShell", "exported", "wire_form"]
 
 TIMED_OUT = 124
 NOISE = (b"cannot set terminal process group", b"no job control in this shell")
 _EXPORT = re.compile(r"""declare -\w*x\w* (\w+)(?:=("(?:[^"\\]|\\.)*"|\$'(?:[^'\\]|\\.)*'))?\n""", re.DOTALL)
 _ESCAPE = re.compile(r"\\([0-7]{1,3}|.)", re.DOTALL)
 _LETTERS = {"a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", "E": "\x1b"}
+
+
+Changed: TypeAlias = Mapping[str, Node | None]
+"""Paths and what is there; None for what is gone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a line runs: its directory, and the exported variables."""
+
+    cwd: str
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +54,7 @@ class Ran:
     exit_code: int
     cwd: str
     variables: Mapping[str, str]
-    changed: Mapping[str, Node | None]
+    changed: Changed
     read: frozenset[str]
     timed_out: bool = False
     limit: str = ""
@@ -57,53 +70,29 @@ class RealShell:
         self._lock = threading.Lock()
         self._cell: Cell | None = None
 
-    def run(
-        self,
-        command: str,
-        *,
-        cwd: str,
-        variables: Mapping[str, str],
-        changed: Mapping[str, Node | None],
-        timeout: float,
-    ) -> Ran:
+    def run(self, command: str, place: Place, *, changed: Changed, timeout: float) -> Ran:
         """Write ``changed``, run a line in bash, and return what it did.
 
         Raises: the cell cannot start, or cannot have a path of ``changed`` → EnvironmentSetupError.
         """
-        entries, blobs = _packed(changed)
-        request = {"do": "run", "command": command, "cwd": cwd, "timeout": timeout, "options": ["-c"]}
-        given = {name: value for name, value in _given(variables, cwd).items() if name not in AT_START}
-        request |= {
-            "changed": entries,
-            "variables": given,
-            "exports": {name: variables[name] for name in AT_START & variables.keys()},
-        }
-        answer, answered = self._ask(request, blobs)
+        later = {name: place.variables[name] for name in AT_START & place.variables.keys()}
+        answer, answered = self._line("run", command, place, changed, timeout=timeout, options=["-c"], exports=later)
         *contents, output, after, exports = answered
         return Ran(
             output=output,
             exit_code=_exit_code(answer),
-            cwd=after.decode(errors="surrogateescape").removesuffix("\n") or cwd,
-            variables=exported(exports.decode(errors="surrogateescape")) if exports else dict(variables),
+            cwd=after.decode(errors="surrogateescape").removesuffix("\n") or place.cwd,
+            variables=exported(exports.decode(errors="surrogateescape")) if exports else dict(place.variables),
             changed={path: entry and _unpacked(entry, contents) for path, entry in answer["changed"].items()},
             read=frozenset(answer["read"]),
             timed_out=answer["timed_out"],
             limit=answer["limit"] or _limit_of(answer["exit_code"], output, self._limits),
         )
 
-    def start(
-        self,
-        command: str,
-        *,
-        cwd: str,
-        variables: Mapping[str, str],
-        changed: Mapping[str, Node | None],
-        has_input: bool = False,
-    ) -> int:
+    def start(self, command: str, place: Place, *, changed: Changed, has_input: bool = False) -> int:
         """Start a line in the background and return its process id. ``has_input``: `write` may write to it."""
-        entries, blobs = _packed(changed)
-        request = {"do": "start", "command": f"set +m; {command}", "cwd": cwd, "options": ["-lic"], "has_input": has_input}
-        return int(self._ask({**request, "changed": entries, "variables": _given(variables, cwd)}, blobs)[0]["process"])
+        answer, _ = self._line("start", f"set +m; {command}", place, changed, options=["-lic"], has_input=has_input, exports={})
+        return int(answer["process"])
 
     def poll(self, process: int) -> tuple[bytes, int | None]:
         """Return all output of a background process so far, and its exit code, None while it runs."""
@@ -124,6 +113,23 @@ class RealShell:
             cell, self._cell = self._cell, None
             if cell is not None:
                 cell.stop()
+
+    def _line(
+        self, do: str, command: str, place: Place, changed: Changed, *, exports: Mapping[str, str], **more: Any
+    ) -> tuple[dict[str, Any], list[bytes]]:
+        blobs = [node.data for node in changed.values() if node]
+        numbers = itertools.count()
+        entries = {path: node and wire_form(node, next(numbers)) for path, node in changed.items()}
+        variables = {name: value for name, value in _given(place).items() if name not in exports}
+        request = {
+            "do": do,
+            "command": command,
+            "cwd": place.cwd,
+            "variables": variables,
+            "exports": exports,
+            "changed": entries,
+        }
+        return self._ask({**request, **more}, blobs)
 
     def _ask(self, request: Mapping[str, Any], blobs: list[bytes]) -> tuple[dict[str, Any], list[bytes]]:
         with self._lock:
@@ -154,21 +160,11 @@ class RealShell:
         return cell
 
 
-def _given(variables: Mapping[str, str], cwd: str) -> dict[str, str]:
+def _given(place: Place) -> dict[str, str]:
     """Return the variables that bash starts with: it counts ``SHLVL`` up itself."""
-    level = variables.get("SHLVL", "")
+    level = place.variables.get("SHLVL", "")
     lowered = {"SHLVL": str(int(level) - 1)} if level.isdecimal() else {}
-    return {**variables, **lowered, "PWD": cwd}
-
-
-def _packed(changed: Mapping[str, Node | None]) -> tuple[dict[str, Any], list[bytes]]:
-    entries: dict[str, Any] = {}
-    blobs: list[bytes] = []
-    for path, node in changed.items():
-        entries[path] = node and wire_form(node, len(blobs))
-        if node is not None:
-            blobs.append(node.data)
-    return entries, blobs
+    return {**place.variables, **lowered, "PWD": place.cwd}
 
 
 def wire_form(node: Node, content: int) -> dict[str, Any]:

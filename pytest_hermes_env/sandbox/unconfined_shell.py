@@ -24,7 +24,7 @@ from pytest_hermes_env.sandbox.inside.line_script import AT_START, line_script, 
 from pytest_hermes_env.sandbox.inside.tree import Tree
 from pytest_hermes_env.sandbox.limits import Limits
 from pytest_hermes_env.sandbox.node import Node
-from pytest_hermes_env.sandbox.real_shell import Ran, exported, wire_form
+from pytest_hermes_env.sandbox.real_shell import Changed, Place, Ran, exported, wire_form
 
 __all__ = ["UnconfinedShell"]
 
@@ -45,23 +45,15 @@ class UnconfinedShell:
         self._tree.begin()
         self._tree.most_bytes = Limits().disk_bytes
 
-    def run(
-        self,
-        command: str,
-        *,
-        cwd: str,
-        variables: Mapping[str, str],
-        changed: Mapping[str, Node | None],
-        timeout: float,
-    ) -> Ran:
+    def run(self, command: str, place: Place, *, changed: Changed, timeout: float) -> Ran:
         """Write ``changed``, run a line in bash, and return what it did, as `RealShell.run`."""
         with self._lock:
             self._write(changed)
             mark = os.path.join(self._base.name, "after")
-            later = {name: self._inward(variables[name]) for name in AT_START & variables.keys()}
-            script = line_script(self._inward(command), self._inward(cwd), shlex.quote(mark), later)
-            variables = {name: value for name, value in variables.items() if name not in later}
-            process = self._popen(["-c", script], cwd, variables, subprocess.DEVNULL, subprocess.PIPE)
+            later = {name: self._inward(place.variables[name]) for name in AT_START & place.variables.keys()}
+            script = line_script(self._inward(command), self._inward(place.cwd), shlex.quote(mark), later)
+            variables = {name: value for name, value in place.variables.items() if name not in later}
+            process = self._popen(["-c", script], place.cwd, variables, subprocess.DEVNULL, subprocess.PIPE)
             try:
                 output, timed_out = process.communicate(timeout=timeout)[0], False
             except subprocess.TimeoutExpired:
@@ -73,29 +65,21 @@ class UnconfinedShell:
             return Ran(
                 output=output.replace(self._root.encode(), b""),
                 exit_code=TIMED_OUT if timed_out else process.returncode,
-                cwd=self._outward(after.removesuffix("\n")) or cwd,
+                cwd=self._outward(after.removesuffix("\n")) or place.cwd,
                 variables={name: self._outward(value) for name, value in found.items()} if found else {**variables, **later},
                 changed={self._outward(path): self._entry(entry, contents) for path, entry in entries.items()},
                 read=frozenset(map(self._outward, read)),
                 timed_out=timed_out,
             )
 
-    def start(
-        self,
-        command: str,
-        *,
-        cwd: str,
-        variables: Mapping[str, str],
-        changed: Mapping[str, Node | None],
-        has_input: bool = False,
-    ) -> int:
+    def start(self, command: str, place: Place, *, changed: Changed, has_input: bool = False) -> int:
         """Start a line in the background and return its process id. ``has_input``: `write` may write to it."""
         with self._lock:
             self._write(changed)
             path = Path(self._base.name, f"output-{len(self._running)}")
             with path.open("wb") as output:
                 given = subprocess.PIPE if has_input else subprocess.DEVNULL
-                process = self._popen(["-c", self._inward(command)], cwd, variables, given, output.fileno())
+                process = self._popen(["-c", self._inward(command)], place.cwd, place.variables, given, output.fileno())
             self._running[process.pid] = process, path
             return process.pid
 
@@ -148,7 +132,7 @@ class UnconfinedShell:
             start_new_session=True,
         )
 
-    def _write(self, changed: Mapping[str, Node | None]) -> None:
+    def _write(self, changed: Changed) -> None:
         self._names |= {path.split("/")[1] for path in changed}
         entries: dict[str, dict[str, Any] | None] = {}
         blobs: list[bytes] = []

@@ -22,7 +22,8 @@ from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
 from pytest_hermes_env.sandbox.fake_tools.output import SHELL, cut_off, shown, without_escapes
 from pytest_hermes_env.sandbox.machine import InMemoryMachine
 from pytest_hermes_env.sandbox.outcome import Outcome
-from pytest_hermes_env.sandbox.real_lines import Place, RealProcess, Refusal
+from pytest_hermes_env.sandbox.real_lines import RealProcess, Refusal
+from pytest_hermes_env.sandbox.real_shell import Place
 from pytest_hermes_env.sandbox.sandbox_errors import exhausted, not_a_result, unscripted_command, unscripted_line
 from pytest_hermes_env.sandbox.shell import Shell
 

@@ -22,7 +22,7 @@ import pytest
 from pytest_hermes_env.sandbox.confinement import Confinement
 from pytest_hermes_env.sandbox.limits import Limits
 from pytest_hermes_env.sandbox.local_cell import local_plan
-from pytest_hermes_env.sandbox.real_shell import RealShell
+from pytest_hermes_env.sandbox.real_shell import Place, RealShell
 
 Run = Callable[[str], str]
 """Runs a script in a cell and returns its output."""
@@ -35,7 +35,7 @@ def attack(request: pytest.FixtureRequest, confinement: Confinement, tmp_path: P
     if request.param == "real":
         shell = RealShell(confinement=confinement)
         variables = {**VARIABLES, "python": "python3"}
-        yield lambda script: shell.run(script, cwd="/tmp", variables=variables, changed={}, timeout=60).output.decode()
+        yield lambda script: shell.run(script, Place(cwd="/tmp", variables=variables), changed={}, timeout=60).output.decode()
         shell.close()
         return
     base = Path(os.path.realpath(tmp_path)) / "cell"
@@ -314,7 +314,7 @@ def test_detached_processes_die_with_the_cell(confinement):
     """A daemon that left its session and its directory ends, too."""
     shell, token = RealShell(confinement=confinement), f"300.{os.getpid()}"
     daemon = f"setsid bash -c 'cd /; echo > /tmp/up; exec sleep {token}' > /dev/null 2>&1 & until [ -e /tmp/up ]; do :; done"
-    shell.run(daemon, cwd="/tmp", variables=VARIABLES, changed={}, timeout=30)
+    shell.run(daemon, Place(cwd="/tmp", variables=VARIABLES), changed={}, timeout=30)
     before = _running(token)
 
     shell.close()

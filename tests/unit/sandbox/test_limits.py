@@ -14,7 +14,7 @@ from pytest_hermes_env.errors import UsageError
 from pytest_hermes_env.sandbox.limits import Limits
 from pytest_hermes_env.sandbox.local import LocalSandbox
 from pytest_hermes_env.sandbox.local_cell import local_plan
-from pytest_hermes_env.sandbox.real_shell import Ran, RealShell
+from pytest_hermes_env.sandbox.real_shell import Place, Ran, RealShell
 
 VARIABLES = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/root", "SHLVL": "1"}
 
@@ -24,7 +24,8 @@ def run(confinement, command: str, limits: Limits, timeout: float = 60) -> tuple
     shell = RealShell(confinement=confinement, limits=limits)
     try:
         ran = [
-            shell.run(line, cwd="/root", variables=VARIABLES, changed={}, timeout=timeout) for line in (command, "echo next")
+            shell.run(line, Place(cwd="/root", variables=VARIABLES), changed={}, timeout=timeout)
+            for line in (command, "echo next")
         ]
     finally:
         shell.close()

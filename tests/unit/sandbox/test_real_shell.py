@@ -10,7 +10,7 @@ import pytest
 from pytest_hermes_env.errors import EnvironmentSetupError
 from pytest_hermes_env.sandbox.confinement import Confinement
 from pytest_hermes_env.sandbox.node import HOME, Node
-from pytest_hermes_env.sandbox.real_shell import Ran, RealShell
+from pytest_hermes_env.sandbox.real_shell import Place, Ran, RealShell
 
 VARIABLES = {
     "HOME": "/root",
@@ -27,7 +27,7 @@ class Lines:
         self.shell = shell
 
     def run(self, command: str, files: Mapping[str, Node | None] | None = None, *, timeout: float = 60) -> Ran:
-        return self.shell.run(command, cwd="/root", variables=VARIABLES, changed=files or {}, timeout=timeout)
+        return self.shell.run(command, Place(cwd="/root", variables=VARIABLES), changed=files or {}, timeout=timeout)
 
 
 @pytest.fixture
@@ -225,12 +225,9 @@ def wait(bash: Lines, process: int) -> tuple[bytes, int | None]:
 
 def test_background_process_is_polled_written_to_and_ended(bash):
     """As hermes' ``process`` tool does."""
-    given = {"cwd": "/root", "variables": VARIABLES, "changed": {}}
-    changed = {f"{HOME}/f": text("f\n")}
-    reader = bash.shell.start(
-        "read a; echo got $a; cat f; nosuch; (exit 5)", **{**given, "changed": changed, "has_input": True}
-    )
-    sleeper = bash.shell.start("echo begun; sleep 300", **given)
+    place, changed = Place(cwd="/root", variables=VARIABLES), {f"{HOME}/f": text("f\n")}
+    reader = bash.shell.start("read a; echo got $a; cat f; nosuch; (exit 5)", place, changed=changed, has_input=True)
+    sleeper = bash.shell.start("echo begun; sleep 300", place, changed={})
     bash.shell.write(reader, b"words\n")
     ended = wait(bash, reader)
     bash.shell.kill(sleeper)
@@ -252,7 +249,7 @@ def test_no_confinement_is_an_error_with_the_way_out():
     shell = RealShell(confinement=Confinement(kind="none", reason="bwrap: not installed"))
 
     with pytest.raises(EnvironmentSetupError) as raised:
-        shell.run("true", cwd="/root", variables={}, changed={}, timeout=1)
+        shell.run("true", Place(cwd="/root"), changed={}, timeout=1)
 
     assert str(raised.value) == (
         "the in-memory machine has no real shell for a command line.\n"

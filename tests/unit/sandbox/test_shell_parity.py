@@ -18,7 +18,8 @@ import pytest
 
 from pytest_hermes_env.errors import NotKnown, UnknownCommand
 from pytest_hermes_env.sandbox.files import Files
-from pytest_hermes_env.sandbox.real_lines import Cells, Place, RealLines
+from pytest_hermes_env.sandbox.real_lines import Cells, RealLines
+from pytest_hermes_env.sandbox.real_shell import Place
 from pytest_hermes_env.sandbox.shell import Shell
 
 from ...parity.agent_lines import AGENT_LINES  # noqa: TID252 - the lists are kept beside the other parity tests
