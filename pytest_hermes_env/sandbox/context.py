@@ -18,11 +18,11 @@ from typing import Any, cast
 
 from pytest_hermes_env.errors import CleanupFailed, UsageError, UseAfterCleanup, shorten
 from pytest_hermes_env.failures import Problem, combined_error
-from pytest_hermes_env.sandbox.coercion import coerced
 from pytest_hermes_env.sandbox.fake_tools.reading import EMPTY, MOST_LINES, numbered
+from pytest_hermes_env.sandbox.hermes_modules import hermes_module
 from pytest_hermes_env.sandbox.machine import FILE_TIMEOUT_S, MAX_BYTES, NOT_REGULAR, Machine, NotReadable
 
-__all__ = ["FakeToolContext"]
+__all__ = ["NOT_TEXT", "FakeToolContext", "coerced"]
 
 DIRECTORY_TIMEOUT_S = 600
 """Seconds that downloading a directory may take, unless the caller says otherwise."""
@@ -35,6 +35,20 @@ LOG_LINES = 1_000_000
 
 ABOUT_A_PAGE = frozenset({"hint", "_hint", "next_offset", "truncated_by"})
 """Keys of a result that only hold for one page of a file."""
+
+NOT_TEXT: dict[str, frozenset[str]] = {
+    "terminal": frozenset({"background", "timeout", "pty", "notify_on_complete", "watch_patterns"}),
+    "process": frozenset({"timeout", "offset", "limit"}),
+    "read_file": frozenset({"offset", "limit"}),
+    "write_file": frozenset({"cross_profile"}),
+    "patch": frozenset({"replace_all", "cross_profile"}),
+    "search_files": frozenset({"limit", "offset", "context"}),
+    "web_search": frozenset({"limit"}),
+    "web_extract": frozenset({"urls", "char_limit"}),
+    "browser_snapshot": frozenset({"full"}),
+}
+"""The arguments that are not text, of the tools that a fake sandbox answers: hermes is loaded only if one of them may be wrong."""
+LISTS = frozenset({"urls", "watch_patterns"})
 
 _NUMBERED_LINE = re.compile(r"^ *\d+\|", re.MULTILINE)
 
@@ -344,3 +358,16 @@ def _write_atomically(path: Path, data: bytes) -> None:
     except BaseException:
         Path(partial).unlink(missing_ok=True)
         raise
+
+
+def coerced(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return a copy of the arguments with the types that ``tool`` declares, as hermes converts them before every call.
+
+    Models write ``"10"`` for 10, and one URL for a list of URLs. What cannot be converted stays as it is.
+    """
+    copy = dict(arguments)
+    given = {name: copy[name] for name in NOT_TEXT.get(tool, ()) if name in copy}
+    if not any(isinstance(value, str) or (name in LISTS and not isinstance(value, list)) for name, value in given.items()):
+        return copy
+    converted: dict[str, Any] = hermes_module("model_tools").coerce_tool_args(tool, copy)
+    return converted

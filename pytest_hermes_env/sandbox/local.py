@@ -30,7 +30,6 @@ from pytest_hermes_env.sandbox.leftovers import claim, remove_leftovers
 from pytest_hermes_env.sandbox.limits import Limits
 from pytest_hermes_env.sandbox.local_cell import local_plan
 from pytest_hermes_env.sandbox.local_machine import LocalMachine
-from pytest_hermes_env.sandbox.machine_independence import VARIABLES
 
 __all__ = ["LocalRollout", "LocalSandbox"]
 
@@ -290,7 +289,7 @@ class LocalSandbox:
             "TERMINAL_SANDBOX_DIR": temporary,  # where our layer creates the directories of rollouts
             "TERMINAL_HOME_MODE": "real",  # the file tools then expand ~ to the next variable
             "HERMES_REAL_HOME": str(self.home),
-            **VARIABLES,
+            **sessions.VARIABLES,
         }
         changes = resources.enter_context(pytest.MonkeyPatch.context())
         for name, value in variables.items():

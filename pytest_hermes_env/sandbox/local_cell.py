@@ -12,7 +12,7 @@ from pathlib import Path
 from pytest_hermes_env.errors import UsageError
 from pytest_hermes_env.sandbox.cell import CellPlan
 from pytest_hermes_env.sandbox.limits import Limits
-from pytest_hermes_env.sandbox.view import Project, local_view, python_directories
+from pytest_hermes_env.sandbox.view import Step, local_view, python_directories
 
 __all__ = ["KEYS", "copy_project", "local_plan"]
 
@@ -83,8 +83,8 @@ def local_plan(base: Path, limits: Limits, project: Path | None = None) -> CellP
     )
 
 
-def copy_project(project: Path, copy: Path) -> Project:
-    """Copy the regular files, directories and links of a project that do not look like keys.
+def copy_project(project: Path, copy: Path) -> Step:
+    """Copy the regular files, directories and links of a project that do not look like keys, and return how a cell shows them.
 
     Raises: it is no directory, or has more than `MOST_BYTES` → UsageError.
     """
@@ -111,7 +111,7 @@ def copy_project(project: Path, copy: Path) -> Project:
             (place if shown.is_dir() else place.parent).mkdir(parents=True, exist_ok=True)
             if not shown.is_dir():
                 place.touch()
-    return Project(path=project, copy=copy)
+    return Step(kind="bind", path=str(project), source=str(copy))
 
 
 def _is_left_out(path: Path) -> bool:

@@ -2,7 +2,11 @@
 
 These functions are called when a tool is about to run, so hermes is loaded anyway.
 
-Source: hermes-agent 0.19, tools/terminal_tool.py, tools/environments/local.py, tools/file_operations.py, agent/lsp.
+hermes' file tools use a linter or ripgrep where the machine has one, and a guard, a package or a browser that is absent may be
+installed. In a sandbox they answer as on a machine that has none of these: the same call gets the same answer everywhere.
+
+Source: hermes-agent 0.19, tools/terminal_tool.py, tools/environments/local.py, tools/file_operations.py (LINTERS, _search_content),
+tools/tirith_security.py, tools/lazy_deps.py, tools/approval.py, agent/lsp.
 """
 
 from __future__ import annotations
@@ -12,20 +16,35 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from pytest_hermes_env.errors import EnvironmentSetupError
 from pytest_hermes_env.patches import intercept
 from pytest_hermes_env.sandbox.detached import kill_all
 from pytest_hermes_env.sandbox.hermes_modules import hermes_module
-from pytest_hermes_env.sandbox.machine_independence import has_command, no_sudo
 
-__all__ = ["close_session", "keep_inside", "marked", "open_session", "sessions_in"]
+__all__ = ["VARIABLES", "close_session", "keep_inside", "marked", "open_session", "sessions_in"]
 
 KILL_GRACE_S = 2.0
 """Seconds that a killed command may take to end."""
 
 MARK = "HERMES_UI_SESSION_ID"
 """The variable that marks the commands of a session: hermes passes it from the context of a tool call, and uses it for nothing."""
+
+OPTIONAL_PROGRAMS = frozenset({"go", "node", "npx", "rg", "rustfmt"})
+"""Programs that hermes' file tools use where they are installed: ``npx tsc`` even downloads a compiler."""
+
+VARIABLES = MappingProxyType({
+    "HERMES_DISABLE_LAZY_INSTALLS": "1",  # packages and browsers
+    "TIRITH_ENABLED": "0",  # a guard that hermes downloads
+    "HERMES_INTERACTIVE": None,  # each of these four makes hermes ask a person for approval
+    "HERMES_GATEWAY_SESSION": None,
+    "HERMES_EXEC_ASK": None,
+    "HERMES_CRON_SESSION": None,
+    "SUDO_PASSWORD": None,  # hermes would type it into a command that says sudo
+})  # fmt: skip
+"""Variables of the test process and their values while a sandbox is active; None unsets one."""
 
 
 @contextlib.contextmanager
@@ -51,10 +70,20 @@ def keep_inside(shell: Path) -> Iterator[None]:
     with (
         intercept("agent.lsp.get_service", lambda _: None),
         intercept("tools.environments.local._read_terminal_shell_init_config", lambda _: ([], False)),
-        intercept("tools.file_operations.ShellFileOperations._has_command", has_command),
-        intercept("tools.terminal_tool._sudo_nopasswd_works", no_sudo),
+        intercept("tools.file_operations.ShellFileOperations._has_command", _has_command),
+        intercept("tools.terminal_tool._sudo_nopasswd_works", _no_sudo),
     ):
         yield
+
+
+def _has_command(real: Callable[..., bool], operations: Any, command: str) -> bool:
+    """Answer hermes' ``ShellFileOperations._has_command`` as on a machine without `OPTIONAL_PROGRAMS`."""
+    return command not in OPTIONAL_PROGRAMS and real(operations, command)
+
+
+def _no_sudo(_real: Callable[[], bool]) -> bool:
+    """Answer as hermes does where sudo asks for a password, without starting sudo on the host."""
+    return False
 
 
 def open_session(task_id: str, make_directory: Callable[[], str]) -> str:

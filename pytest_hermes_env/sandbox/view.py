@@ -27,7 +27,6 @@ __all__ = [
     "KIT",
     "PYTHON",
     "SYSTEM",
-    "Project",
     "Step",
     "boot",
     "inner_interpreter",
@@ -99,14 +98,6 @@ class Step:
     size: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Project:
-    """A directory of the machine that commands may read, and the copy of it that they see at its path."""
-
-    path: Path
-    copy: Path
-
-
 def real_view(limits: Limits) -> list[Step]:
     """Return the root directory of a real shell: a private file system in memory, all of it writable but the machine's programs."""
     return [
@@ -120,17 +111,21 @@ def real_view(limits: Limits) -> list[Step]:
     ]
 
 
-def local_view(writable: Path, limits: Limits, *, user: int, project: Project | None = None) -> list[Step]:
-    """Return the root directory of a local sandbox: only ``writable``, which has the machine's path, and ``/tmp`` can be written."""
-    shown = [Step(kind="bind", path=str(project.path), source=str(project.copy))] if project else []
-    own = str(project.path) if project else ""
+def local_view(writable: Path, limits: Limits, *, user: int, project: Step | None = None) -> list[Step]:
+    """Return the root directory of a local sandbox: only ``writable``, which has the machine's path, and ``/tmp`` can be written.
+
+    ``project`` shows the copy of a project at its path.
+    """
     return [
         Step(kind="tmpfs", path="/", size=SMALL),
         *_machine(user=user, name="user", home=str(writable / "home")),
         Step(kind="tmpfs", path="/tmp", size=limits.disk_bytes, mode=0o1777),  # noqa: S108
-        *shown,
+        *([project] if project else []),
         *(Step(kind="bind", path=path, source=path) for path in python_directories()),
-        *(Step(kind="tmpfs", path=path, size=4096) for path in _unusable_distributions(_packages(), own)),
+        *(
+            Step(kind="tmpfs", path=path, size=4096)
+            for path in _unusable_distributions(_packages(), project.path if project else "")
+        ),
         *_own_programs(),
         Step(kind="writable", path=str(writable), source=str(writable)),
         Step(kind="seal", path="/"),

@@ -13,7 +13,7 @@ from pytest_hermes_env.sandbox.bash.commands.disk import Disk
 from pytest_hermes_env.sandbox.bash.state import NotExact, State
 from pytest_hermes_env.sandbox.bash.syntax import Expansion, Part, Script, Text, Word
 
-__all__ = ["Expander", "pattern_of"]
+__all__ = ["Expander"]
 
 BLANKS = re.compile(r"[ \t\n]+")
 
@@ -47,11 +47,7 @@ class Expander:
         """Return a word as one text: neither split nor a pattern."""
         if word.plain is not None:
             return word.plain
-        return "".join(text for text, _ in self.segments(word))
-
-    def segments(self, word: Word) -> list[Segment]:
-        """Return the pieces of a word that is not split."""
-        return [(text, quoted) for text, quoted, _ in self._pieces(word.parts)]
+        return "".join(text for text, _, _ in self._pieces(word.parts))
 
     def _fields(self, word: Word) -> Iterator[list[Segment]]:
         field: list[Segment] = []
@@ -98,7 +94,7 @@ def _has_pattern(field: Sequence[Segment]) -> bool:
     return any(not quoted and ("*" in text or "?" in text or "[" in text) for text, quoted in field)
 
 
-def pattern_of(field: Sequence[Segment]) -> str:
+def _pattern_of(field: Sequence[Segment]) -> str:
     """Return a pattern of the shell as a regular expression."""
     return "".join(re.escape(text) if quoted else _translated(text) for text, quoted in field)
 
@@ -135,7 +131,7 @@ def _matching(prefix: str, component: list[Segment], disk: Disk, *, is_last: boo
         return [path + end] if exists else []
     if disk.kind(prefix or ".") != "directory":
         return []
-    expression = re.compile(pattern_of(component))
+    expression = re.compile(_pattern_of(component))
     names = [name for name in disk.names(prefix or ".") if text.startswith(".") or not name.startswith(".")]
     if any(not name.isascii() for name in names) and "?" in text:
         raise NotExact("a pattern where names are not ASCII")

@@ -15,9 +15,9 @@ from pytest_hermes_env.sandbox.fake_tools.patching import patch
 from pytest_hermes_env.sandbox.fake_tools.reading import read_file
 from pytest_hermes_env.sandbox.fake_tools.searching import search_files
 from pytest_hermes_env.sandbox.fake_tools.terminal import Terminal
-from pytest_hermes_env.sandbox.fake_tools.todo import todo
 from pytest_hermes_env.sandbox.fake_tools.web import WEB_TOOLS, Web, without_web
 from pytest_hermes_env.sandbox.fake_tools.writing import write_file
+from pytest_hermes_env.sandbox.hermes_modules import hermes_module
 from pytest_hermes_env.sandbox.machine import InMemoryMachine
 from pytest_hermes_env.sandbox.sandbox_errors import as_json, exhausted, not_a_result, unscripted_tool
 
@@ -26,13 +26,27 @@ __all__ = ["Toolbox", "Unscripted"]
 Unscripted = Literal["refuse", "not found"]
 """How an unscripted command or tool is answered: with an exception, or as not existing."""
 
+
+def _todo(machine: MachineState, arguments: dict[str, Any]) -> dict[str, Any] | str:
+    """Answer ``todo`` with hermes' own store; in a rollout the agent loop itself answers it.  ``todos`` replaces the list, or changes it with ``merge``; without ``todos`` the list is read."""
+    hermes = hermes_module("tools.todo_tool")
+    store = hermes.TodoStore()
+    store.write(machine.todos)
+    try:
+        answer = str(hermes.todo_tool(arguments.get("todos"), bool(arguments.get("merge", False)), store))
+    except AttributeError as error:  # an item to merge that is no object
+        return {"error": f"[TOOL_ERROR] Tool execution failed: AttributeError: {error}"}
+    machine.todos = store.read()
+    return answer
+
+
 _ON_MACHINE: dict[str, Callable[[MachineState, dict[str, Any]], dict[str, Any] | str]] = {
     "read_file": read_file,
     "write_file": write_file,
     "patch": patch,
     "process": lambda machine, arguments: machine.processes.call(arguments),
     "search_files": search_files,
-    "todo": todo,
+    "todo": _todo,
 }
 _READS = frozenset({"read_file", "search_files"})
 _WEB_FIX = {

@@ -6,8 +6,7 @@ import model_tools
 import pytest
 from tools.registry import registry
 
-from pytest_hermes_env.sandbox.coercion import NOT_TEXT, coerced
-from pytest_hermes_env.sandbox.context import FakeToolContext
+from pytest_hermes_env.sandbox.context import NOT_TEXT, FakeToolContext, coerced
 from pytest_hermes_env.sandbox.fake import FakeSandbox
 
 VALUES = ["10", "2.5", "x", "nan", " true ", "False", "null", 5, None, ["a"], "[1]", '["a"]', "https://a.example"]

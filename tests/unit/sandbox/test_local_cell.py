@@ -70,7 +70,7 @@ def test_copy_has_what_does_not_look_like_a_key(project, tmp_path, monkeypatch):
         copied = copy_project(project, tmp_path / "copy")
 
     assert files_below(tmp_path / "copy") - {"out"} == {*SHOWN, "link"}
-    assert (copied.path, copied.copy) == (project, tmp_path / "copy")
+    assert (copied.path, copied.source) == (str(project), str(tmp_path / "copy"))
     assert (tmp_path / "copy" / "src" / "main.py").read_text() == "content of src/main.py"
 
 
