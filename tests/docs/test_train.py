@@ -21,10 +21,17 @@ COMMANDS = re.findall(r"```console\n\$ (.*?)```", PAGE, re.DOTALL)
 API, MODEL = "http://127.0.0.1:8000", "http://127.0.0.1:9001"
 
 
-def words_of(block: str) -> list[str]:
-    """The words of a command, without its output."""
-    command, _, _ = block.replace("\\\n", " ").partition("\n")
-    return shlex.split(command)
+@pytest.fixture
+def words_of(python_with_libraries: str) -> Callable[[str], list[str]]:
+    """``words_of(block)``: the words of a command, without its output, for a Python that begins with imported libraries."""
+
+    def words(block: str) -> list[str]:
+        command, _, _ = block.replace("\\\n", " ").partition("\n")
+        program, *arguments = shlex.split(command)
+        script = [] if program == "python" else [str(Path(sys.executable).with_name(program))]
+        return [python_with_libraries, *script, *arguments]
+
+    return words
 
 
 def printed_by(block: str) -> list[str]:
@@ -67,7 +74,7 @@ def start(tmp_path: Path, environ: dict[str, str]) -> Iterator[Callable[..., sub
         process.communicate()
 
 
-def test_the_four_processes_train(start, tmp_path, environ):
+def test_the_four_processes_train(start, words_of, tmp_path, environ):
     """The trainer prints what the page shows; all four end with 0."""
     tokenizer, run_api, mock, trainer, serve = COMMANDS
     script = re.findall(r"```yaml\n# script.yaml\n(.*?)```", PAGE, re.DOTALL)[0]
