@@ -49,3 +49,48 @@ def check(judge, rule_id: str, case: Case) -> None:
 
     lines = judgement.marked if case.messages else ()
     assert (judgement.outcome, judgement.messages, judgement.lines) == (case.outcome, case.messages, lines)
+
+
+GOOD_FILE = """\
+import uuid
+
+from atroposlib.envs.server_handling.server_manager import APIServerConfig
+from environments.agent_loop import HermesAgentLoop
+from environments.hermes_base_env import HermesAgentBaseEnv
+from environments.tool_context import ToolContext
+
+
+class Good(HermesAgentBaseEnv):
+    @classmethod
+    def config_init(cls):
+        return cls.env_config_cls(enabled_toolsets=["file"]), [APIServerConfig()]
+
+    async def setup(self):
+        self.items, self.held_out = [{"q": "2 + 2", "a": "4"}], [{"q": "3 + 3", "a": "6"}]
+
+    async def get_next_item(self):
+        return self.items[0]
+
+    def format_prompt(self, item):
+        return item["q"]
+
+    async def compute_reward(self, item, result, ctx):
+        return float(any(item["a"] in (message.get("content") or "") for message in result.messages))
+
+    async def evaluate(self):
+        tools, names = self._resolve_tools_for_group()
+        ctx = ToolContext(str(uuid.uuid4()))
+        try:
+            agent = HermesAgentLoop(self.server, tools, names, task_id=ctx.task_id, temperature=0.0)
+            reward = await self.compute_reward(self.held_out[0], await agent.run([]), ctx)
+        finally:
+            ctx.cleanup()
+        await self.evaluate_log({"eval/reward": reward}, samples=[{"score": reward}])
+
+    name = "good"
+
+
+if __name__ == "__main__":
+    Good.cli()
+"""
+"""An environment without findings, as a file of its own."""

@@ -14,50 +14,9 @@ from pytest_hermes_env.contract.check import OPINION
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.source.finding import Severity
 
-GOOD = """\
-import uuid
+from .rule_cases import GOOD_FILE
 
-from atroposlib.envs.server_handling.server_manager import APIServerConfig
-from environments.agent_loop import HermesAgentLoop
-from environments.hermes_base_env import HermesAgentBaseEnv
-from environments.tool_context import ToolContext
-
-
-class Good(HermesAgentBaseEnv):
-    @classmethod
-    def config_init(cls):
-        return cls.env_config_cls(enabled_toolsets=["file"]), [APIServerConfig()]
-
-    async def setup(self):
-        self.items, self.held_out = [{"q": "2 + 2", "a": "4"}], [{"q": "3 + 3", "a": "6"}]
-
-    async def get_next_item(self):
-        return self.items[0]
-
-    def format_prompt(self, item):
-        return item["q"]
-
-    async def compute_reward(self, item, result, ctx):
-        return float(any(item["a"] in (message.get("content") or "") for message in result.messages))
-
-    async def evaluate(self):
-        tools, names = self._resolve_tools_for_group()
-        ctx = ToolContext(str(uuid.uuid4()))
-        try:
-            agent = HermesAgentLoop(self.server, tools, names, task_id=ctx.task_id, temperature=0.0)
-            reward = await self.compute_reward(self.held_out[0], await agent.run([]), ctx)
-        finally:
-            ctx.cleanup()
-        await self.evaluate_log({"eval/reward": reward}, samples=[{"score": reward}])
-
-    name = "good"
-
-
-if __name__ == "__main__":
-    Good.cli()
-"""
-
-BAD = GOOD.replace("Good", "Bad").replace(
+BAD = GOOD_FILE.replace("Good", "Bad").replace(
     'any(item["a"] in (message.get("content") or "") for message in result.messages)',
     'item["a"] in result.final_response and item["a"] in result.output',
 )
@@ -67,7 +26,7 @@ BAD = GOOD.replace("Good", "Bad").replace(
 def here(tmp_path, monkeypatch):
     """Work in a directory with a good and a bad environment."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "good.py").write_text(GOOD, encoding="utf-8")
+    (tmp_path / "good.py").write_text(GOOD_FILE, encoding="utf-8")
     (tmp_path / "bad.py").write_text(BAD, encoding="utf-8")
 
 
@@ -170,7 +129,7 @@ def test_a_file_that_does_not_parse_is_a_finding(capsys, tmp_path):
 
 def test_a_file_that_does_not_parse_is_a_finding_of_what_imports_it_too(capsys, tmp_path):
     (tmp_path / "rows.py").write_text("ROWS = [\n", encoding="utf-8")
-    (tmp_path / "good.py").write_text("import rows\n" + GOOD, encoding="utf-8")
+    (tmp_path / "good.py").write_text("import rows\n" + GOOD_FILE, encoding="utf-8")
 
     alone = run(capsys, "check", "good.py", "--select", "HE111")
     together = run(capsys, "check", "good.py", "rows.py", "--select", "HE111")
@@ -192,7 +151,7 @@ def test_a_directory_is_read_without_hidden_and_installed_files(capsys, tmp_path
 
 
 def test_one_class_of_a_file_can_be_named(capsys, tmp_path):
-    (tmp_path / "both.py").write_text(GOOD + BAD, encoding="utf-8")
+    (tmp_path / "both.py").write_text(GOOD_FILE + BAD, encoding="utf-8")
 
     code, out, _ = run(capsys, "check", "both.py:Good", "--select", "HE301")
     total, rest = of(1)
@@ -201,7 +160,7 @@ def test_one_class_of_a_file_can_be_named(capsys, tmp_path):
 
 def test_many_classes_share_their_reasons(capsys, tmp_path):
     for index in range(4):
-        (tmp_path / f"env{index}.py").write_text(GOOD.replace("Good", f"Env{index}"), encoding="utf-8")
+        (tmp_path / f"env{index}.py").write_text(GOOD_FILE.replace("Good", f"Env{index}"), encoding="utf-8")
 
     chosen = ["HE101", "HE401", "HE801", "HE802"]
     code, out, _ = run(capsys, "check", "env0.py", "env1.py", "env2.py", "env3.py", "--select", ",".join(chosen))

@@ -8,49 +8,9 @@ import pytest
 
 from pytest_hermes_env.cli import main
 
-GOOD = """\
-import uuid
+from .rule_cases import GOOD_FILE
 
-from atroposlib.envs.server_handling.server_manager import APIServerConfig
-from environments.agent_loop import HermesAgentLoop
-from environments.hermes_base_env import HermesAgentBaseEnv
-from environments.tool_context import ToolContext
-
-
-class Good(HermesAgentBaseEnv):
-    @classmethod
-    def config_init(cls):
-        return cls.env_config_cls(enabled_toolsets=["file"]), [APIServerConfig()]
-
-    async def setup(self):
-        self.items, self.held_out = [{"q": "2 + 2", "a": "4"}], [{"q": "3 + 3", "a": "6"}]
-
-    async def get_next_item(self):
-        return self.items[0]
-
-    def format_prompt(self, item):
-        return item["q"]
-
-    async def compute_reward(self, item, result, ctx):
-        return float(any(item["a"] in (message.get("content") or "") for message in result.messages))
-
-    async def evaluate(self):
-        tools, names = self._resolve_tools_for_group()
-        ctx = ToolContext(str(uuid.uuid4()))
-        try:
-            agent = HermesAgentLoop(self.server, tools, names, task_id=ctx.task_id, temperature=0.0)
-            return await self.compute_reward(self.held_out[0], await agent.run([]), ctx)
-        finally:
-            ctx.cleanup()
-
-    name = "good"
-
-
-if __name__ == "__main__":
-    Good.cli()
-"""
-
-ENV = GOOD.replace("class Good", "class Env").replace(
+ENV = GOOD_FILE.replace("class Good", "class Env").replace(
     'any(item["a"] in (message.get("content") or "") for message in result.messages)', 'item["a"] in result.final_response'
 )
 LINE = '        return float(item["a"] in result.final_response)'
@@ -146,7 +106,7 @@ def test_a_comment_that_cannot_hold_is_an_error(capsys, tmp_path, comment, messa
 
 def test_reading_alone_does_not_call_a_waiver_stale_that_rollouts_may_need(capsys, tmp_path):
     """HE301 has a half that runs rollouts: a check that finds nothing settles nothing."""
-    source = GOOD.replace("class Good", "class Env").replace("ctx):", "ctx):  # hermes: HE301 old layer", 1)
+    source = GOOD_FILE.replace("class Good", "class Env").replace("ctx):", "ctx):  # hermes: HE301 old layer", 1)
 
     assert checked(capsys, tmp_path, source) == (0, "passed", "", [])
 
@@ -174,7 +134,7 @@ def test_a_path_waiver_that_fits_no_file_is_an_error(capsys, tmp_path):
 
 def test_a_waiver_of_a_rule_that_only_reads_source_is_stale_when_nothing_is_found(capsys, tmp_path):
     """HE107 (no secrets in source) has no other half: a check has seen all there is."""
-    source = GOOD.replace(
+    source = GOOD_FILE.replace(
         "class Good(HermesAgentBaseEnv):", "class Env(HermesAgentBaseEnv):  # hermes: HE107 a key of the mock"
     )
     line = source[: source.index("class Env")].count("\n") + 1
@@ -195,7 +155,7 @@ def test_a_baseline_accepts_what_it_records_and_only_shrinks(capsys, tmp_path):
     file = tmp_path / "hermes-env-baseline.json"
     reason = "in the baseline hermes-env-baseline.json"
     worse = "# moved\n\n" + ENV.replace(LINE, f"        x = result.output\n{LINE}")
-    mended = GOOD.replace("class Good", "class Env")
+    mended = GOOD_FILE.replace("class Good", "class Env")
 
     assert checked(capsys, tmp_path, ENV, more=write) == (0, "waived", reason, [])
     recorded = file.read_text(encoding="utf-8")
