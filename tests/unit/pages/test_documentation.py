@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import tomllib
 from pathlib import Path
@@ -34,14 +35,17 @@ def texts(file: Path) -> list[str]:
     return [node.value for node in constants if id(node) not in docs]
 
 
-SHOWN = [
-    (file.name, text)
-    for package in PACKAGES
-    for pattern in ("**/*.py", "**/*.jinja", "project_template/**/*")
-    for file in sorted(package.glob(pattern))
-    if file.is_file() and "__pycache__" not in file.parts
-    for text in texts(file)
-]
+@functools.cache
+def shown() -> list[tuple[str, str]]:
+    """Every text of the packages that a user may see, with the name of its file."""
+    return [
+        (file.name, text)
+        for package in PACKAGES
+        for pattern in ("**/*.py", "**/*.jinja", "project_template/**/*")
+        for file in sorted(package.glob(pattern))
+        if file.is_file() and "__pycache__" not in file.parts
+        for text in texts(file)
+    ]
 
 
 def test_every_page_comes_with_the_package():
@@ -57,11 +61,11 @@ def test_every_page_comes_with_the_package():
 
 def test_messages_name_pages_that_a_user_has():
     """A user of the wheel has no docs/ folder: a message names a command, and the page of that command exists."""
-    named = {name for _, text in SHOWN for name in NAMED.findall(text)}
+    named = {name for _, text in shown() for name in NAMED.findall(text)}
 
     assert {"local-sandbox", "mock-model", "waive", "cases", "reports"} <= named
     assert all(page_text(name) for name in named)
-    assert [(name, text) for name, text in SHOWN if re.search(r"docs/[\w/-]+\.md", text) and "python -m" not in text] == []
+    assert [(name, text) for name, text in shown() if re.search(r"docs/[\w/-]+\.md", text) and "python -m" not in text] == []
 
 
 @pytest.mark.parametrize(
