@@ -21,6 +21,7 @@ from tools import file_operations as hermes
 from pytest_hermes_env.sandbox.fake_tools import rules
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
 from pytest_hermes_env.sandbox.fake_tools.output import SHELL
+from pytest_hermes_env.sandbox.fake_tools.ripgrep import ripgrep
 from pytest_hermes_env.sandbox.node import HOME
 
 __all__ = ["MemoryFileOperations"]
@@ -28,13 +29,13 @@ __all__ = ["MemoryFileOperations"]
 _TEMPORARY = ".hermes-tmp.1"
 _QUOTE = "'\\''"
 _PATH = rf"'((?:[^']|{re.escape(_QUOTE)})*)'"
-_COMMAND = re.compile(rf"(wc -c <|head -c \d+|cat|ls -1|mv) {_PATH}(?: {_PATH})?")
+_COMMAND = re.compile(rf"(wc -c <|head -c \d+|cat|ls -1|mv|test -[de]) {_PATH}(?: {_PATH})?")
 _filters = threading.Lock()
 """Held while a check changes the process's warning filters, which all threads share."""
 
 
 class MemoryFileOperations(hermes.ShellFileOperations):  # type: ignore[misc]  # hermes ships no types
-    """The file operations of one machine. Optional programs, such as linters, are not installed."""
+    """The file operations of one machine. Of the optional programs only ripgrep is installed."""
 
     def __init__(self, machine: MachineState) -> None:
         super().__init__(None, cwd=machine.shell.cwd)
@@ -96,8 +97,7 @@ class MemoryFileOperations(hermes.ShellFileOperations):  # type: ignore[misc]  #
         return "'" + arg.replace("'", _QUOTE) + "'"
 
     def _has_command(self, cmd: str) -> bool:
-        del cmd
-        return False
+        return cmd == "rg"
 
     def _check_lint(self, path: str, content: str | None = None) -> Any:
         with (
@@ -108,6 +108,9 @@ class MemoryFileOperations(hermes.ShellFileOperations):  # type: ignore[misc]  #
     def _exec(self, command: str, cwd: str | None = None, timeout: int | None = None, stdin_data: str | None = None) -> Any:
         """Answer a command of hermes' file operations. A directory has no bytes."""
         del cwd, timeout, stdin_data
+        if (search := command.removeprefix("set -o pipefail; ")).startswith("rg "):
+            output, code = ripgrep(self._machine, search)
+            return hermes.ExecuteResult(stdout=output, exit_code=code)
         found = _COMMAND.match(command)
         if found is None:
             raise NotImplementedError(f"hermes' file operations sent an unknown command: {command}")
@@ -123,6 +126,10 @@ class MemoryFileOperations(hermes.ShellFileOperations):  # type: ignore[misc]  #
 
     def _answer(self, name: str, path: str, target: str = "") -> str:
         files, place = self._machine.files, self._machine.resolve(path)
+        if name == "test -e":
+            return "exists" if files.exists(place) else "not_found"
+        if name == "test -d":
+            return "yes" if files.is_dir(place) else "no"
         if name == "ls -1":
             return "\n".join(one for one in files.list_directory(place) if not one.startswith("."))
         if name == "mv":

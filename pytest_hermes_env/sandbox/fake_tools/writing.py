@@ -14,7 +14,7 @@ from pytest_hermes_env.sandbox.hermes_modules import hermes_module
 if TYPE_CHECKING:
     from pytest_hermes_env.sandbox.fake_tools.operations import MemoryFileOperations
 
-__all__ = ["operations_of", "text_of", "write_file"]
+__all__ = ["operations_of", "write_file"]
 
 
 def operations_of(machine: MachineState) -> MemoryFileOperations:
@@ -58,8 +58,3 @@ def write_file(machine: MachineState, arguments: dict[str, Any]) -> dict[str, An
         result["files_modified"] = [absolute]
         machine.reads.wrote(absolute, machine.files)
     return result
-
-
-def text_of(machine: MachineState, absolute: str) -> str | None:
-    """Return a file's text, undecodable bytes replaced as in hermes' terminal; None if there is no file."""
-    return machine.files.read(absolute).decode(errors="replace") if machine.files.is_file(absolute) else None

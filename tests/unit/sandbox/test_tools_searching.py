@@ -224,3 +224,18 @@ def test_long_line_is_cut(ask):
     sandbox = FakeSandbox({"long": "x" * 600})
 
     assert ask(sandbox, "search_files", pattern="x", path="long")["matches"] == [match("long", 1, "x" * 500)]
+
+
+def test_empty_file_has_no_line(machine, ask):
+    """Not even an empty one; a file with one line break has one."""
+    machine.files["s/empty"], machine.files["s/blank"] = "", "\n"
+
+    assert ask(machine, "search_files", pattern="^$", path="s", output_mode="count")["counts"] == {"s/blank": 1}
+
+
+def test_pattern_that_begins_with_a_dash_is_an_option_to_ripgrep(machine, ask):
+    """hermes does not protect it."""
+    assert ask(machine, "search_files", pattern="-x", path="s") == {
+        "total_count": 0,
+        "error": "Search failed: rg: unrecognized flag -x",
+    }
