@@ -323,21 +323,6 @@ def test_what_unscripted_may_be_is_told():
     )
 
 
-def test_bytes_and_lists_of_files(sandbox):
-    """For a tool context: any bytes, missing directories made, the operating system's own errors."""
-    sandbox.write_bytes("out/a.bin", b"\x00\xff")
-    sandbox.write_bytes("/workspace/out/sub/b", b"")
-
-    assert sandbox.read_bytes("out/a.bin") == b"\x00\xff"
-    assert sandbox.list_files("out") == ["a.bin", "sub/b"]
-    with pytest.raises(FileNotFoundError):
-        sandbox.read_bytes("missing")
-    with pytest.raises(NotADirectoryError):
-        sandbox.list_files("out/a.bin")
-    with pytest.raises(FileExistsError):
-        sandbox.write_bytes("out/a.bin/c", b"")
-
-
 def test_release_ends_background_sessions(sandbox):
     """Files and journal stay."""
     sandbox.on("serve", output="listening", timed_out=True)
