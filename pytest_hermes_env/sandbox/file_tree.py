@@ -141,16 +141,6 @@ class FileTree:
                 raise self._error(errno.ENOTDIR, absolute) from None
         self._take(absolute, "directory", mode=DIRECTORY_MODE)
 
-    def make_link(self, path: str, target: str) -> None:
-        """Make a symbolic link, or replace one. Raises: FileExistsError, FileNotFoundError, NotADirectoryError."""
-        absolute = self.follow(path, last=False)
-        there = self._nodes.get(absolute)
-        if there is not None and there.kind != "link":
-            raise self._error(errno.EEXIST, absolute)
-        if not self.is_dir(posixpath.dirname(absolute)):
-            raise self._error(self._why_absent(absolute), absolute)
-        self._take(absolute, "link", target=target, mode=0o777)
-
     def remove(self, path: str) -> None:
         """Remove a file, or a link itself. Raises: FileNotFoundError, IsADirectoryError, NotADirectoryError."""
         absolute = self.follow(path, last=False)
@@ -206,11 +196,6 @@ class FileTree:
     def is_executable(self, path: str) -> bool:
         """Return whether a file may be executed. Raises: as `read`."""
         return bool(self._found(path).mode & 0o111)
-
-    def set_executable(self, path: str, is_executable: bool) -> None:
-        """Set whether a file may be executed. Raises: as `read`."""
-        mode = self._found(path).mode
-        self.set_mode(path, mode | 0o111 if is_executable else mode & ~0o111)
 
     def set_mode(self, path: str, mode: int) -> None:
         """Set the permissions of a file or a directory. Raises: FileNotFoundError, NotADirectoryError."""

@@ -140,7 +140,7 @@ class InMemory(Session):
         if self._first is None:
             for name, data in FILES.items():
                 files[f"work/{name}"] = data
-            files.set_executable("work/run.sh", True)
+            files.set_mode("work/run.sh", 0o755)
             self._first = files.copy()
         files.restore(self._first)
         self._machine.shell = self._shell.copy(files)

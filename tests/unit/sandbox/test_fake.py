@@ -147,7 +147,7 @@ def test_unscripted_command_may_be_not_found(command, output, exit_code):
     """As bash says it."""
     files = {"script.sh": "echo hi", "p.py": "#!/usr/bin/env python3\n", "dir/a": ""}
     sandbox = FakeSandbox(files, unscripted="not found", real_tools="never")
-    sandbox.files.set_executable("p.py", True)
+    sandbox.files.set_mode("p.py", 0o755)
 
     result = terminal(sandbox, command)
 

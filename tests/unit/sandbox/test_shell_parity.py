@@ -55,7 +55,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealLines]:
     base = tmp_path_factory.mktemp("lines")
     files = Files({f"{base}/work/{name}": data for name, data in FILES.items()}, cwd=f"{base}/work")
     files.make_directory(f"{base}/home", parents=True)
-    files.set_executable("run.sh", True)
+    files.set_mode("run.sh", 0o755)
     cells = Cells("confined")
     yield RealLines(files=files, cells=cells)
     cells.close()
