@@ -266,15 +266,18 @@ class Runner:
 
     def _with_assignments(self, node: syntax.Simple, words: Sequence[str], streams: Streams) -> int:
         """Run a command with variables that are set for it alone."""
-        if words[0] in {"cd", "export", "unset", "exit"}:
+        if words[0] in {"export", "unset", "exit"}:
             raise NotExact(f"{words[0]} with variables for it alone")
-        outer, self.state = self.state, self.state.copy()
-        try:
-            self._assign(node, streams)
-            self.state.exported |= {name for name, _ in node.assignments}
-            return self._execute(words, node.text, streams)
-        finally:
-            self.state = outer
+        variables, exported = self.state.variables, self.state.exported
+        before = {name: (variables.get(name), name in exported) for name, _ in node.assignments}
+        self._assign(node, streams)
+        exported |= before.keys()
+        code = self._execute(words, node.text, streams)
+        for name, (value, was_exported) in before.items():
+            variables.pop(name, None)
+            variables.update({} if value is None else {name: value})
+            exported -= set() if was_exported else {name}
+        return code
 
     def _execute(self, words: Sequence[str], text: str, streams: Streams) -> int:
         """Run a command by its words: answered, a builtin or a program. Raises: UnknownCommand."""

@@ -49,6 +49,7 @@ def test_second_reader_of_a_pipe_is_not_known(shell):
 
 LASTING = [
     ("cd sub", "pwd", "/workspace/sub\n"),
+    ("CDPATH= cd -- sub", "pwd", "/workspace/sub\n"),
     ("(cd sub)", "pwd", "/workspace\n"),
     ("cd sub; false", "pwd", "/workspace/sub\n"),
     ("cd sub; exit 0", "pwd", "/workspace\n"),
