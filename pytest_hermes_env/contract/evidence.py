@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Evidence", "finding_in", "place_of"]
 
+NO_TOKENS = "chat mode has no sampled tokens: pytest --hermes-mode token"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
@@ -135,7 +137,7 @@ class Evidence:
         if missing := self.without_groups(*names):
             return missing
         if not self.collection.has_tokens:
-            return Verdict.not_applicable("chat mode has no sampled tokens: pytest --hermes-mode token")
+            return Verdict.not_applicable(NO_TOKENS)
         if not any(scenario.sampled for scenario in self.scenarios(*names)):
             reason = "the model server was never asked for tokens: rollouts fell back to chat mode"
             return Verdict.not_exercised(reason, is_excused=True)

@@ -25,7 +25,8 @@ __all__ = [
     "rows_of",
     "sampled_in",
     "sequence_fault",
-    "told_temperatures",
+    "told_ends",
+    "told_sampling",
     "unmarked_rows",
     "weight_fault",
 ]
@@ -125,19 +126,24 @@ def _is_unearned(score: object) -> bool:
     return type(score).__name__ == "UnearnedScore"
 
 
-def told_temperatures(group: dict[str, Any]) -> set[Any]:
-    """Return the sampling temperatures that a group tells the trainer, in the trainer's order; none if it tells nothing."""
+def told_sampling(group: dict[str, Any], name: str) -> set[Any]:
+    """Return what a group tells the trainer of one sampling parameter, in the trainer's order; nothing if it tells nothing."""
     common = next(
         (
-            part["temperature"]
+            part[name]
             for part in (group.get("generation_params"), group.get("group_overrides"))
-            if isinstance(part, dict) and "temperature" in part
+            if isinstance(part, dict) and name in part
         ),
         None,
     )
     rows = [override for override in _listed(group.get("overrides")) if isinstance(override, dict)]
-    told = [row.get("temperature", common) for row in rows] or [common]
-    return {temperature for temperature in told if temperature is not None}
+    told = [row.get(name, common) for row in rows] or [common]
+    return {value for value in told if value is not None}
+
+
+def told_ends(group: dict[str, Any]) -> list[Any]:
+    """Return the end that a group names for each of its rows; None where it names none."""
+    return [row.get("end") if isinstance(row, dict) else None for row in _listed(group.get("overrides"))]
 
 
 def sequence_fault(scenario: Scenario) -> str:

@@ -64,7 +64,7 @@ if __name__ == "__main__":
     Env.cli()
 """
 
-OF_TOKENS = {"HE503", "HE504", "HE505"}
+OF_TOKENS = {"HE503", "HE504", "HE505", "HE509", "HE510"}
 """Rules about sampled tokens."""
 
 RULES = {rule.id: rule for rule in ALL_RULES}

@@ -1,20 +1,16 @@
 """HE504 logprobs-reach-the-group
-The `inference_logprobs` of the items are in the group that goes to the trainer, one row for each sequence, and the
-group names the temperature at which they were sampled.
+The `inference_logprobs` of the items are in the group that goes to the trainer, one row for each sequence.
 
 What: When `collect_trajectory` returned items with `inference_logprobs`, the group of `collect_trajectories` has a row
-with the same values for each of them. The temperature in `overrides`, `generation_params` or `group_overrides`, if
-there is one, is that of the agent's requests.
+with the same values for each of them.
 
 Why: run-api accepts a group without `inference_logprobs`. The trainer then takes the policy's own logprobs for those of
-the sampler: every ratio is 1, and off-policy data is trained on as if it were fresh. Nothing fails. With the wrong
-temperature the trainer's logprobs differ from the sampler's on almost every token, and it clips them.
+the sampler: every ratio is 1, and off-policy data is trained on as if it were fresh. Nothing fails.
 
 Fix: Join items with the base's `collect_trajectories`. atroposlib's own joins tokens, masks, scores and messages only;
-an override that builds the group by hand must copy `inference_logprobs` and `generation_params` too.
+an override that builds the group by hand must copy `inference_logprobs`, too.
 
-Source: atroposlib 0.4.0, `envs/base.py` (`BaseEnv.collect_trajectories`, whose group has no `inference_logprobs`);
-`example_trainer/data.py` (temperature).
+Source: atroposlib 0.4.0, `envs/base.py` (`BaseEnv.collect_trajectories`, whose group has no `inference_logprobs`).
 """
 
 from __future__ import annotations
@@ -23,9 +19,8 @@ from collections.abc import Iterator, Sequence
 
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.scored_data import Row, groups_of, items_of, rows_of, sequence_fault, told_temperatures
+from pytest_hermes_env.contract.scored_data import Row, items_of, rows_of, sequence_fault
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.rollout.journal import LoopStarted
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -58,7 +53,7 @@ def _findings(evidence: Evidence, ran: list[Scenario]) -> Iterator[Finding]:
         elif any(_is_beside_another(item, rows) for item in sent):
             how = "pairs the items' inference_logprobs with other tokens"
         else:
-            how = _other_temperature(scenario)
+            how = ""
         if how:
             yield evidence.finding(
                 f"the group of {len(rows)} sequences {how}",
@@ -67,15 +62,6 @@ def _findings(evidence: Evidence, ran: list[Scenario]) -> Iterator[Finding]:
                 "postprocess_histories",
                 scenario=scenario.name,
             )
-
-
-def _other_temperature(scenario: Scenario) -> str:
-    """Return how the temperature that the group names differs from that of the requests, or nothing."""
-    sampled = {(loop.extra_body or {}).get("temperature", loop.temperature) for loop in scenario.of(LoopStarted)}
-    told = {temperature for group in groups_of(scenario) for temperature in told_temperatures(group)}
-    if len(sampled) != 1 or None in sampled or told <= sampled:
-        return ""
-    return f"names the temperature {', '.join(map(str, sorted(told - sampled, key=str)))}, and {sampled.pop()} was asked for"
 
 
 def _is_lost(item: Row, rows: Sequence[Row], scenario: Scenario) -> bool:

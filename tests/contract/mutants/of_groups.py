@@ -19,14 +19,16 @@ AGAIN = """\
 """
 
 
-def _item(rule: str, name: str, lines: str, mode: str = "openai") -> Mutant:
+def _item(rule: str, name: str, lines: str, mode: str = "openai", follow_up: str = "") -> Mutant:
     """Break what collect_trajectory gives."""
-    return Mutant(rule=rule, name=name, env="graded_letters", changes=((ITEM, lines + ITEM),), mode=mode)
+    changes = ((ITEM, lines + ITEM),)
+    return Mutant(rule=rule, name=name, env="graded_letters", changes=changes, mode=mode, follow_up=follow_up)
 
 
-def _group(rule: str, name: str, lines: str, mode: str = "openai") -> Mutant:
+def _group(rule: str, name: str, lines: str, mode: str = "openai", follow_up: str = "") -> Mutant:
     """Break the group of an environment with deques."""
-    return Mutant(rule=rule, name=name, env="ledger_books", changes=((GROUP, lines + GROUP),), mode=mode)
+    changes = ((GROUP, lines + GROUP),)
+    return Mutant(rule=rule, name=name, env="ledger_books", changes=changes, mode=mode, follow_up=follow_up)
 
 
 def _noted(rule: str, name: str, lines: str, mode: str = "openai", follow_up: str = "") -> Mutant:
@@ -81,6 +83,7 @@ MUTANTS = (
         "a failed rollout is trained",
         '        if set(scored["masks"]) == {-100}:\n            scored["masks"] = [-100, *scored["tokens"][1:]]\n',
         "vllm",
+        follow_up="HE508",
     ),
     _group(
         "HE502",
@@ -89,22 +92,23 @@ MUTANTS = (
         '            if set(group["masks"][number]) == {-100}:\n'
         '                group["masks"][number] = list(row)\n',
         "sglang",
+        follow_up="HE508",
     ),
     _item(
-        "HE502",
+        "HE508",
         "replies before a failure are trained",
         '        if set(scored["masks"]) == {-100} and scored["messages"][-1]["role"] != "user":\n'
         '            scored["masks"] = [-100, *scored["tokens"][1:]]\n',
     ),
     _item(
-        "HE502",
+        "HE508",
         "a failed rollout is a bad one",
         '        if (scored.get("overrides") or {}).get("left_out"):\n'
         '            scored["overrides"], scored["scores"] = {}, 0.0\n',
         "sglang",
     ),
     _noted(
-        "HE502",
+        "HE508",
         "scores are plain numbers, without overrides",
         '        group["scores"] = [float(score) for score in group["scores"]]\n        group["overrides"] = None\n',
     ),
@@ -157,9 +161,9 @@ MUTANTS = (
         '        group["inference_logprobs"] = [[*row[1:], row[0]] for row in group["inference_logprobs"]]\n',
         "sglang",
     ),
-    _group("HE504", "another temperature", '        group["generation_params"] = {"temperature": 0.1}\n', "vllm"),
+    _group("HE509", "another temperature", '        group["generation_params"] = {"temperature": 0.1}\n', "vllm"),
     _noted(
-        "HE504",
+        "HE509",
         "a temperature of each row",
         '        group["overrides"] = [{**own, "temperature": 1.5} for own in group["overrides"]]\n',
         "sglang",
@@ -214,4 +218,39 @@ MUTANTS = (
     _group("HE507", "an object in the messages", '        group["messages"][0][0]["content"] = self\n'),
     _item("HE507", "not a number", '        scored["scores"] = float("nan")\n'),
     _noted("HE507", "overrides as a list", '        group["group_overrides"] = [("group_size", len(group["scores"]))]\n'),
+    # ------------------------------------------------------------------ HE509
+    _item("HE509", "a temperature of the item", '        scored["generation_params"] = {"temperature": 0.7}\n', "vllm"),
+    _group(
+        "HE509", "greedy", '        group["generation_params"] = {**group["generation_params"], "temperature": 0.0}\n', "sglang"
+    ),
+    _noted("HE509", "a nucleus that nobody asked for", '        group["generation_params"]["top_p"] = 0.9\n', "vllm"),
+    # ------------------------------------------------------------------ HE510
+    _item(
+        "HE510",
+        "every reply is an end",
+        '        if (scored.get("overrides") or {}).get("end") == "cut_by_length":\n'
+        '            scored["overrides"]["end"] = "finished"\n',
+        "vllm",
+    ),
+    _group(
+        "HE510",
+        "labels for what was cut",
+        '        for number, facts in enumerate(group["overrides"] or []):\n'
+        '            if facts.get("end") == "cut_by_length":\n'
+        '                group["masks"][number][-1] = group["tokens"][number][-1]\n',
+        "sglang",
+    ),
+    _noted(
+        "HE510",
+        "the ends are forgotten",
+        '        group["overrides"] = [{**facts, "end": "finished"} for facts in group["overrides"]]\n',
+        "vllm",
+    ),
+    _group(
+        "HE510",
+        "ends of another harness",
+        '        for facts in group["overrides"] or []:\n'
+        '            facts["end"] = {"cut_by_length": "stop"}.get(facts["end"], facts["end"])\n',
+        "vllm",
+    ),
 )

@@ -155,6 +155,7 @@ MUTANTS = (
             )
         ),
         says="none of which the model generated",
+        follow_up="HE508",
         draws_no_warning=True,
     ),
     Mutant(
@@ -228,7 +229,7 @@ MUTANTS = (
         draws_no_warning=True,
     ),
     Mutant(
-        rule="HE502",
+        rule="HE510",
         name="a reply that was cut by length is trained",
         env="terminal_tasks",
         mode="vllm",
@@ -237,7 +238,7 @@ MUTANTS = (
         draws_no_warning=True,
     ),
     Mutant(
-        rule="HE502",
+        rule="HE508",
         name="a rollout whose reward failed is trained",
         env="terminal_tasks",
         mode="sglang",
@@ -246,7 +247,7 @@ MUTANTS = (
         draws_no_warning=True,
     ),
     Mutant(
-        rule="HE502",
+        rule="HE508",
         name="a failed reward is a zero",
         env="terminal_tasks",
         changes=added(ITEM.format(change=FORGIVE)),

@@ -77,7 +77,7 @@ def evidence(prompts: dict[str, str]):
     scenarios = {"items": Scenario(name="items", items=items), "evaluate": Scenario(name="evaluate", requests=(request,))}
     return SimpleNamespace(
         scenario=scenarios.__getitem__,
-        finding=lambda message, method, **rest: Finding(message=message, path="env.py", line=7, **rest),
+        finding=lambda message, *methods, **rest: Finding(message=message, path="env.py", line=7, **rest),
         without_items=lambda: None,
         collection=SimpleNamespace(nothing_to_train=""),
     )
