@@ -58,7 +58,7 @@ LIBRARIES = ("pytest", "atroposlib.envs.base", "openai.resources", "hypothesis.s
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option of `tox run -e matrix`, and one for machines that are known to have what some tests need."""
-    parser.addoption("--all-rules", action="store_true", help="ask every rule about every mutant, instead of about a sample")
+    parser.addoption("--all-rules", action="store_true", help="try every mutant, cancellation and so on, instead of a sample")
     parser.addoption(
         "--must-run",
         action="append",
