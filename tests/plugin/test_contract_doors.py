@@ -17,7 +17,7 @@ OF_TOKENS = 5
 """Number of rules that need sampled tokens, which chat mode does not have."""
 ELSEWHERE = {"terminal": 5, "swe": 4}
 """Number of rules that do not apply to an environment without a judge, tool names, a ToolContext (and, in one, commands) of its own."""
-NOT_IN_TERMINAL_TEST_ENV = ("HE303", "HE406", "HE407", "HE409", "HE503", "HE504", "HE505", "HE601")
+NOT_IN_TERMINAL_TEST_ENV = ("HE303", "HE406", "HE407", "HE409", "HE503", "HE504", "HE505", "HE509", "HE510", "HE601")
 """Rules about features that it does not have: judges, tool names and commands in a reward, sampled tokens, its own ToolContext."""
 BAD = Path(__file__).parents[2] / "docs" / "tutorial" / "word_count_env.py"
 
