@@ -28,6 +28,9 @@ _ARGUMENTS = re.compile(
 )
 _NOTHING = "NoneType"
 """A check whose file or answer is missing works on None: an honest way to score 0.0."""
+_JSON_TYPES = (dict, list, str, int, float, bool)
+_ANSWER = re.compile(r"'(int|float|bool)' object is not subscriptable")
+"""An answer may be any JSON: where an object was expected, ``42["score"]`` is an honest way to score 0.0, too."""
 
 
 @dataclass
@@ -103,10 +106,17 @@ def _is_mistake(error: BaseException, frame: FrameType, item: Any) -> bool:
     if isinstance(error, NameError):
         return True
     if isinstance(error, AttributeError):
-        return error.name is not None and error.obj is not None
+        return error.name is not None and error.obj is not None and not _is_of_an_answer(error, item)
     if isinstance(error, TypeError):
-        return bool(_ARGUMENTS.search(str(error))) and _NOTHING not in str(error)
+        text = str(error)
+        return bool(_ARGUMENTS.search(text)) and _NOTHING not in text and not _ANSWER.search(text)
     return isinstance(error, KeyError) and bool(error.args) and _is_key_of_item(error.args[0], frame, item)
+
+
+def _is_of_an_answer(error: AttributeError, item: Any) -> bool:
+    """Tell whether JSON of another type has the attribute: ``[1].get("score")`` is the fault of an answer that is a list."""
+    name = error.name or ""
+    return error.obj is not item and type(error.obj) in _JSON_TYPES and any(hasattr(one, name) for one in _JSON_TYPES)
 
 
 def _is_key_of_item(key: Any, frame: FrameType, item: Any) -> bool:

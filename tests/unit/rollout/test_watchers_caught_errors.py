@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import sys
 from typing import Any
@@ -49,7 +50,26 @@ async def _awaits() -> None:
     await helper(1)  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("mistake", [reads_an_attribute, misses_a_key, asks_for_a_name, calls_wrongly, awaits_nothing])
+def misspells_a_method(item: Any) -> None:
+    item["question"].spilt()
+
+
+def takes_the_item_for_text(item: Any) -> None:
+    item.strip()
+
+
+MISTAKES = [
+    reads_an_attribute,
+    misses_a_key,
+    asks_for_a_name,
+    calls_wrongly,
+    awaits_nothing,
+    misspells_a_method,
+    takes_the_item_for_text,
+]
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistake_is_noted_where_it_was_made(mistake):
     """With the place that caught it."""
     with noting_caught_errors(HERE, ITEM) as noted:
@@ -81,7 +101,31 @@ def someone_elses(item: Any) -> None:
     os.fspath(item)
 
 
-@pytest.mark.parametrize("honest", [nothing_there, not_in_the_answer, no_number, not_there, someone_elses])
+def answer_is_a_list(item: Any) -> None:
+    json.loads("[4]").get("score")
+
+
+def answer_is_a_number(item: Any) -> None:
+    json.loads("4").get("score")
+
+
+def number_has_no_keys(item: Any) -> None:
+    json.loads("4")["score"]
+
+
+HONEST = [
+    nothing_there,
+    not_in_the_answer,
+    no_number,
+    not_there,
+    someone_elses,
+    answer_is_a_list,
+    answer_is_a_number,
+    number_has_no_keys,
+]
+
+
+@pytest.mark.parametrize("honest", HONEST)
 def test_what_an_answer_can_cause_is_no_mistake(honest):
     """A check of a file that is not there, or of an answer that is none, scores 0.0 in an honest way."""
     with noting_caught_errors(HERE, ITEM) as noted:
