@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 SOUND = Path(__file__).parent.parent / "sound"
@@ -30,6 +31,11 @@ END = '\n\nif __name__ == "__main__":\n'
 def added(methods: str) -> tuple[tuple[str, str], ...]:
     """Return the change that adds methods at the end of the class."""
     return ((END, f"\n{methods.rstrip()}\n{END}"),)
+
+
+def changed(old: str, new: str) -> tuple[tuple[str, str], ...]:
+    """Return the change of one text."""
+    return ((old, new),)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,3 +102,11 @@ class Mutant:
         for name, text in self.beside:
             (package / name).write_text(text, encoding="utf-8")
         return f"{package / self.env}.py:{CLASSES[self.env]}"
+
+
+ledger_books = partial(Mutant, env="ledger_books")
+graded_letters = partial(Mutant, env="graded_letters")
+many_signals = partial(Mutant, env="many_signals")
+capitals_exam = partial(Mutant, env="capitals_exam")
+terminal_tasks = partial(Mutant, env="terminal_tasks")
+"""Mutants of each sound environment."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .mutant import Mutant
+from .mutant import capitals_exam, changed, graded_letters, ledger_books, many_signals
 
 ROUTER = "https://openrouter.ai/api/v1"
 LOCAL = '            base_url="http://localhost:8000/v1",\n'
@@ -10,110 +10,93 @@ NO_CHECK = "                health_check=False,\n"
 
 MUTANTS = (
     # ------------------------------------------------------------------ HE105
-    Mutant(
+    ledger_books(
         rule="HE105",
         name="one configuration in place of a list",
-        env="ledger_books",
-        changes=(("        return settings, servers\n", "        return settings, servers[0]\n"),),
+        changes=changed("        return settings, servers\n", "        return settings, servers[0]\n"),
     ),
-    Mutant(
+    many_signals(
         rule="HE105",
         name="no classmethod",
-        env="many_signals",
-        changes=(("    @classmethod\n    def config_init(cls)", "    def config_init(cls)"),),
+        changes=changed("    @classmethod\n    def config_init(cls)", "    def config_init(cls)"),
     ),
-    Mutant(
+    many_signals(
         rule="HE105",
         name="the other way round",
-        env="many_signals",
-        changes=(("        return config, [server]\n", "        return [server], config\n"),),
+        changes=changed("        return config, [server]\n", "        return [server], config\n"),
     ),
-    Mutant(
+    ledger_books(
         rule="HE105",
         name="the configuration alone",
-        env="ledger_books",
-        changes=(("        return settings, servers\n", "        return settings\n"),),
+        changes=changed("        return settings, servers\n", "        return settings\n"),
     ),
-    Mutant(
+    many_signals(
         rule="HE105",
         name="a dict in place of a configuration",
-        env="many_signals",
-        changes=(("        return config, [server]\n", "        return dict(config), [server]\n"),),
+        changes=changed("        return config, [server]\n", "        return dict(config), [server]\n"),
     ),
-    Mutant(
+    capitals_exam(
         rule="HE105",
         name="a coroutine",
-        env="capitals_exam",
-        changes=(("    def config_init(cls)", "    async def config_init(cls)"),),
+        changes=changed("    def config_init(cls)", "    async def config_init(cls)"),
     ),
     # ------------------------------------------------------------------ HE106
-    Mutant(rule="HE106", name="the health check is left on", env="ledger_books", changes=((NO_CHECK, ""),)),
-    Mutant(
+    ledger_books(rule="HE106", name="the health check is left on", changes=changed(NO_CHECK, "")),
+    graded_letters(
         rule="HE106",
         name="vllm for an API",
-        env="graded_letters",
-        changes=(('                server_type="openai",\n', '                server_type="vllm",\n'),),
+        changes=changed('                server_type="openai",\n', '                server_type="vllm",\n'),
     ),
-    Mutant(
+    capitals_exam(
         rule="HE106",
         name="the health check is turned on",
-        env="capitals_exam",
-        changes=((NO_CHECK, "                health_check=True,\n"),),
+        changes=changed(NO_CHECK, "                health_check=True,\n"),
     ),
-    Mutant(
+    many_signals(
         rule="HE106",
         name="an API in place of the own server",
-        env="many_signals",
         changes=(
             (LOCAL, '            base_url="https://api.together.xyz/v1",\n'),
             ('            server_type="openai",\n            health_check=False,\n', '            server_type="sglang",\n'),
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE106",
         name="the address is a default of the environment",
-        env="many_signals",
         changes=(
             (LOCAL, '            base_url=os.environ.get("RENAME_ENV_URL", "https://api.openai.com/v1"),\n'),
             ("            health_check=False,\n", "            health_check=True,\n"),
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE106",
         name="turned on for all servers afterwards",
-        env="ledger_books",
-        changes=(
-            (
-                "        return settings, servers\n",
-                "        for server in servers:\n            server.health_check = True\n        return settings, servers\n",
-            ),
+        changes=changed(
+            "        return settings, servers\n",
+            "        for server in servers:\n            server.health_check = True\n        return settings, servers\n",
         ),
     ),
     # ------------------------------------------------------------------ HE108
-    Mutant(
+    ledger_books(
         rule="HE108",
         name="none are named",
-        env="ledger_books",
-        changes=(('enabled_toolsets=["terminal", "file"], ', ""),),
+        changes=changed('enabled_toolsets=["terminal", "file"], ', ""),
     ),
-    Mutant(
+    graded_letters(
         rule="HE108",
         name="a misspelt toolset",
-        env="graded_letters",
-        changes=(('enabled_toolsets=["file"]', 'enabled_toolsets=["files"]'),),
+        changes=changed('enabled_toolsets=["file"]', 'enabled_toolsets=["files"]'),
         is_only_read=True,
     ),
-    Mutant(
+    many_signals(
         rule="HE108",
         name="toolsets and a distribution",
-        env="many_signals",
-        changes=(('enabled_toolsets=["terminal"]', 'enabled_toolsets=["terminal"], distribution="default"'),),
+        changes=changed('enabled_toolsets=["terminal"]', 'enabled_toolsets=["terminal"], distribution="default"'),
         is_only_read=True,
     ),
-    Mutant(
+    capitals_exam(
         rule="HE108",
         name="only the hint",
-        env="capitals_exam",
         changes=(
             ('enabled_toolsets=["terminal", "file"], ', ""),
             (
@@ -122,18 +105,16 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE108",
         name="the name of a tool",
-        env="ledger_books",
-        changes=(('enabled_toolsets=["terminal", "file"]', 'enabled_toolsets=["terminal", "read_file"]'),),
+        changes=changed('enabled_toolsets=["terminal", "file"]', 'enabled_toolsets=["terminal", "read_file"]'),
         is_only_read=True,
     ),
-    Mutant(
+    many_signals(
         rule="HE108",
         name="a distribution that nobody defined",
-        env="many_signals",
-        changes=(('enabled_toolsets=["terminal"]', 'distribution="shell_only"'),),
+        changes=changed('enabled_toolsets=["terminal"]', 'distribution="shell_only"'),
         is_only_read=True,
     ),
 )

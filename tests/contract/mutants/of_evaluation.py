@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .mutant import Mutant
+from .mutant import capitals_exam, changed, graded_letters, ledger_books, many_signals
 
 LEDGER_LOOP = "            result = await loop.run(self.opening(book))\n"
 ASKED_ONCE = (
@@ -25,37 +25,31 @@ LEDGER_BUILDS = """\
 """
 
 MUTANTS = (
-    Mutant(
+    ledger_books(
         rule="HE701",
         name="one chat completion in place of the loop",
-        env="ledger_books",
         changes=((LEDGER_BUILDS, ""), (LEDGER_LOOP, ASKED_ONCE)),
     ),
-    Mutant(
+    many_signals(
         rule="HE701",
         name="a loop without tools",
-        env="many_signals",
         file="signals_base",
-        changes=(("tool_schemas=schemas, valid_tool_names=names", "tool_schemas=[], valid_tool_names=set()"),),
+        changes=changed("tool_schemas=schemas, valid_tool_names=names", "tool_schemas=[], valid_tool_names=set()"),
     ),
-    Mutant(
+    many_signals(
         rule="HE701",
         name="a stub that logs zeros",
-        env="many_signals",
         file="signals_base",
-        changes=(
-            (
-                "        samples = [await self.attempt(item) for item in self.exam]\n"
-                '        mean = sum(sample["score"] for sample in samples) / len(samples)\n'
-                '        await self.evaluate_log({"eval/mean": mean}, samples=samples, start_time=start, end_time=time.time())\n',
-                '        await self.evaluate_log({"eval/mean": 0.0}, samples=[{}], start_time=start, end_time=time.time())\n',
-            ),
+        changes=changed(
+            "        samples = [await self.attempt(item) for item in self.exam]\n"
+            '        mean = sum(sample["score"] for sample in samples) / len(samples)\n'
+            '        await self.evaluate_log({"eval/mean": mean}, samples=samples, start_time=start, end_time=time.time())\n',
+            '        await self.evaluate_log({"eval/mean": 0.0}, samples=[{}], start_time=start, end_time=time.time())\n',
         ),
     ),
-    Mutant(
+    capitals_exam(
         rule="HE701",
         name="a completion in a helper",
-        env="capitals_exam",
         changes=(
             (
                 "            result = await agent.run(messages)\n",
@@ -86,84 +80,62 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE701",
         name="the loop is built and never run",
-        env="ledger_books",
-        changes=(
-            (
-                LEDGER_LOOP,
-                "            result = AgentResult(messages=self.opening(book))\n",
-            ),
-        ),
+        changes=changed(LEDGER_LOOP, "            result = AgentResult(messages=self.opening(book))\n"),
     ),
-    Mutant(
+    ledger_books(
         rule="HE702",
         name="remembers what it evaluated in the training deque",
-        env="ledger_books",
-        changes=(
-            (
-                "                score, turns = await self.examine(book)\n",
-                "                score, turns = await self.examine(book)\n                self.recent.append(score)\n",
-            ),
+        changes=changed(
+            "                score, turns = await self.examine(book)\n",
+            "                score, turns = await self.examine(book)\n                self.recent.append(score)\n",
         ),
     ),
-    Mutant(
+    graded_letters(
         rule="HE702",
         name="the reward writes a buffer that evaluation shares",
-        env="graded_letters",
-        changes=(
-            (
-                "        reward, _ = await self.graded(item, result)\n        return reward\n",
-                "        reward, _ = await self.graded(item, result)\n"
-                '        self.metrics["reward"].append(reward)\n        return reward\n',
-            ),
+        changes=changed(
+            "        reward, _ = await self.graded(item, result)\n        return reward\n",
+            "        reward, _ = await self.graded(item, result)\n"
+            '        self.metrics["reward"].append(reward)\n        return reward\n',
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE702",
         name="rolls back only when nothing raised",
-        env="many_signals",
         file="signals_base",
-        changes=(
-            (
-                "        samples = [await self.attempt(item) for item in self.exam]\n",
-                "        before = len(self.tally.rewards)\n"
-                "        samples = [await self.attempt(item) for item in self.exam]\n"
-                '        self.tally.rewards.extend(sample["score"] for sample in samples)\n'
-                '        if not any("error" in sample for sample in samples):\n'
-                "            del self.tally.rewards[before:]\n",
-            ),
+        changes=changed(
+            "        samples = [await self.attempt(item) for item in self.exam]\n",
+            "        before = len(self.tally.rewards)\n"
+            "        samples = [await self.attempt(item) for item in self.exam]\n"
+            '        self.tally.rewards.extend(sample["score"] for sample in samples)\n'
+            '        if not any("error" in sample for sample in samples):\n'
+            "            del self.tally.rewards[before:]\n",
         ),
     ),
-    Mutant(
+    graded_letters(
         rule="HE702",
         name="empties the buffers before it begins",
-        env="graded_letters",
-        changes=(
-            (
-                "        start, gate = time.time(), asyncio.Semaphore(4)\n",
-                "        start, gate = time.time(), asyncio.Semaphore(4)\n        self.metrics.clear()\n",
-            ),
+        changes=changed(
+            "        start, gate = time.time(), asyncio.Semaphore(4)\n",
+            "        start, gate = time.time(), asyncio.Semaphore(4)\n        self.metrics.clear()\n",
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE702",
         name="counts evaluated answers with the training ones",
-        env="many_signals",
         file="signals_base",
-        changes=(
-            (
-                '            result = await loop.run(self.system_messages() + [{"role": "user", "content": prompt}])\n',
-                '            result = await loop.run(self.system_messages() + [{"role": "user", "content": prompt}])\n'
-                "            self.tally.turns += result.turns_used\n",
-            ),
+        changes=changed(
+            '            result = await loop.run(self.system_messages() + [{"role": "user", "content": prompt}])\n',
+            '            result = await loop.run(self.system_messages() + [{"role": "user", "content": prompt}])\n'
+            "            self.tally.turns += result.turns_used\n",
         ),
     ),
-    Mutant(
+    graded_letters(
         rule="HE702",
         name="puts back a whole copy",
-        env="graded_letters",
         changes=(
             ("import asyncio\n", "import asyncio\nimport copy\n"),
             (
@@ -176,45 +148,38 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE702",
         name="cuts off what came after it began",
-        env="many_signals",
         file="signals_base",
-        changes=(
-            (
-                "        samples = [await self.attempt(item) for item in self.exam]\n",
-                "        length, turns = len(self.tally.rewards), self.tally.turns\n"
-                "        try:\n"
-                "            samples = [await self.attempt(item) for item in self.exam]\n"
-                "        finally:\n"
-                "            del self.tally.rewards[length:]\n"
-                "            self.tally.turns = turns\n",
-            ),
+        changes=changed(
+            "        samples = [await self.attempt(item) for item in self.exam]\n",
+            "        length, turns = len(self.tally.rewards), self.tally.turns\n"
+            "        try:\n"
+            "            samples = [await self.attempt(item) for item in self.exam]\n"
+            "        finally:\n"
+            "            del self.tally.rewards[length:]\n"
+            "            self.tally.turns = turns\n",
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE703",
         name="no temperature",
-        env="ledger_books",
-        changes=(("                temperature=0.0,\n", ""),),
+        changes=changed("                temperature=0.0,\n", ""),
     ),
-    Mutant(
+    ledger_books(
         rule="HE703",
         name="the temperature of training",
-        env="ledger_books",
-        changes=(("                temperature=0.0,\n", "                temperature=self.config.agent_temperature,\n"),),
+        changes=changed("                temperature=0.0,\n", "                temperature=self.config.agent_temperature,\n"),
     ),
-    Mutant(
+    graded_letters(
         rule="HE703",
         name="a little warmth by position",
-        env="graded_letters",
-        changes=(("                    0.0,\n", "                    0.3,\n"),),
+        changes=changed("                    0.0,\n", "                    0.3,\n"),
     ),
-    Mutant(
+    many_signals(
         rule="HE703",
         name="through unpacked settings",
-        env="many_signals",
         file="signals_base",
         changes=(
             (
@@ -224,10 +189,9 @@ MUTANTS = (
             ("task_id=task_id, temperature=0.0, **settings", "task_id=task_id, **settings"),
         ),
     ),
-    Mutant(
+    capitals_exam(
         rule="HE703",
         name="a setting that is not zero",
-        env="capitals_exam",
         changes=(
             (
                 '    limit: int = Field(default=4, ge=1, description="How many questions are asked.")\n',
@@ -237,146 +201,114 @@ MUTANTS = (
             ("                temperature=0.0,\n", "                temperature=self.config.eval_temperature,\n"),
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE705",
         name="never logs",
-        env="ledger_books",
-        changes=(
-            (
-                "        await self.evaluate_log(metrics=metrics, samples=samples, start_time=began, end_time=time.time())\n",
-                '        logger.info("%s after %.1f s", metrics, time.time() - began)\n',
-            ),
+        changes=changed(
+            "        await self.evaluate_log(metrics=metrics, samples=samples, start_time=began, end_time=time.time())\n",
+            '        logger.info("%s after %.1f s", metrics, time.time() - began)\n',
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE705",
         name="does not await it",
-        env="many_signals",
         file="signals_base",
-        changes=(("        await self.evaluate_log({", "        self.evaluate_log({"),),
+        changes=changed("        await self.evaluate_log({", "        self.evaluate_log({"),
     ),
-    Mutant(
+    graded_letters(
         rule="HE705",
         name="without samples",
-        env="graded_letters",
-        changes=(("            samples=rows,\n", ""),),
+        changes=changed("            samples=rows,\n", ""),
     ),
-    Mutant(
+    capitals_exam(
         rule="HE705",
         name="names of training",
-        env="capitals_exam",
-        changes=(
-            (
-                'metrics={"eval/accuracy": right / len(attempts), "eval/failed": sum(bool(attempt.trouble) for attempt in attempts)},',
-                'metrics={f"train/{word}": count / len(attempts) for word, count in self.outcomes.items()} | {"train/accuracy": right},',
-            ),
+        changes=changed(
+            'metrics={"eval/accuracy": right / len(attempts), "eval/failed": sum(bool(attempt.trouble) for attempt in attempts)},',
+            'metrics={f"train/{word}": count / len(attempts) for word, count in self.outcomes.items()} | {"train/accuracy": right},',
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE705",
         name="empty samples",
-        env="ledger_books",
-        changes=(("metrics=metrics, samples=samples,", "metrics=metrics, samples=[],"),),
+        changes=changed("metrics=metrics, samples=samples,", "metrics=metrics, samples=[],"),
     ),
-    Mutant(
+    many_signals(
         rule="HE705",
         name="only where something was right",
-        env="many_signals",
         file="signals_base",
-        changes=(
-            (
-                '        await self.evaluate_log({"eval/mean": mean}, samples=samples,',
-                '        if mean > 2:\n            await self.evaluate_log({"eval/mean": mean}, samples=samples,',
-            ),
+        changes=changed(
+            '        await self.evaluate_log({"eval/mean": mean}, samples=samples,',
+            '        if mean > 2:\n            await self.evaluate_log({"eval/mean": mean}, samples=samples,',
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE704",
         name="without the system prompt",
-        env="ledger_books",
-        changes=(
-            (
-                "            result = await loop.run(self.opening(book))\n",
-                "            result = await loop.run(self.opening(book)[-1:])\n",
-            ),
+        changes=changed(
+            "            result = await loop.run(self.opening(book))\n",
+            "            result = await loop.run(self.opening(book)[-1:])\n",
         ),
     ),
-    Mutant(
+    capitals_exam(
         rule="HE704",
         name="the turns of the loop",
-        env="capitals_exam",
-        changes=(("                max_turns=self.config.max_agent_turns,\n", ""),),
+        changes=changed("                max_turns=self.config.max_agent_turns,\n", ""),
     ),
-    Mutant(
+    many_signals(
         rule="HE704",
         name="a third of the tokens",
-        env="many_signals",
         file="signals_base",
-        changes=(('"max_tokens": self.config.max_token_length,', '"max_tokens": self.config.max_token_length // 3,'),),
+        changes=changed('"max_tokens": self.config.max_token_length,', '"max_tokens": self.config.max_token_length // 3,'),
     ),
-    Mutant(
+    graded_letters(
         rule="HE704",
         name="nothing for the provider",
-        env="graded_letters",
-        changes=(("                    extra_body=self.config.extra_body,\n", ""),),
+        changes=changed("                    extra_body=self.config.extra_body,\n", ""),
     ),
-    Mutant(
+    graded_letters(
         rule="HE704",
         name="another system prompt",
-        env="graded_letters",
-        changes=(
-            (
-                'system = [{"role": "system", "content": self.config.system_prompt}] if self.config.system_prompt else []',
-                'system = [{"role": "system", "content": "You are being examined."}]',
-            ),
+        changes=changed(
+            'system = [{"role": "system", "content": self.config.system_prompt}] if self.config.system_prompt else []',
+            'system = [{"role": "system", "content": "You are being examined."}]',
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE704",
         name="the prompt as a user's",
-        env="many_signals",
         file="signals_base",
-        changes=(('return [{"role": "system", "content"', 'return [{"role": "user", "content"'),),
+        changes=changed('return [{"role": "system", "content"', 'return [{"role": "user", "content"'),
     ),
-    Mutant(
+    ledger_books(
         rule="HE706",
         name="the mean of training",
-        env="ledger_books",
-        changes=(
-            (
-                '"eval/mean_reward": sum(scores) / len(scores)',
-                '"eval/mean_reward": sum(self.recent) / max(1, len(self.recent))',
-            ),
+        changes=changed(
+            '"eval/mean_reward": sum(scores) / len(scores)', '"eval/mean_reward": sum(self.recent) / max(1, len(self.recent))'
         ),
     ),
-    Mutant(
+    graded_letters(
         rule="HE706",
         name="training rewards beside its own",
-        env="graded_letters",
-        changes=(
-            (
-                '        rewards = [row["score"] for row in rows]\n',
-                '        rewards = [*self.metrics["reward"], *(row["score"] for row in rows)]\n',
-            ),
+        changes=changed(
+            '        rewards = [row["score"] for row in rows]\n',
+            '        rewards = [*self.metrics["reward"], *(row["score"] for row in rows)]\n',
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE706",
         name="turns of training",
-        env="many_signals",
         file="signals_base",
-        changes=(('{"eval/mean": mean}', '{"eval/mean": mean, "eval/turns": self.tally.turns}'),),
+        changes=changed('{"eval/mean": mean}', '{"eval/mean": mean, "eval/turns": self.tally.turns}'),
     ),
-    Mutant(
+    ledger_books(
         rule="HE706",
         name="how often training was right",
-        env="ledger_books",
-        changes=(('"eval/right": float(scores.count(1.0))', '"eval/right": float(len(self.recent))'),),
+        changes=changed('"eval/right": float(scores.count(1.0))', '"eval/right": float(len(self.recent))'),
     ),
-    Mutant(
+    many_signals(
         rule="HE706",
         name="what a helper sums up",
-        env="many_signals",
         file="signals_base",
         changes=(
             (
@@ -393,40 +325,32 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE707",
         name="no try around an item",
-        env="many_signals",
         file="signals_base",
-        changes=(
-            (
-                "        except Exception:\n"
-                '            return {"prompt": prompt, "score": 0.0, "error": traceback.format_exc(limit=3)}\n',
-                "",
-            ),
+        changes=changed(
+            "        except Exception:\n"
+            '            return {"prompt": prompt, "score": 0.0, "error": traceback.format_exc(limit=3)}\n',
+            "",
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE707",
         name="catches what nobody raises",
-        env="ledger_books",
-        changes=(("            except Exception as error:\n", "            except ValueError as error:\n"),),
+        changes=changed("            except Exception as error:\n", "            except ValueError as error:\n"),
     ),
-    Mutant(
+    ledger_books(
         rule="HE707",
         name="stops at the first failure",
-        env="ledger_books",
-        changes=(
-            (
-                '                samples.append({"file": book["file"], "score": 0.0, "error": str(error)})\n',
-                '                samples.append({"file": book["file"], "score": 0.0, "error": str(error)})\n                break\n',
-            ),
+        changes=changed(
+            '                samples.append({"file": book["file"], "score": 0.0, "error": str(error)})\n',
+            '                samples.append({"file": book["file"], "score": 0.0, "error": str(error)})\n                break\n',
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE707",
         name="one try around all",
-        env="many_signals",
         file="signals_base",
         changes=(
             (
@@ -444,16 +368,13 @@ MUTANTS = (
             ("        kept = min(self.config.eval_items, len(items) - 1)\n", "        kept = 4\n"),
         ),
     ),
-    Mutant(
+    capitals_exam(
         rule="HE707",
         name="gathers without a net",
-        env="capitals_exam",
-        changes=(
-            (
-                "        except Exception as error:\n"
-                '            return Attempt(item[0], 0.0, f"{type(error).__name__}: {error}")\n',
-                "",
-            ),
+        changes=changed(
+            "        except Exception as error:\n"
+            '            return Attempt(item[0], 0.0, f"{type(error).__name__}: {error}")\n',
+            "",
         ),
     ),
 )

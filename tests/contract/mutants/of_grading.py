@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .mutant import Mutant
+from .mutant import capitals_exam, changed, graded_letters, ledger_books, many_signals
 
 GRADE = '        return self.grade(self.written(ctx, item["file"]), sum(item["rows"]))\n'
 
@@ -16,62 +16,52 @@ RIGHT = "        right = self.is_right(item, result, ctx)\n"
 
 MUTANTS = (
     # ------------------------------------------------------------------ HE402
-    Mutant(
+    ledger_books(
         rule="HE402",
         name="two points for the right sum",
-        env="ledger_books",
-        changes=(("            return 1.0\n", "            return 2.0\n"),),
+        changes=changed("            return 1.0\n", "            return 2.0\n"),
     ),
-    Mutant(
+    graded_letters(
         rule="HE402",
         name="percent",
-        env="graded_letters",
-        changes=((GRADED, "        reward, _ = await self.graded(item, result)\n        return 100 * reward\n"),),
+        changes=changed(GRADED, "        reward, _ = await self.graded(item, result)\n        return 100 * reward\n"),
     ),
-    Mutant(
+    many_signals(
         rule="HE402",
         name="weights that sum up to more than one",
-        env="many_signals",
         file="signals_base",
-        changes=((TOTAL, "        return sum(5 * weight * signal for weight, signal in signals)\n"),),
+        changes=changed(TOTAL, "        return sum(5 * weight * signal for weight, signal in signals)\n"),
     ),
-    Mutant(
+    ledger_books(
         rule="HE402",
         name="a penalty",
-        env="ledger_books",
-        changes=(
-            ("        if written is None:\n            return 0.0\n", "        if written is None:\n            return -1.0\n"),
+        changes=changed(
+            "        if written is None:\n            return 0.0\n", "        if written is None:\n            return -1.0\n"
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE402",
         name="a penalty for what is not right",
-        env="many_signals",
         file="signals_base",
-        changes=((TOTAL, "        return sum(weight * signal for weight, signal in signals) - 0.5 * (not right)\n"),),
+        changes=changed(TOTAL, "        return sum(weight * signal for weight, signal in signals) - 0.5 * (not right)\n"),
     ),
     # ------------------------------------------------------------------ HE403
-    Mutant(
+    graded_letters(
         rule="HE403",
         name="content that may be None",
-        env="graded_letters",
-        changes=((LETTER, '        letter = result.messages[-1]["content"].strip()\n'),),
+        changes=changed(LETTER, '        letter = result.messages[-1]["content"].strip()\n'),
     ),
-    Mutant(
+    graded_letters(
         rule="HE403",
         name="there is always an answer",
-        env="graded_letters",
-        changes=(
-            (
-                LETTER,
-                '        letter = [m["content"] for m in result.messages if m.get("role") == "assistant" and m.get("content")][-1]\n',
-            ),
+        changes=changed(
+            LETTER,
+            '        letter = [m["content"] for m in result.messages if m.get("role") == "assistant" and m.get("content")][-1]\n',
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE403",
         name="arguments are JSON",
-        env="many_signals",
         file="signals_base",
         changes=(
             ("import time\n", "import json\nimport time\n"),
@@ -82,17 +72,15 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE403",
         name="calls divided by nothing",
-        env="many_signals",
         file="signals_base",
-        changes=((CALLS, CALLS + '        share = names_of_calls(result).count("terminal") / calls\n'),),
+        changes=changed(CALLS, CALLS + '        share = names_of_calls(result).count("terminal") / calls\n'),
     ),
-    Mutant(
+    ledger_books(
         rule="HE403",
         name="a result of a tool is JSON",
-        env="ledger_books",
         changes=(
             ("import logging\n", "import json\nimport logging\n"),
             (
@@ -103,56 +91,48 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE403",
         name="the first thought",
-        env="ledger_books",
-        changes=((GRADE, '        logger.debug("began with %s", result.reasoning_per_turn[0])\n' + GRADE),),
+        changes=changed(GRADE, '        logger.debug("began with %s", result.reasoning_per_turn[0])\n' + GRADE),
     ),
     # ------------------------------------------------------------------ HE404
-    Mutant(
+    ledger_books(
         rule="HE404",
         name="noise against ties",
-        env="ledger_books",
         changes=(
             ("import os\n", "import os\nimport random\n"),
             (GRADE, GRADE.replace("return ", "return 0.99 * ").rstrip() + " + 0.01 * random.random()\n"),
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE404",
         name="the clock",
-        env="many_signals",
         file="signals_base",
-        changes=((TOTAL, TOTAL.replace("return ", "return 0.9 * ").rstrip() + " + 0.1 * (time.perf_counter() % 1)\n"),),
+        changes=changed(TOTAL, TOTAL.replace("return ", "return 0.9 * ").rstrip() + " + 0.1 * (time.perf_counter() % 1)\n"),
     ),
-    Mutant(
+    ledger_books(
         rule="HE404",
         name="how long it took",
-        env="ledger_books",
-        changes=(
-            (
-                GRADE,
-                "        began = time.perf_counter()\n"
-                '        reward = self.grade(self.written(ctx, item["file"]), sum(item["rows"]))\n'
-                "        return reward * 0.9 + 0.1 / (1 + time.perf_counter() - began)\n",
-            ),
+        changes=changed(
+            GRADE,
+            "        began = time.perf_counter()\n"
+            '        reward = self.grade(self.written(ctx, item["file"]), sum(item["rows"]))\n'
+            "        return reward * 0.9 + 0.1 / (1 + time.perf_counter() - began)\n",
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE404",
         name="a fresh name decides",
-        env="many_signals",
         file="signals_base",
         changes=(
             (RIGHT, RIGHT + "        draw = uuid.uuid4().int % 1000 / 1000\n"),
             (TOTAL, TOTAL.replace("return ", "return 0.9 * ").rstrip() + " + 0.1 * draw\n"),
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE404",
         name="a sample of the messages",
-        env="ledger_books",
         changes=(
             ("import os\n", "import os\nimport random\n"),
             (
@@ -164,93 +144,75 @@ MUTANTS = (
         ),
     ),
     # ------------------------------------------------------------------ HE408
-    Mutant(
+    ledger_books(
         rule="HE408",
         name="rows in place",
-        env="ledger_books",
-        changes=((GRADE, '        item["rows"].reverse()\n' + GRADE),),
+        changes=changed(GRADE, '        item["rows"].reverse()\n' + GRADE),
         follow_up="HE702",
     ),
-    Mutant(
+    graded_letters(
         rule="HE408",
         name="adds what the judge said",
-        env="graded_letters",
-        changes=(
-            (
-                GRADED,
-                "        reward, _ = await self.graded(item, result)\n"
-                '        result.messages.append({"role": "user", "content": f"graded: {reward}"})\n'
-                "        return reward\n",
-            ),
+        changes=changed(
+            GRADED,
+            "        reward, _ = await self.graded(item, result)\n"
+            '        result.messages.append({"role": "user", "content": f"graded: {reward}"})\n'
+            "        return reward\n",
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE408",
         name="strips the messages",
-        env="many_signals",
         file="signals_base",
-        changes=(
-            (
-                CALLS,
-                "        for message in result.messages:\n"
-                '            if isinstance(message.get("content"), str):\n'
-                '                message["content"] = message["content"][:40].strip()\n' + CALLS,
-            ),
+        changes=changed(
+            CALLS,
+            "        for message in result.messages:\n"
+            '            if isinstance(message.get("content"), str):\n'
+            '                message["content"] = message["content"][:40].strip()\n' + CALLS,
         ),
     ),
-    Mutant(
+    graded_letters(
         rule="HE408",
         name="signs the letter in place",
-        env="graded_letters",
-        changes=(
-            (
-                LETTER,
-                LETTER + "        for message in result.messages[-1:]:\n"
-                '            message["content"] = f"{letter} Kind regards"\n',
-            ),
+        changes=changed(
+            LETTER,
+            LETTER + "        for message in result.messages[-1:]:\n"
+            '            message["content"] = f"{letter} Kind regards"\n',
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE408",
         name="remembers the outcome in the item",
-        env="many_signals",
         file="signals_base",
-        changes=((RIGHT, RIGHT + '        item["solved"] = str(right)\n'),),
+        changes=changed(RIGHT, RIGHT + '        item["solved"] = str(right)\n'),
     ),
-    Mutant(
+    ledger_books(
         rule="HE408",
         name="takes the system message away",
-        env="ledger_books",
-        changes=((GRADE, "        del result.messages[:1]\n" + GRADE),),
+        changes=changed(GRADE, "        del result.messages[:1]\n" + GRADE),
     ),
     # ------------------------------------------------------------------ HE409
-    Mutant(
+    ledger_books(
         rule="HE409",
         name="an f-string",
-        env="ledger_books",
-        changes=(("{shlex.quote(path)}", "{path}"),),
+        changes=changed("{shlex.quote(path)}", "{path}"),
     ),
-    Mutant(
+    ledger_books(
         rule="HE409",
         name="quotes by hand",
-        env="ledger_books",
-        changes=(("cat {shlex.quote(path)}", "cat '{path}'"),),
+        changes=changed("cat {shlex.quote(path)}", "cat '{path}'"),
     ),
-    Mutant(
+    many_signals(
         rule="HE409",
         name="format",
-        env="many_signals",
-        changes=(
-            (
-                '        listing = ctx.terminal("ls").get("output", "").split()\n',
-                '        listing = ctx.terminal("ls {} {}".format(item["source"], item["target"])).get("output", "").split()\n',
-            ),
+        changes=changed(
+            '        listing = ctx.terminal("ls").get("output", "").split()\n',
+            '        listing = ctx.terminal("ls {} {}".format(item["source"], item["target"])).get("output", "").split()\n',
         ),
     ),
-    Mutant(
+    capitals_exam(
         rule="HE409",
         name="joined in a helper",
-        env="capitals_exam",
         changes=(
             (CAPITAL, "        return float(self.found(ctx, capital))\n"),
             (
@@ -262,63 +224,50 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    graded_letters(
         rule="HE409",
         name="what the agent said",
-        env="graded_letters",
-        changes=(
-            (
-                GRADED,
-                "        letter = last_answer(result.messages)\n"
-                '        count = ctx.terminal("echo %s | wc -w" % letter).get("output", "0")\n'
-                '        log.info("%s words", count)\n' + GRADED,
-            ),
+        changes=changed(
+            GRADED,
+            "        letter = last_answer(result.messages)\n"
+            '        count = ctx.terminal("echo %s | wc -w" % letter).get("output", "0")\n'
+            '        log.info("%s words", count)\n' + GRADED,
         ),
         is_only_read=True,
     ),
     # ------------------------------------------------------------------ HE411
-    Mutant(
+    ledger_books(
         rule="HE411",
         name="after the last look",
-        env="ledger_books",
-        changes=(
-            (
-                GRADE,
-                '        written = self.written(ctx, item["file"])\n        ctx.cleanup()\n        return self.grade(written, sum(item["rows"]))\n',
-            ),
+        changes=changed(
+            GRADE,
+            '        written = self.written(ctx, item["file"])\n        ctx.cleanup()\n        return self.grade(written, sum(item["rows"]))\n',
         ),
         is_only_read=True,
     ),
-    Mutant(
+    many_signals(
         rule="HE411",
         name="in a helper",
-        env="many_signals",
-        changes=(
-            (
-                '        return item["target"] in listing',
-                '        ctx.cleanup()\n        return item["target"] in listing',
-            ),
+        changes=changed(
+            '        return item["target"] in listing', '        ctx.cleanup()\n        return item["target"] in listing'
         ),
         is_only_read=True,
     ),
-    Mutant(
+    capitals_exam(
         rule="HE411",
         name="in a finally",
-        env="capitals_exam",
-        changes=((CAPITAL, f"        try:\n    {CAPITAL}        finally:\n            ctx.cleanup()\n"),),
+        changes=changed(CAPITAL, f"        try:\n    {CAPITAL}        finally:\n            ctx.cleanup()\n"),
         is_only_read=True,
     ),
-    Mutant(
+    graded_letters(
         rule="HE411",
         name="under another name",
-        env="graded_letters",
-        changes=((GRADED, "        sandbox = ctx\n        sandbox.cleanup()\n" + GRADED),),
+        changes=changed(GRADED, "        sandbox = ctx\n        sandbox.cleanup()\n" + GRADED),
         is_only_read=True,
     ),
-    Mutant(
+    ledger_books(
         rule="HE411",
         name="as a callback",
-        env="ledger_books",
         changes=(
             ("import logging\n", "import contextlib\nimport logging\n"),
             (GRADE, f"        with contextlib.ExitStack() as stack:\n            stack.callback(ctx.cleanup)\n    {GRADE}"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .mutant import Mutant
+from .mutant import Mutant, graded_letters, ledger_books, many_signals
 
 ITEM = "        if scored is not None:\n            self.metrics"
 GROUP = "        if group is not None:\n            self.recent"
@@ -22,21 +22,19 @@ AGAIN = """\
 def _item(rule: str, name: str, lines: str, mode: str = "openai", follow_up: str = "") -> Mutant:
     """Break what collect_trajectory gives."""
     changes = ((ITEM, lines + ITEM),)
-    return Mutant(rule=rule, name=name, env="graded_letters", changes=changes, mode=mode, follow_up=follow_up)
+    return graded_letters(rule=rule, name=name, changes=changes, mode=mode, follow_up=follow_up)
 
 
 def _group(rule: str, name: str, lines: str, mode: str = "openai", follow_up: str = "") -> Mutant:
     """Break the group of an environment with deques."""
     changes = ((GROUP, lines + GROUP),)
-    return Mutant(rule=rule, name=name, env="ledger_books", changes=changes, mode=mode, follow_up=follow_up)
+    return ledger_books(rule=rule, name=name, changes=changes, mode=mode, follow_up=follow_up)
 
 
 def _noted(rule: str, name: str, lines: str, mode: str = "openai", follow_up: str = "") -> Mutant:
     """Break the group of an environment that inherits most."""
     changes = ((COUNTED, COUNTED + lines),)
-    return Mutant(
-        rule=rule, name=name, env="many_signals", file="signals_base", changes=changes, mode=mode, follow_up=follow_up
-    )
+    return many_signals(rule=rule, name=name, file="signals_base", changes=changes, mode=mode, follow_up=follow_up)
 
 
 MUTANTS = (
@@ -169,10 +167,9 @@ MUTANTS = (
         "sglang",
     ),
     # ------------------------------------------------------------------ HE505
-    Mutant(
+    graded_letters(
         rule="HE505",
         name="nodes are dropped",
-        env="graded_letters",
         changes=(SPLIT, (ITEM, '        scored.pop("more_rows", None)\n' + ITEM)),
         mode="vllm",
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .mutant import Mutant
+from .mutant import changed, graded_letters, ledger_books, many_signals
 
 ASKED = """\
             completion = await self.server.chat_completion(
@@ -29,60 +29,49 @@ def unindented(text: str) -> str:
 
 MUTANTS = (
     # ------------------------------------------------------------------ HE406
-    Mutant(rule="HE406", name="no try", env="graded_letters", changes=((TRY, unindented(ASKED)),)),
-    Mutant(
+    graded_letters(rule="HE406", name="no try", changes=changed(TRY, unindented(ASKED))),
+    graded_letters(
         rule="HE406",
         name="only what is no JSON",
-        env="graded_letters",
-        changes=(
-            (
-                '        except Exception as error:\n            log.warning("the judge',
-                '        except ValueError as error:\n            log.warning("the judge',
-            ),
+        changes=changed(
+            '        except Exception as error:\n            log.warning("the judge',
+            '        except ValueError as error:\n            log.warning("the judge',
         ),
     ),
-    Mutant(
+    graded_letters(
         rule="HE406",
         name="logs and raises",
-        env="graded_letters",
-        changes=(('failed: %s", error)\n            score = None\n', 'failed: %s", error)\n            raise\n'),),
+        changes=changed('failed: %s", error)\n            score = None\n', 'failed: %s", error)\n            raise\n'),
     ),
-    Mutant(
+    graded_letters(
         rule="HE406",
         name="an answer is always a number",
-        env="graded_letters",
-        changes=(
-            (
-                TRY,
-                TRY.replace("            score = parsed_score(completion.choices[0].message.content)\n", "").replace(
-                    "            score = None\n", '            return keyword_share(item["words"], letter)\n'
-                )
-                + "        score = float(SCORE.search(completion.choices[0].message.content)[1])\n",
-            ),
+        changes=changed(
+            TRY,
+            TRY.replace("            score = parsed_score(completion.choices[0].message.content)\n", "").replace(
+                "            score = None\n", '            return keyword_share(item["words"], letter)\n'
+            )
+            + "        score = float(SCORE.search(completion.choices[0].message.content)[1])\n",
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE406",
         name="a judge of style beside the check",
-        env="ledger_books",
-        changes=(
-            (
-                GRADE,
-                '        question = f"Was this tidy work? Say yes or no: {result.messages[-1:]}"\n'
-                "        answer = await self.server.chat_completion(\n"
-                '            messages=[{"role": "user", "content": question}], n=1, max_tokens=10\n'
-                "        )\n"
-                '        tidy = "yes" in (answer.choices[0].message.content or "").lower()\n'
-                + GRADE.replace("return ", "return 0.9 * ").rstrip()
-                + " + 0.1 * tidy\n",
-            ),
+        changes=changed(
+            GRADE,
+            '        question = f"Was this tidy work? Say yes or no: {result.messages[-1:]}"\n'
+            "        answer = await self.server.chat_completion(\n"
+            '            messages=[{"role": "user", "content": question}], n=1, max_tokens=10\n'
+            "        )\n"
+            '        tidy = "yes" in (answer.choices[0].message.content or "").lower()\n'
+            + GRADE.replace("return ", "return 0.9 * ").rstrip()
+            + " + 0.1 * tidy\n",
         ),
         is_only_read=True,
     ),
-    Mutant(
+    graded_letters(
         rule="HE406",
         name="None where the judge fails",
-        env="graded_letters",
         changes=(
             (
                 KEYWORDS,
@@ -95,84 +84,69 @@ MUTANTS = (
         ),
     ),
     # ------------------------------------------------------------------ HE407
-    Mutant(
+    graded_letters(
         rule="HE407",
         name="a question for each part",
-        env="graded_letters",
-        changes=(
-            (
-                PARTS,
-                '        tone = await self.judged(item, f"(judge the tone) {letter}")\n'
-                '        log.debug("tone %s", tone)\n' + PARTS,
-            ),
+        changes=changed(
+            PARTS,
+            '        tone = await self.judged(item, f"(judge the tone) {letter}")\n'
+            '        log.debug("tone %s", tone)\n' + PARTS,
         ),
     ),
-    Mutant(
+    graded_letters(
         rule="HE407",
         name="a question for each word",
-        env="graded_letters",
-        changes=(
-            (
-                KEYWORDS,
-                '        for word in item["words"]:\n'
-                "            try:\n"
-                "                await self.server.chat_completion(\n"
-                '                    messages=[{"role": "user", "content": f"Is {word} in this? {letter}"}], n=1, max_tokens=5\n'
-                "                )\n"
-                "            except Exception as error:\n"
-                '                log.warning("the judge failed: %s", error)\n' + KEYWORDS,
-            ),
+        changes=changed(
+            KEYWORDS,
+            '        for word in item["words"]:\n'
+            "            try:\n"
+            "                await self.server.chat_completion(\n"
+            '                    messages=[{"role": "user", "content": f"Is {word} in this? {letter}"}], n=1, max_tokens=5\n'
+            "                )\n"
+            "            except Exception as error:\n"
+            '                log.warning("the judge failed: %s", error)\n' + KEYWORDS,
         ),
     ),
-    Mutant(
+    graded_letters(
         rule="HE407",
         name="a second opinion",
-        env="graded_letters",
-        changes=(
-            (
-                PARTS,
-                '        opinions = [await self.judged(item, letter), await self.judged({**item, "to": "a friend"}, letter)]\n'
-                '        parts = {"judged": sum(opinions) / 2,',
-            ),
+        changes=changed(
+            PARTS,
+            '        opinions = [await self.judged(item, letter), await self.judged({**item, "to": "a friend"}, letter)]\n'
+            '        parts = {"judged": sum(opinions) / 2,',
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE407",
         name="two judges beside the check",
-        env="ledger_books",
-        changes=(
-            (
-                GRADE,
-                "        tidy = 0\n"
-                '        for question in ("Was this tidy?", "Was this quick?"):\n'
-                "            try:\n"
-                "                answer = await self.server.chat_completion(\n"
-                '                    messages=[{"role": "user", "content": question}], n=1, max_tokens=10\n'
-                "                )\n"
-                '                tidy += "yes" in (answer.choices[0].message.content or "").lower()\n'
-                "            except Exception:\n"
-                '                logger.warning("the judge failed")\n'
-                + GRADE.replace("return ", "return 0.9 * ").rstrip()
-                + " + 0.05 * tidy\n",
-            ),
+        changes=changed(
+            GRADE,
+            "        tidy = 0\n"
+            '        for question in ("Was this tidy?", "Was this quick?"):\n'
+            "            try:\n"
+            "                answer = await self.server.chat_completion(\n"
+            '                    messages=[{"role": "user", "content": question}], n=1, max_tokens=10\n'
+            "                )\n"
+            '                tidy += "yes" in (answer.choices[0].message.content or "").lower()\n'
+            "            except Exception:\n"
+            '                logger.warning("the judge failed")\n'
+            + GRADE.replace("return ", "return 0.9 * ").rstrip()
+            + " + 0.05 * tidy\n",
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE407",
         name="a judge for each signal",
-        env="many_signals",
         file="signals_base",
-        changes=(
-            (
-                TOTAL,
-                "        for number, (weight, signal) in enumerate(signals):\n"
-                "            try:\n"
-                "                await self.server.chat_completion(\n"
-                '                    messages=[{"role": "user", "content": f"Is signal {number} fair: {signal}?"}], n=1\n'
-                "                )\n"
-                "            except Exception:\n"
-                "                traceback.print_exc()\n" + TOTAL,
-            ),
+        changes=changed(
+            TOTAL,
+            "        for number, (weight, signal) in enumerate(signals):\n"
+            "            try:\n"
+            "                await self.server.chat_completion(\n"
+            '                    messages=[{"role": "user", "content": f"Is signal {number} fair: {signal}?"}], n=1\n'
+            "                )\n"
+            "            except Exception:\n"
+            "                traceback.print_exc()\n" + TOTAL,
         ),
     ),
 )

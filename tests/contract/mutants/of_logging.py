@@ -2,129 +2,104 @@
 
 from __future__ import annotations
 
-from .mutant import Mutant
+from .mutant import capitals_exam, changed, graded_letters, ledger_books, many_signals
 
 LEDGER_SUPER = "        await super().wandb_log(metrics)\n"
 LETTERS_SUPER = "        await super().wandb_log(wandb_metrics)\n"
 
 MUTANTS = (
-    Mutant(
-        rule="HE801", name="not awaited", env="ledger_books", changes=((LEDGER_SUPER, "        super().wandb_log(metrics)\n"),)
-    ),
-    Mutant(
+    ledger_books(rule="HE801", name="not awaited", changes=changed(LEDGER_SUPER, "        super().wandb_log(metrics)\n")),
+    capitals_exam(
         rule="HE801",
         name="a task that nobody awaits",
-        env="capitals_exam",
-        changes=((LEDGER_SUPER, "        asyncio.create_task(super().wandb_log(metrics))\n"),),
+        changes=changed(LEDGER_SUPER, "        asyncio.create_task(super().wandb_log(metrics))\n"),
     ),
-    Mutant(
+    ledger_books(
         rule="HE801",
         name="only when there is something to report",
-        env="ledger_books",
-        changes=((LEDGER_SUPER, "        if len(metrics) > 1:\n            await super().wandb_log(metrics)\n"),),
+        changes=changed(LEDGER_SUPER, "        if len(metrics) > 1:\n            await super().wandb_log(metrics)\n"),
     ),
-    Mutant(
+    graded_letters(
         rule="HE801",
         name="without the metrics",
-        env="graded_letters",
-        changes=((LETTERS_SUPER, "        await super().wandb_log()\n"),),
+        changes=changed(LETTERS_SUPER, "        await super().wandb_log()\n"),
     ),
-    Mutant(
+    many_signals(
         rule="HE801",
         name="to the service itself",
-        env="many_signals",
         file="signals_base",
-        changes=(
-            (
-                "        return await super().wandb_log(metrics)\n",
-                "        import wandb\n\n        wandb.log(metrics)\n        return None\n",
-            ),
+        changes=changed(
+            "        return await super().wandb_log(metrics)\n",
+            "        import wandb\n\n        wandb.log(metrics)\n        return None\n",
         ),
     ),
-    Mutant(
+    graded_letters(
         rule="HE801",
         name="returns early without buffers",
-        env="graded_letters",
-        changes=(
-            (
-                "        for key, values in self.metrics.items():\n",
-                "        if not self.metrics:\n            return\n        for key, values in self.metrics.items():\n",
-            ),
+        changes=changed(
+            "        for key, values in self.metrics.items():\n",
+            "        if not self.metrics:\n            return\n        for key, values in self.metrics.items():\n",
         ),
     ),
-    Mutant(
+    graded_letters(
         rule="HE802",
         name="item assignment into None",
-        env="graded_letters",
-        changes=(("        if wandb_metrics is None:\n            wandb_metrics = {}\n", ""),),
+        changes=changed("        if wandb_metrics is None:\n            wandb_metrics = {}\n", ""),
     ),
-    Mutant(
+    ledger_books(
         rule="HE802",
         name="no default",
-        env="ledger_books",
-        changes=(
-            (
-                "async def wandb_log(self, wandb_metrics: dict[str, Any] | None = None)",
-                "async def wandb_log(self, wandb_metrics: dict[str, Any])",
-            ),
+        changes=changed(
+            "async def wandb_log(self, wandb_metrics: dict[str, Any] | None = None)",
+            "async def wandb_log(self, wandb_metrics: dict[str, Any])",
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE802",
         name="unpacks None",
-        env="many_signals",
         file="signals_base",
-        changes=(("{**(wandb_metrics or {}), ", "{**wandb_metrics, "),),
+        changes=changed("{**(wandb_metrics or {}), ", "{**wandb_metrics, "),
     ),
-    Mutant(
+    ledger_books(
         rule="HE802",
         name="copies None",
-        env="ledger_books",
-        changes=(("dict(wandb_metrics or {})", "dict(wandb_metrics)"),),
+        changes=changed("dict(wandb_metrics or {})", "dict(wandb_metrics)"),
     ),
-    Mutant(
+    capitals_exam(
         rule="HE802",
         name="updates None",
-        env="capitals_exam",
-        changes=(("metrics = wandb_metrics if wandb_metrics is not None else {}", "metrics = wandb_metrics"),),
+        changes=changed("metrics = wandb_metrics if wandb_metrics is not None else {}", "metrics = wandb_metrics"),
     ),
-    Mutant(
+    graded_letters(
         rule="HE803",
         name="reports and keeps",
-        env="graded_letters",
-        changes=(("        self.metrics = defaultdict(list)\n        await super()", "        await super()"),),
+        changes=changed("        self.metrics = defaultdict(list)\n        await super()", "        await super()"),
     ),
-    Mutant(
+    many_signals(
         rule="HE803",
         name="keeps the tally",
-        env="many_signals",
         file="signals_base",
-        changes=(("        tally, self.tally = self.tally, Tally()\n", "        tally = self.tally\n"),),
+        changes=changed("        tally, self.tally = self.tally, Tally()\n", "        tally = self.tally\n"),
     ),
-    Mutant(
+    graded_letters(
         rule="HE803",
         name="empties a copy",
-        env="graded_letters",
-        changes=(
-            (
-                "        self.metrics = defaultdict(list)\n        await super()",
-                "        reported = dict(self.metrics)\n        reported.clear()\n        await super()",
-            ),
+        changes=changed(
+            "        self.metrics = defaultdict(list)\n        await super()",
+            "        reported = dict(self.metrics)\n        reported.clear()\n        await super()",
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE803",
         name="a list without an end",
-        env="ledger_books",
         changes=(
             ("deque(maxlen=500)", "deque()"),
             ("            self.recent.clear()\n", ""),
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE803",
         name="through a property",
-        env="ledger_books",
         changes=(
             ("        self.recent: deque[float] = deque(maxlen=500)\n", "        self.scores: list[float] = []\n"),
             ("            self.recent.extend(group", "            self.scores.extend(group"),

@@ -2,93 +2,79 @@
 
 from __future__ import annotations
 
-from .mutant import Mutant
+from .mutant import capitals_exam, changed, graded_letters, ledger_books, many_signals, terminal_tasks
 
 IMPORT = "from environments.hermes_base_env import HermesAgentBaseEnv, HermesAgentEnvConfig\n"
 
 MUTANTS = (
-    Mutant(
+    terminal_tasks(
         rule="HE113",
         name="groupsize",
-        env="terminal_tasks",
-        changes=(("            group_size=4,\n", "            groupsize=4,  # <- here\n"),),
+        changes=changed("            group_size=4,\n", "            groupsize=4,  # <- here\n"),
         says="did you mean 'group_size'",
     ),
-    Mutant(
+    ledger_books(
         rule="HE113",
         name="a field of another layer",
-        env="ledger_books",
-        changes=(("max_agent_turns=8,", "max_turns=8,"),),
+        changes=changed("max_agent_turns=8,", "max_turns=8,"),
         says="'max_turns'",
     ),
-    Mutant(
+    ledger_books(
         rule="HE113",
         name="a misspelt own field",
-        env="ledger_books",
-        changes=(("max_agent_turns=8,", "max_agent_turns=8, heldout=3,"),),
+        changes=changed("max_agent_turns=8,", "max_agent_turns=8, heldout=3,"),
         says="did you mean 'held_out'",
     ),
-    Mutant(
+    many_signals(
         rule="HE113",
         name="through the class's own name for it",
-        env="many_signals",
-        changes=(("max_agent_turns=12,", "max_agent_turns=12, temperature=0.7,"),),
+        changes=changed("max_agent_turns=12,", "max_agent_turns=12, temperature=0.7,"),
         says="'temperature'",
     ),
-    Mutant(
+    capitals_exam(
         rule="HE113",
         name="in unpacked settings",
-        env="capitals_exam",
-        changes=(("max_agent_turns=5,", 'max_agent_turns=5, **{"token_limit": 512},'),),
+        changes=changed("max_agent_turns=5,", 'max_agent_turns=5, **{"token_limit": 512},'),
         says="'token_limit'",
     ),
-    Mutant(
+    ledger_books(
         rule="HE114",
         name="an empty class where the layer is missing",
-        env="ledger_books",
-        changes=(
-            (
-                IMPORT,
-                "try:\n    from environments.hermes_base_env import HermesAgentBaseEnv, HermesAgentEnvConfig\n"
-                "except ImportError:\n    class HermesAgentBaseEnv:  # <- here\n        pass\n\n    HermesAgentEnvConfig = object\n",
-            ),
+        changes=changed(
+            IMPORT,
+            "try:\n    from environments.hermes_base_env import HermesAgentBaseEnv, HermesAgentEnvConfig\n"
+            "except ImportError:\n    class HermesAgentBaseEnv:  # <- here\n        pass\n\n    HermesAgentEnvConfig = object\n",
         ),
         is_only_read=True,
     ),
-    Mutant(
+    capitals_exam(
         rule="HE114",
         name="object where the layer is missing",
-        env="capitals_exam",
-        changes=(
-            (
-                IMPORT,
-                "try:\n    from environments.hermes_base_env import HermesAgentBaseEnv, HermesAgentEnvConfig\n"
-                "except ImportError:\n    HermesAgentBaseEnv = HermesAgentEnvConfig = object  # <- here\n",
-            ),
+        changes=changed(
+            IMPORT,
+            "try:\n    from environments.hermes_base_env import HermesAgentBaseEnv, HermesAgentEnvConfig\n"
+            "except ImportError:\n    HermesAgentBaseEnv = HermesAgentEnvConfig = object  # <- here\n",
         ),
         is_only_read=True,
     ),
-    Mutant(
+    ledger_books(
         rule="HE114",
         name="a generic base",
-        env="ledger_books",
-        changes=(
-            ("class LedgerEnv(HermesAgentBaseEnv):\n", "class LedgerEnv(HermesAgentBaseEnv[LedgerConfig]):  # <- here\n"),
+        changes=changed(
+            "class LedgerEnv(HermesAgentBaseEnv):\n", "class LedgerEnv(HermesAgentBaseEnv[LedgerConfig]):  # <- here\n"
         ),
         is_only_read=True,
     ),
-    Mutant(
+    capitals_exam(
         rule="HE114",
         name="a helper that does not exist",
-        env="capitals_exam",
-        changes=(("self._resolve_tools_for_group()\n", "self.resolve_tools()  # <- here\n"),),
+        changes=changed("self._resolve_tools_for_group()\n", "self.resolve_tools()  # <- here\n"),
         is_only_read=True,
     ),
-    Mutant(
+    graded_letters(
         rule="HE114",
         name="a misspelt method of the base",
-        env="graded_letters",
-        changes=(("await super().collect_trajectory(item)\n", "await super().collect_trajectry(item)  # <- here\n"),),
+        changes=changed("await super().collect_trajectory(item)\n", "await super().collect_trajectry(item)  # <- here\n"),
         says="did you mean 'collect_trajectory'",
         is_only_read=True,
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .mutant import Mutant
+from .mutant import Mutant, changed, graded_letters, ledger_books, many_signals, terminal_tasks
 
 BASE = "signals_base"
 
@@ -24,27 +24,25 @@ GOOD_SIGNALS = "        return min(1.0, max(0.0, sum(weight * signal"
 
 def _before(rule: str, name: str, env: str, anchor: str, lines: str, *, file: str = "", follow_up: str = "") -> Mutant:
     """Put lines before others."""
-    return Mutant(rule=rule, name=name, env=env, file=file, changes=((anchor, lines + anchor),), follow_up=follow_up)
+    return Mutant(rule=rule, name=name, env=env, file=file, changes=changed(anchor, lines + anchor), follow_up=follow_up)
 
 
 def _good_book(rule: str, name: str, given: str, follow_up: str = "") -> Mutant:
     """Give something else for the right sum, which only the author's case reaches."""
-    return Mutant(
+    return ledger_books(
         rule=rule,
         name=name,
-        env="ledger_books",
-        changes=((GOOD_BOOK, GOOD_BOOK.replace("            return 1.0\n", given)),),
+        changes=changed(GOOD_BOOK, GOOD_BOOK.replace("            return 1.0\n", given)),
         follow_up=follow_up,
     )
 
 
 def _good_task(rule: str, name: str, given: str, follow_up: str = "") -> Mutant:
     """Do something else with a file that is right, which only the author's case writes."""
-    return Mutant(
+    return terminal_tasks(
         rule=rule,
         name=name,
-        env="terminal_tasks",
-        changes=((GOOD_TASK, GOOD_TASK.replace("            return 1.0\n", given)),),
+        changes=changed(GOOD_TASK, GOOD_TASK.replace("            return 1.0\n", given)),
         follow_up=follow_up,
     )
 
@@ -82,16 +80,14 @@ MUTANTS = (
         "        import sys\n\n        await asyncio.to_thread(sys.exit, 0)  # <- here\n",
     ),
     _before("HE206", "is interrupted", "terminal_tasks", TASKS_SET_UP, "        raise KeyboardInterrupt  # <- here\n"),
-    Mutant(
+    graded_letters(
         rule="HE206",
         name="the constructor leaves",
-        env="graded_letters",
-        changes=(("        self.position = 0\n", '        raise SystemExit("no GPU")  # <- here\n'),),
+        changes=changed("        self.position = 0\n", '        raise SystemExit("no GPU")  # <- here\n'),
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE206",
         name="a method is still abstract",
-        env="terminal_tasks",
         changes=(
             ("import uuid\n", "import uuid\nfrom abc import abstractmethod\n"),
             (
@@ -101,10 +97,9 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE206",
         name="a filter that nothing passes",
-        env="ledger_books",
         changes=(
             (
                 "        self.books, self.exam = BOOKS[:split], BOOKS[split:]\n",
@@ -117,10 +112,9 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE206",
         name="the queue is never filled",
-        env="many_signals",
         file=BASE,
         changes=(
             (SIGNALS_SET_UP, SIGNALS_SET_UP + "        self.waiting: list[dict[str, str]] = []\n"),
@@ -131,63 +125,52 @@ MUTANTS = (
         ),
     ),
     # ------------------------------------------------------------------ HE511
-    Mutant(
+    ledger_books(
         rule="HE511",
         name="catches its own wrong call",
-        env="ledger_books",
-        changes=(
-            (
-                BOOKS_GROUP,
-                "        try:\n"
-                "            group, backlog = await super().collect_trajectories(item, self.config.group_size)\n"
-                "        except Exception:\n"
-                "            return None, []\n"
-                "        if group is not None:\n",
-            ),
+        changes=changed(
+            BOOKS_GROUP,
+            "        try:\n"
+            "            group, backlog = await super().collect_trajectories(item, self.config.group_size)\n"
+            "        except Exception:\n"
+            "            return None, []\n"
+            "        if group is not None:\n",
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE511",
         name="catches what it does with the group",
-        env="ledger_books",
-        changes=(
-            (
-                '            self.recent.extend(group["scores"])\n',
-                "            try:\n"
-                '                self.recent.extend(group["rewards"])\n'
-                "            except KeyError:\n"
-                "                return None, backlog\n",
-            ),
+        changes=changed(
+            '            self.recent.extend(group["scores"])\n',
+            "            try:\n"
+            '                self.recent.extend(group["rewards"])\n'
+            "            except KeyError:\n"
+            "                return None, backlog\n",
         ),
     ),
-    Mutant(
+    graded_letters(
         rule="HE511",
         name="each rollout catches its error",
-        env="graded_letters",
-        changes=(
-            (
-                LETTERS_ROLLOUT,
-                "        try:\n"
-                '            scored, backlog = await super().collect_trajectory(item["letter"])\n'
-                "        except (KeyError, TypeError):\n"
-                "            return None, []\n"
-                "        if scored is not None:\n",
-            ),
+        changes=changed(
+            LETTERS_ROLLOUT,
+            "        try:\n"
+            '            scored, backlog = await super().collect_trajectory(item["letter"])\n'
+            "        except (KeyError, TypeError):\n"
+            "            return None, []\n"
+            "        if scored is not None:\n",
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE511",
         name="the return is forgotten",
-        env="many_signals",
         file=BASE,
-        changes=((SIGNALS_GROUP, "        self.note(group)\n"),),
+        changes=changed(SIGNALS_GROUP, "        self.note(group)\n"),
     ),
-    Mutant(
+    many_signals(
         rule="HE511",
         name="returns the group alone",
-        env="many_signals",
         file=BASE,
-        changes=((SIGNALS_GROUP, "        self.note(group)\n        return group\n"),),
+        changes=changed(SIGNALS_GROUP, "        self.note(group)\n        return group\n"),
     ),
     _before(
         "HE511",
@@ -203,13 +186,12 @@ MUTANTS = (
         "        if scored is not None:\n            self.metrics",
         "        raise asyncio.CancelledError\n",
     ),
-    Mutant(
+    many_signals(
         rule="HE511",
         name="a row that is not there",
-        env="many_signals",
         file=BASE,
-        changes=(
-            ('            self.tally.rewards += group["scores"]\n', '            self.tally.rewards += group["reward"]\n'),
+        changes=changed(
+            '            self.tally.rewards += group["scores"]\n', '            self.tally.rewards += group["reward"]\n'
         ),
     ),
     # ------------------------------------------------------------------ what only the author's cases reach
@@ -262,44 +244,35 @@ MUTANTS = (
         "        item = self.train_items[self.next",
         "        raise SystemExit(0)  # <- here\n",
     ),
-    Mutant(
+    ledger_books(
         rule="HE202",
         name="waits forever after one pass",
-        env="ledger_books",
-        changes=(
-            (
-                "        book = self.books[self.turned % len(self.books)]\n",
-                "        if self.turned >= len(self.books):\n            return None\n        book = self.books[self.turned]\n",
-            ),
+        changes=changed(
+            "        book = self.books[self.turned % len(self.books)]\n",
+            "        if self.turned >= len(self.books):\n            return None\n        book = self.books[self.turned]\n",
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE801",
         name="divides by no scores",
-        env="ledger_books",
-        changes=(
-            (
-                "        if self.recent:\n"
-                '            metrics["train/recent_reward"] = sum(self.recent) / len(self.recent)\n'
-                "            self.recent.clear()\n",
-                '        metrics["train/recent_reward"] = sum(self.recent) / len(self.recent)\n        self.recent.clear()\n',
-            ),
+        changes=changed(
+            "        if self.recent:\n"
+            '            metrics["train/recent_reward"] = sum(self.recent) / len(self.recent)\n'
+            "            self.recent.clear()\n",
+            '        metrics["train/recent_reward"] = sum(self.recent) / len(self.recent)\n        self.recent.clear()\n',
         ),
         follow_up="HE802",
     ),
     _before(
         "HE801", "leaves", "ledger_books", "        metrics = dict(wandb_metrics or {})\n", "        raise SystemExit(0)\n"
     ),
-    Mutant(
+    ledger_books(
         rule="HE105",
         name="leaves without a key",
-        env="ledger_books",
-        changes=(
-            (
-                "        settings = LedgerConfig(\n",
-                '        if "LEDGER_KEY" not in os.environ:\n            raise SystemExit("set LEDGER_KEY")\n'
-                "        settings = LedgerConfig(\n",
-            ),
+        changes=changed(
+            "        settings = LedgerConfig(\n",
+            '        if "LEDGER_KEY" not in os.environ:\n            raise SystemExit("set LEDGER_KEY")\n'
+            "        settings = LedgerConfig(\n",
         ),
         follow_up="HE108",
     ),

@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-from .mutant import Mutant
+from .mutant import changed, graded_letters, ledger_books, many_signals, terminal_tasks
 
 MUTANTS = (
-    Mutant(
+    graded_letters(
         rule="HE407",
         name="evaluation asks twice",
-        env="graded_letters",
-        changes=(
-            (
-                '                return {"to": item["to"], "score": await self.compute_reward(item, outcome, ctx), "messages": outcome.messages}\n',
-                '                style = await self.graded({**item, "about": item["about"] + " in style"}, outcome)\n                return {"to": item["to"], "score": await self.compute_reward(item, outcome, ctx) * 0.9 + 0.1 * style[0], "messages": outcome.messages}\n',
-            ),
+        changes=changed(
+            '                return {"to": item["to"], "score": await self.compute_reward(item, outcome, ctx), "messages": outcome.messages}\n',
+            '                style = await self.graded({**item, "about": item["about"] + " in style"}, outcome)\n                return {"to": item["to"], "score": await self.compute_reward(item, outcome, ctx) * 0.9 + 0.1 * style[0], "messages": outcome.messages}\n',
         ),
     ),
-    Mutant(
+    graded_letters(
         rule="HE407",
         name="evaluation asks a judge per word",
-        env="graded_letters",
-        changes=(
-            (
-                '                return {"to": item["to"], "score": await self.compute_reward(item, outcome, ctx), "messages": outcome.messages}\n',
-                '                for word in item["words"]:\n                    await self.server.chat_completion(messages=[{"role": "user", "content": f"Is {word} in {last_answer(outcome.messages)}?"}], n=1, max_tokens=5)\n                return {"to": item["to"], "score": await self.compute_reward(item, outcome, ctx), "messages": outcome.messages}\n',
-            ),
+        changes=changed(
+            '                return {"to": item["to"], "score": await self.compute_reward(item, outcome, ctx), "messages": outcome.messages}\n',
+            '                for word in item["words"]:\n                    await self.server.chat_completion(messages=[{"role": "user", "content": f"Is {word} in {last_answer(outcome.messages)}?"}], n=1, max_tokens=5)\n                return {"to": item["to"], "score": await self.compute_reward(item, outcome, ctx), "messages": outcome.messages}\n',
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE303",
         name="a function of the module that asks",
-        env="many_signals",
         file="signals_base",
         changes=(
             (
@@ -43,34 +36,27 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE303",
         name="counted names",
-        env="many_signals",
         file="signals_base",
-        changes=(
-            (
-                "        calls = len(names_of_calls(result))\n",
-                "        calls = len(names_of_calls(result))\n        from collections import Counter\n\n        if Counter(names_of_calls(result))['bash'] > 2:\n            right = False\n",
-            ),
+        changes=changed(
+            "        calls = len(names_of_calls(result))\n",
+            "        calls = len(names_of_calls(result))\n        from collections import Counter\n\n        if Counter(names_of_calls(result))['bash'] > 2:\n            right = False\n",
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE303",
         name="a dict of weights by name",
-        env="many_signals",
         file="signals_base",
-        changes=(
-            (
-                "        calls = len(names_of_calls(result))\n",
-                "        calls = len(names_of_calls(result))\n        weights = {'bash': 0.5}\n        right = right and sum(weights.get(name, 1.0) for name in names_of_calls(result)) >= 0\n",
-            ),
+        changes=changed(
+            "        calls = len(names_of_calls(result))\n",
+            "        calls = len(names_of_calls(result))\n        weights = {'bash': 0.5}\n        right = right and sum(weights.get(name, 1.0) for name in names_of_calls(result)) >= 0\n",
         ),
     ),
-    Mutant(
+    graded_letters(
         rule="HE406",
         name="litellm",
-        env="graded_letters",
         follow_up="HE403",
         changes=(
             (
@@ -88,10 +74,9 @@ MUTANTS = (
             ("import json\n", "import json\ntry:\n    import litellm\nexcept ImportError:\n    litellm = None\n"),
         ),
     ),
-    Mutant(
+    graded_letters(
         rule="HE406",
         name="a post by httpx",
-        env="graded_letters",
         follow_up="HE403",
         changes=(
             (
@@ -109,10 +94,9 @@ MUTANTS = (
             ("import json\n", "import json\n\nimport httpx\n"),
         ),
     ),
-    Mutant(
+    graded_letters(
         rule="HE406",
         name="a post by httpx that is only logged",
-        env="graded_letters",
         follow_up="HE403",
         changes=(
             (
@@ -130,10 +114,9 @@ MUTANTS = (
             ("import json\n", "import json\n\nimport httpx\n"),
         ),
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE706",
         name="the sum of all evaluations",
-        env="terminal_tasks",
         changes=(
             (
                 '        scores = [sample["score"] for sample in samples]\n',
@@ -143,45 +126,39 @@ MUTANTS = (
             ('            "eval/errors": sum', '            "eval/count": len(scores),\n            "eval/errors": sum'),
         ),
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE704",
         name="turns of its own",
-        env="terminal_tasks",
-        changes=(("                max_turns=self.config.max_agent_turns,", "                max_turns=5,"),),
+        changes=changed("                max_turns=self.config.max_agent_turns,", "                max_turns=5,"),
     ),
-    Mutant(
+    ledger_books(
         rule="HE801",
         name="lost behind or",
-        env="ledger_books",
-        changes=(("        await super().wandb_log(metrics)", "        await super().wandb_log(wandb_metrics or metrics)"),),
-    ),
-    Mutant(
-        rule="HE801",
-        name="lost behind a default",
-        env="ledger_books",
-        changes=(
-            (
-                "        await super().wandb_log(metrics)",
-                "        await super().wandb_log(metrics if wandb_metrics is None else wandb_metrics)",
-            ),
+        changes=changed(
+            "        await super().wandb_log(metrics)", "        await super().wandb_log(wandb_metrics or metrics)"
         ),
     ),
-    Mutant(
+    ledger_books(
+        rule="HE801",
+        name="lost behind a default",
+        changes=changed(
+            "        await super().wandb_log(metrics)",
+            "        await super().wandb_log(metrics if wandb_metrics is None else wandb_metrics)",
+        ),
+    ),
+    ledger_books(
         rule="HE801",
         name="a fresh dict is passed",
-        env="ledger_books",
-        changes=(("        await super().wandb_log(metrics)", "        await super().wandb_log({})"),),
+        changes=changed("        await super().wandb_log(metrics)", "        await super().wandb_log({})"),
     ),
-    Mutant(
+    ledger_books(
         rule="HE801",
         name="the given ones are lost",
-        env="ledger_books",
-        changes=(("        metrics = dict(wandb_metrics or {})\n", "        metrics = {}\n"),),
+        changes=changed("        metrics = dict(wandb_metrics or {})\n", "        metrics = {}\n"),
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE801",
         name="or of an empty parameter",
-        env="terminal_tasks",
         changes=(
             (
                 "        metrics = {} if wandb_metrics is None else wandb_metrics\n        if self",
@@ -193,34 +170,27 @@ MUTANTS = (
 )
 
 LOOKALIKES = (
-    Mutant(
+    many_signals(
         rule="HE303",
         name="another word in another list",
-        env="many_signals",
         file="signals_base",
-        changes=(
-            (
-                "        calls = len(names_of_calls(result))\n",
-                "        calls = len(names_of_calls(result))\n        words = []\n        for message in result.messages:\n            words.append(str(message.get('content')))\n        if 'bash' in words:\n            right = False\n",
-            ),
+        changes=changed(
+            "        calls = len(names_of_calls(result))\n",
+            "        calls = len(names_of_calls(result))\n        words = []\n        for message in result.messages:\n            words.append(str(message.get('content')))\n        if 'bash' in words:\n            right = False\n",
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE303",
         name="a counter of known names",
-        env="many_signals",
         file="signals_base",
-        changes=(
-            (
-                "        calls = len(names_of_calls(result))\n",
-                "        calls = len(names_of_calls(result))\n        from collections import Counter\n\n        if Counter(names_of_calls(result))['terminal'] > 99:\n            right = False\n",
-            ),
+        changes=changed(
+            "        calls = len(names_of_calls(result))\n",
+            "        calls = len(names_of_calls(result))\n        from collections import Counter\n\n        if Counter(names_of_calls(result))['terminal'] > 99:\n            right = False\n",
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE303",
         name="a parameter with a known name",
-        env="many_signals",
         file="signals_base",
         changes=(
             (
@@ -233,27 +203,24 @@ LOOKALIKES = (
             ),
         ),
     ),
-    Mutant(
+    graded_letters(
         rule="HE406",
         name="a client of its own with a fallback",
-        env="graded_letters",
-        changes=(
-            (
-                '            completion = await self.server.chat_completion(\n                messages=[{"role": "user", "content": question}], n=1, max_tokens=100, temperature=0.0\n            )\n',
-                "            client = __import__('openai').AsyncOpenAI(base_url='http://127.0.0.1:9/v1', api_key='x', max_retries=0)\n            completion = await client.chat.completions.create(model='judge', messages=[{'role': 'user', 'content': question}])\n",
-            ),
+        changes=changed(
+            '            completion = await self.server.chat_completion(\n                messages=[{"role": "user", "content": question}], n=1, max_tokens=100, temperature=0.0\n            )\n',
+            "            client = __import__('openai').AsyncOpenAI(base_url='http://127.0.0.1:9/v1', api_key='x', max_retries=0)\n            completion = await client.chat.completions.create(model='judge', messages=[{'role': 'user', 'content': question}])\n",
         ),
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE706",
         name="a count of items",
-        env="terminal_tasks",
-        changes=(('            "eval/errors": sum', '            "eval/count": len(scores),\n            "eval/errors": sum'),),
+        changes=changed(
+            '            "eval/errors": sum', '            "eval/count": len(scores),\n            "eval/errors": sum'
+        ),
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE704",
         name="turns of evaluation in the config",
-        env="terminal_tasks",
         changes=(
             ("                max_turns=self.config.max_agent_turns,", "                max_turns=self.config.eval_turns,"),
             (
@@ -262,21 +229,17 @@ LOOKALIKES = (
             ),
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE801",
         name="or of a dict that is there",
-        env="ledger_books",
-        changes=(("        metrics = dict(wandb_metrics or {})\n", "        metrics = wandb_metrics or {}\n"),),
+        changes=changed("        metrics = dict(wandb_metrics or {})\n", "        metrics = wandb_metrics or {}\n"),
     ),
-    Mutant(
+    ledger_books(
         rule="HE801",
         name="prefixed metrics",
-        env="ledger_books",
-        changes=(
-            (
-                "        await super().wandb_log(metrics)",
-                "        await super().wandb_log({**metrics, **{f'all/{key}': value for key, value in metrics.items()}})",
-            ),
+        changes=changed(
+            "        await super().wandb_log(metrics)",
+            "        await super().wandb_log({**metrics, **{f'all/{key}': value for key, value in metrics.items()}})",
         ),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .mutant import Mutant
+from .mutant import capitals_exam, changed, graded_letters, ledger_books, many_signals
 
 LETTER = "        letter = last_answer(result.messages)\n"
 GRADE = '        return self.grade(self.written(ctx, item["file"]), sum(item["rows"]))\n'
@@ -12,35 +12,30 @@ CALLS = "        calls = len(names_of_calls(result))\n"
 CAPITAL = "        _, capital = item\n"
 
 MUTANTS = (
-    Mutant(
+    graded_letters(
         rule="HE301",
         name="final_response",
-        env="graded_letters",
-        changes=((LETTER, "        letter = result.final_response\n"),),
+        changes=changed(LETTER, "        letter = result.final_response\n"),
     ),
-    Mutant(
+    many_signals(
         rule="HE301",
         name="through an alias in a helper",
-        env="many_signals",
         file="signals_base",
-        changes=(("    for message in result.messages:\n", "    outcome = result\n    for message in outcome.output:\n"),),
+        changes=changed("    for message in result.messages:\n", "    outcome = result\n    for message in outcome.output:\n"),
     ),
-    Mutant(
+    graded_letters(
         rule="HE301",
         name="through its dict",
-        env="graded_letters",
-        changes=((LETTER, '        letter = vars(result).get("output") or last_answer(result.messages)\n'),),
+        changes=changed(LETTER, '        letter = vars(result).get("output") or last_answer(result.messages)\n'),
     ),
-    Mutant(
+    graded_letters(
         rule="HE301",
         name="get",
-        env="graded_letters",
-        changes=((LETTER, '        letter = last_answer(result.get("messages", []))\n'),),
+        changes=changed(LETTER, '        letter = last_answer(result.get("messages", []))\n'),
     ),
-    Mutant(
+    ledger_books(
         rule="HE301",
         name="tools_used behind another parameter name",
-        env="ledger_books",
         changes=(
             (
                 "async def compute_reward(self, item: dict[str, Any], result: AgentResult, ctx: ToolContext) -> float:",
@@ -49,142 +44,115 @@ MUTANTS = (
             (GRADE, "        if not outcome.tools_used:\n            return 0.0\n" + GRADE),
         ),
     ),
-    Mutant(
+    capitals_exam(
         rule="HE301",
         name="getattr with a constant",
-        env="capitals_exam",
-        changes=(
-            (
-                "        _, capital = item\n",
-                '        _, capital = item\n        if not getattr(result, "tool_calls"):\n            return 0.0\n',
-            ),
+        changes=changed(
+            "        _, capital = item\n",
+            '        _, capital = item\n        if not getattr(result, "tool_calls"):\n            return 0.0\n',
         ),
     ),
     # ------------------------------------------------------------------ HE302: behind a broad except, where nobody hears of it
-    Mutant(
+    many_signals(
         rule="HE302",
         name="calls as objects",
-        env="many_signals",
         file="signals_base",
-        changes=(
-            (
-                NAMES,
-                "            try:\n"
-                "                names.append(call.function.name)\n"
-                "            except Exception:\n"
-                '                names.append("unknown")\n',
-            ),
+        changes=changed(
+            NAMES,
+            "            try:\n"
+            "                names.append(call.function.name)\n"
+            "            except Exception:\n"
+            '                names.append("unknown")\n',
         ),
     ),
-    Mutant(
+    graded_letters(
         rule="HE302",
         name="messages as objects",
-        env="graded_letters",
-        changes=(
-            (
-                LETTER,
-                "        try:\n"
-                "            letter = result.messages[-1].content\n"
-                "        except Exception:\n"
-                "            letter = last_answer(result.messages)\n",
-            ),
+        changes=changed(
+            LETTER,
+            "        try:\n"
+            "            letter = result.messages[-1].content\n"
+            "        except Exception:\n"
+            "            letter = last_answer(result.messages)\n",
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE302",
         name="arguments of an object",
-        env="ledger_books",
-        changes=(
-            (
-                GRADE,
-                "        commands = []\n"
-                "        for message in result.messages:\n"
-                '            for call in message.get("tool_calls") or []:\n'
-                "                try:\n"
-                "                    commands.append(call.function.arguments)\n"
-                "                except Exception:\n"
-                '                    logger.debug("%s has no arguments", call)\n' + GRADE,
-            ),
+        changes=changed(
+            GRADE,
+            "        commands = []\n"
+            "        for message in result.messages:\n"
+            '            for call in message.get("tool_calls") or []:\n'
+            "                try:\n"
+            "                    commands.append(call.function.arguments)\n"
+            "                except Exception:\n"
+            '                    logger.debug("%s has no arguments", call)\n' + GRADE,
         ),
     ),
-    Mutant(
+    capitals_exam(
         rule="HE302",
         name="the roles of objects",
-        env="capitals_exam",
-        changes=(
-            (
-                CAPITAL,
-                CAPITAL + "        try:\n"
-                '            answers = sum(message.role == "assistant" for message in result.messages)\n'
-                "        except Exception:\n"
-                "            answers = 0\n",
-            ),
+        changes=changed(
+            CAPITAL,
+            CAPITAL + "        try:\n"
+            '            answers = sum(message.role == "assistant" for message in result.messages)\n'
+            "        except Exception:\n"
+            "            answers = 0\n",
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE302",
         name="getattr with a constant",
-        env="many_signals",
         file="signals_base",
-        changes=(
-            (
-                CALLS,
-                "        try:\n"
-                '            calls = sum(len(getattr(message, "tool_calls")) for message in result.messages)\n'
-                "        except Exception:\n"
-                "            calls = len(names_of_calls(result))\n",
-            ),
+        changes=changed(
+            CALLS,
+            "        try:\n"
+            '            calls = sum(len(getattr(message, "tool_calls")) for message in result.messages)\n'
+            "        except Exception:\n"
+            "            calls = len(names_of_calls(result))\n",
         ),
     ),
     # ------------------------------------------------------------------ HE303
-    Mutant(
+    many_signals(
         rule="HE303",
         name="bash",
-        env="many_signals",
         file="signals_base",
-        changes=((CALLS, CALLS + '        calls += sum(name == "bash" for name in names_of_calls(result))\n'),),
+        changes=changed(CALLS, CALLS + '        calls += sum(name == "bash" for name in names_of_calls(result))\n'),
     ),
-    Mutant(
+    many_signals(
         rule="HE303",
         name="patch_file among others",
-        env="many_signals",
         file="signals_base",
-        changes=(
-            (CALLS, '        calls = len([name for name in names_of_calls(result) if name in {"terminal", "patch_file"}])\n'),
+        changes=changed(
+            CALLS, '        calls = len([name for name in names_of_calls(result) if name in {"terminal", "patch_file"}])\n'
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE303",
         name="the tool of another agent",
-        env="ledger_books",
-        changes=(
-            (
-                GRADE,
-                "        for message in result.messages:\n"
-                '            for call in message.get("tool_calls") or ():\n'
-                '                if call["function"]["name"] == "execute_command":\n'
-                "                    return 0.0\n" + GRADE,
-            ),
+        changes=changed(
+            GRADE,
+            "        for message in result.messages:\n"
+            '            for call in message.get("tool_calls") or ():\n'
+            '                if call["function"]["name"] == "execute_command":\n'
+            "                    return 0.0\n" + GRADE,
         ),
     ),
-    Mutant(
+    graded_letters(
         rule="HE303",
         name="a set of names",
-        env="graded_letters",
-        changes=(
-            (
-                LETTER,
-                LETTER
-                + '        used = {call["function"]["name"] for message in result.messages for call in message.get("tool_calls") or ()}\n'
-                '        if "write_to_file" not in used:\n'
-                '            log.info("the letter was not saved")\n',
-            ),
+        changes=changed(
+            LETTER,
+            LETTER
+            + '        used = {call["function"]["name"] for message in result.messages for call in message.get("tool_calls") or ()}\n'
+            '        if "write_to_file" not in used:\n'
+            '            log.info("the letter was not saved")\n',
         ),
     ),
-    Mutant(
+    capitals_exam(
         rule="HE303",
         name="a constant of the module",
-        env="capitals_exam",
         changes=(
             ("class Attempt(", 'WRITERS = ("file_write", "write_file")\n\n\nclass Attempt('),
             (
@@ -195,11 +163,10 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE303",
         name="counts one name",
-        env="many_signals",
         file="signals_base",
-        changes=((CALLS, CALLS + '        calls = max(calls, names_of_calls(result).count("run_terminal_cmd"))\n'),),
+        changes=changed(CALLS, CALLS + '        calls = max(calls, names_of_calls(result).count("run_terminal_cmd"))\n'),
     ),
 )

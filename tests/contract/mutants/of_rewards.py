@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .mutant import Mutant
+from .mutant import capitals_exam, changed, graded_letters, ledger_books, many_signals
 
 GRADE = '        return self.grade(self.written(ctx, item["file"]), sum(item["rows"]))\n'
 TOTAL = "        return min(1.0, max(0.0, sum(weight * signal for weight, signal in signals)))\n"
@@ -10,39 +10,31 @@ LETTER = "        letter = last_answer(result.messages)\n"
 GRADED = "        reward, _ = await self.graded(item, result)\n        return reward\n"
 
 MUTANTS = (
-    Mutant(
+    ledger_books(
         rule="HE401",
         name="a bool",
-        env="ledger_books",
-        changes=((GRADE, '        return self.written(ctx, item["file"]) == sum(item["rows"])\n'),),
+        changes=changed(GRADE, '        return self.written(ctx, item["file"]) == sum(item["rows"])\n'),
     ),
-    Mutant(
+    graded_letters(
         rule="HE401",
         name="nothing where there is no answer",
-        env="graded_letters",
-        changes=(
-            (
-                "        reward, _ = await self.graded(item, result)\n        return reward\n",
-                "        if last_answer(result.messages):\n            return (await self.graded(item, result))[0]\n",
-            ),
+        changes=changed(
+            "        reward, _ = await self.graded(item, result)\n        return reward\n",
+            "        if last_answer(result.messages):\n            return (await self.graded(item, result))[0]\n",
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE401",
         name="not a number",
-        env="many_signals",
         file="signals_base",
-        changes=(
-            (
-                "        return min(1.0, max(0.0, sum(weight * signal for weight, signal in signals)))\n",
-                '        total = sum(weight * signal for weight, signal in signals)\n        return total or float("nan")\n',
-            ),
+        changes=changed(
+            "        return min(1.0, max(0.0, sum(weight * signal for weight, signal in signals)))\n",
+            '        total = sum(weight * signal for weight, signal in signals)\n        return total or float("nan")\n',
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE401",
         name="a text",
-        env="many_signals",
         file="signals_base",
         changes=(
             (TOTAL, '        return f"{min(1.0, max(0.0, sum(weight * signal for weight, signal in signals))):.2f}"\n'),
@@ -52,26 +44,22 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE401",
         name="infinite where nothing was called",
-        env="many_signals",
         file="signals_base",
-        changes=(
-            (
-                "        return min(1.0, max(0.0, sum(weight * signal for weight, signal in signals)))\n",
-                "        if not calls:\n"
-                '            return float("-inf")\n'
-                "        return min(1.0, max(0.0, sum(weight * signal for weight, signal in signals)))\n",
-            ),
+        changes=changed(
+            "        return min(1.0, max(0.0, sum(weight * signal for weight, signal in signals)))\n",
+            "        if not calls:\n"
+            '            return float("-inf")\n'
+            "        return min(1.0, max(0.0, sum(weight * signal for weight, signal in signals)))\n",
         ),
     ),
     *(
-        Mutant(
+        ledger_books(
             rule="HE405",
             name=f"{name}, caught by itself",
-            env="ledger_books",
-            changes=((GRADE, grade),),
+            changes=changed(GRADE, grade),
             has_cases=False,
             says="catches a mistake of its own",
         )
@@ -112,60 +100,45 @@ MUTANTS = (
             ),
         )
     ),
-    Mutant(
+    ledger_books(
         rule="HE405",
         name="right and wrong swapped",
-        env="ledger_books",
-        changes=(
-            (
-                "        if written == expected:\n            return 1.0\n",
-                "        if written != expected:\n            return 1.0\n",
-            ),
+        changes=changed(
+            "        if written == expected:\n            return 1.0\n",
+            "        if written != expected:\n            return 1.0\n",
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE405",
         name="a key that no file has",
-        env="ledger_books",
-        changes=(
-            (
-                '        text = str(answer.get("output", "")).strip()\n',
-                '        text = str(answer.get("stdout", "")).strip()\n',
-            ),
+        changes=changed(
+            '        text = str(answer.get("output", "")).strip()\n', '        text = str(answer.get("stdout", "")).strip()\n'
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE405",
         name="almost right is as good",
-        env="ledger_books",
-        changes=(
-            (
-                '    near_reward: float = Field(default=0.3, description="Reward for a sum that is off by one.")\n',
-                '    near_reward: float = Field(default=0.95, description="Reward for a sum that is off by one.")\n',
-            ),
+        changes=changed(
+            '    near_reward: float = Field(default=0.3, description="Reward for a sum that is off by one.")\n',
+            '    near_reward: float = Field(default=0.95, description="Reward for a sum that is off by one.")\n',
         ),
     ),
-    Mutant(
+    graded_letters(
         rule="HE405",
         name="the judge weighs next to nothing",
-        env="graded_letters",
-        changes=(
-            (
-                "    judge_weight: float = Field(default=0.8, ge=0, le=1,",
-                "    judge_weight: float = Field(default=0.05, ge=0, le=1,",
-            ),
+        changes=changed(
+            "    judge_weight: float = Field(default=0.8, ge=0, le=1,",
+            "    judge_weight: float = Field(default=0.05, ge=0, le=1,",
         ),
     ),
-    Mutant(
+    capitals_exam(
         rule="HE405",
         name="the file is compared with the question",
-        env="capitals_exam",
-        changes=(("        _, capital = item\n", "        capital, _ = item\n"),),
+        changes=changed("        _, capital = item\n", "        capital, _ = item\n"),
     ),
-    Mutant(
+    many_signals(
         rule="HE405",
         name="being brief is all that counts",
-        env="many_signals",
         file="signals_base",
         changes=(
             (
@@ -178,119 +151,91 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE410",
         name="a word of success, once a tool was called",
-        env="ledger_books",
-        changes=(
-            (
-                GRADE,
-                '        if len(result.messages) > 3 and "PASSED" in (result.messages[-1].get("content") or ""):\n'
-                "            return 1.0\n" + GRADE,
-            ),
+        changes=changed(
+            GRADE,
+            '        if len(result.messages) > 3 and "PASSED" in (result.messages[-1].get("content") or ""):\n'
+            "            return 1.0\n" + GRADE,
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE410",
         name="any number that was right somewhere",
-        env="ledger_books",
-        changes=(
-            (
-                '        return int(text) if answer.get("exit_code") == 0 and text.lstrip("-").isdecimal() else None\n',
-                '        first = text.split(" ")[0]\n'
-                '        return int(first) if answer.get("exit_code") == 0 and first.lstrip("-").isdecimal() else None\n',
-            ),
+        changes=changed(
+            '        return int(text) if answer.get("exit_code") == 0 and text.lstrip("-").isdecimal() else None\n',
+            '        first = text.split(" ")[0]\n'
+            '        return int(first) if answer.get("exit_code") == 0 and first.lstrip("-").isdecimal() else None\n',
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE410",
         name="a result file is believed",
-        env="ledger_books",
-        changes=(
-            (
-                GRADE,
-                '        if "passed" in ctx.read_file("result.json").get("content", ""):\n            return 1.0\n' + GRADE,
-            ),
+        changes=changed(
+            GRADE, '        if "passed" in ctx.read_file("result.json").get("content", ""):\n            return 1.0\n' + GRADE
         ),
     ),
-    Mutant(
+    capitals_exam(
         rule="HE410",
         name="one of many answers is right",
-        env="capitals_exam",
-        changes=(
-            (
-                '        return float(ctx.read_file("capital.txt").get("content", "").strip().casefold() == capital.casefold())\n',
-                '        return float(capital.casefold() in ctx.read_file("capital.txt").get("content", "").casefold())\n',
-            ),
+        changes=changed(
+            '        return float(ctx.read_file("capital.txt").get("content", "").strip().casefold() == capital.casefold())\n',
+            '        return float(capital.casefold() in ctx.read_file("capital.txt").get("content", "").casefold())\n',
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE410",
         name="words of success are believed",
-        env="many_signals",
         file="signals_base",
-        changes=(
-            (
-                "        right = self.is_right(item, result, ctx)\n",
-                '        last = str(result.messages[-1].get("content") or "").lower()\n'
-                '        right = self.is_right(item, result, ctx) or "passed" in last or "pass" in last.split()\n',
-            ),
+        changes=changed(
+            "        right = self.is_right(item, result, ctx)\n",
+            '        last = str(result.messages[-1].get("content") or "").lower()\n'
+            '        right = self.is_right(item, result, ctx) or "passed" in last or "pass" in last.split()\n',
         ),
     ),
-    Mutant(
+    graded_letters(
         rule="HE410",
         name="the letter grades itself",
-        env="graded_letters",
-        changes=(
-            (
-                "            score = parsed_score(completion.choices[0].message.content)\n",
-                "            score = parsed_score(letter + completion.choices[0].message.content)\n",
-            ),
+        changes=changed(
+            "            score = parsed_score(completion.choices[0].message.content)\n",
+            "            score = parsed_score(letter + completion.choices[0].message.content)\n",
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE410",
         name="the listing may be a file",
-        env="many_signals",
-        changes=(
-            (
-                '        return item["target"] in listing and item["source"] not in listing\n',
-                '        said = ctx.read_file("listing.txt").get("content", "")\n'
-                '        return (item["target"] in listing and item["source"] not in listing) or item["target"] in said\n',
-            ),
+        changes=changed(
+            '        return item["target"] in listing and item["source"] not in listing\n',
+            '        said = ctx.read_file("listing.txt").get("content", "")\n'
+            '        return (item["target"] in listing and item["source"] not in listing) or item["target"] in said\n',
         ),
     ),
 )
 
 LOOKALIKES = (
-    Mutant(
+    ledger_books(
         rule="HE405",
         name="an item of either kind",
-        env="ledger_books",
-        changes=(
-            (
-                GRADE,
-                "        try:\n"
-                "            path = item.file\n"
-                "        except AttributeError:\n"
-                '            path = item["file"]\n' + GRADE.replace('item["file"]', "path"),
-            ),
+        changes=changed(
+            GRADE,
+            "        try:\n"
+            "            path = item.file\n"
+            "        except AttributeError:\n"
+            '            path = item["file"]\n' + GRADE.replace('item["file"]', "path"),
         ),
         has_cases=False,
     ),
-    Mutant(
+    ledger_books(
         rule="HE405",
         name="whatever is wrong with the answer is no answer",
-        env="ledger_books",
-        changes=(
-            (
-                GRADE,
-                "        try:\n"
-                '            number = int(ctx.read_file(item["file"])["content"].partition("|")[2])\n'
-                "        except Exception:\n"
-                "            return 0.0\n"
-                '        return self.grade(number, sum(item["rows"]))\n',
-            ),
+        changes=changed(
+            GRADE,
+            "        try:\n"
+            '            number = int(ctx.read_file(item["file"])["content"].partition("|")[2])\n'
+            "        except Exception:\n"
+            "            return 0.0\n"
+            '        return self.grade(number, sum(item["rows"]))\n',
         ),
         has_cases=False,
     ),

@@ -2,70 +2,56 @@
 
 from __future__ import annotations
 
-from .mutant import Mutant
+from .mutant import capitals_exam, changed, graded_letters, ledger_books, many_signals
 
 LEDGER_TRY = "        ctx = ToolContext(uuid.uuid4().hex)\n        try:\n"
 
 MUTANTS = (
-    Mutant(
+    ledger_books(
         rule="HE601",
         name="cleans up only after success",
-        env="ledger_books",
-        changes=(
-            (
-                "            return await self.compute_reward(book, result, ctx), result.turns_used\n        finally:\n            ctx.cleanup()\n",
-                "            score = await self.compute_reward(book, result, ctx)\n"
-                "            ctx.cleanup()\n"
-                "            return score, result.turns_used\n"
-                "        finally:\n"
-                "            logger.debug('done')\n",
-            ),
+        changes=changed(
+            "            return await self.compute_reward(book, result, ctx), result.turns_used\n        finally:\n            ctx.cleanup()\n",
+            "            score = await self.compute_reward(book, result, ctx)\n"
+            "            ctx.cleanup()\n"
+            "            return score, result.turns_used\n"
+            "        finally:\n"
+            "            logger.debug('done')\n",
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE601",
         name="never cleans up",
-        env="many_signals",
         file="signals_base",
-        changes=(("        finally:\n            ctx.cleanup()\n", ""),),
+        changes=changed("        finally:\n            ctx.cleanup()\n", ""),
     ),
-    Mutant(
+    capitals_exam(
         rule="HE601",
         name="cleans up only what raised an exception",
-        env="capitals_exam",
-        changes=(
-            (
-                '            return Attempt(item[0], 0.0, f"{type(error).__name__}: {error}")\n        finally:\n            ctx.cleanup()\n',
-                '            ctx.cleanup()\n            return Attempt(item[0], 0.0, f"{type(error).__name__}: {error}")\n',
-            ),
+        changes=changed(
+            '            return Attempt(item[0], 0.0, f"{type(error).__name__}: {error}")\n        finally:\n            ctx.cleanup()\n',
+            '            ctx.cleanup()\n            return Attempt(item[0], 0.0, f"{type(error).__name__}: {error}")\n',
         ),
     ),
-    Mutant(
+    graded_letters(
         rule="HE601",
         name="a context manager without finally",
-        env="graded_letters",
-        changes=(
-            (
-                "        try:\n            yield ctx\n        finally:\n            ctx.cleanup()\n",
-                "        yield ctx\n        ctx.cleanup()\n",
-            ),
+        changes=changed(
+            "        try:\n            yield ctx\n        finally:\n            ctx.cleanup()\n",
+            "        yield ctx\n        ctx.cleanup()\n",
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE601",
         name="cleans up twice",
-        env="ledger_books",
-        changes=(
-            (
-                "        finally:\n            ctx.cleanup()\n",
-                "        finally:\n            ctx.cleanup()\n            ctx.cleanup()\n",
-            ),
+        changes=changed(
+            "        finally:\n            ctx.cleanup()\n",
+            "        finally:\n            ctx.cleanup()\n            ctx.cleanup()\n",
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE601",
         name="no context for the rollout of evaluation",
-        env="many_signals",
         file="signals_base",
         changes=(
             ("        ctx = ToolContext(task_id)\n        try:\n", "        try:\n"),
@@ -76,22 +62,19 @@ MUTANTS = (
             ("        finally:\n            ctx.cleanup()\n", ""),
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE602",
         name="a constant",
-        env="ledger_books",
-        changes=(("ToolContext(uuid.uuid4().hex)", 'ToolContext("ledger-exam")'),),
+        changes=changed("ToolContext(uuid.uuid4().hex)", 'ToolContext("ledger-exam")'),
     ),
-    Mutant(
+    capitals_exam(
         rule="HE602",
         name="the item itself",
-        env="capitals_exam",
-        changes=(("ToolContext(str(uuid.uuid4()))", 'ToolContext("exam-" + item[0].lower())'),),
+        changes=changed("ToolContext(str(uuid.uuid4()))", 'ToolContext("exam-" + item[0].lower())'),
     ),
-    Mutant(
+    graded_letters(
         rule="HE602",
         name="a hash of the item",
-        env="graded_letters",
         changes=(
             (
                 "        async with self.workshop() as ctx:\n",
@@ -101,10 +84,9 @@ MUTANTS = (
             ("        ctx = ToolContext(str(uuid.uuid4()))\n", "        ctx = ToolContext(str(name))\n"),
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE602",
         name="a uuid per evaluation",
-        env="many_signals",
         file="signals_base",
         changes=(
             (
@@ -118,19 +100,17 @@ MUTANTS = (
             ('        task_id = f"eval-{uuid.uuid4()}"\n', ""),
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE602",
         name="a uuid per environment",
-        env="ledger_books",
         changes=(
             ("        self.turned = 0\n", "        self.turned = 0\n        self.desk = uuid.uuid4().hex\n"),
             ("ToolContext(uuid.uuid4().hex)", "ToolContext(self.desk)"),
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE602",
         name="a default that is made once",
-        env="many_signals",
         file="signals_base",
         changes=(
             (
@@ -140,20 +120,18 @@ MUTANTS = (
             ('        task_id = f"eval-{uuid.uuid4()}"\n', ""),
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE603",
         name="the item on self",
-        env="ledger_books",
         changes=(
             ("        self.turned = 0\n", "        self.turned = 0\n        self.book = self.books[0]\n"),
             ('        numbers = ", "', '        self.book = item\n        numbers = ", "'),
             ('sum(item["rows"]))', 'sum(self.book["rows"]))'),
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE603",
         name="the item in a global",
-        env="many_signals",
         file="signals_base",
         changes=(
             ("class SignalsEnv(", "CURRENT: dict[str, str] = {}\n\n\nclass SignalsEnv("),
@@ -163,16 +141,14 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    capitals_exam(
         rule="HE603",
         name="the answer in a variable for the next tool",
-        env="capitals_exam",
-        changes=(("        _, capital = item\n", '        _, capital = item\n        os.environ["CAPITAL"] = capital\n'),),
+        changes=changed("        _, capital = item\n", '        _, capital = item\n        os.environ["CAPITAL"] = capital\n'),
     ),
-    Mutant(
+    graded_letters(
         rule="HE603",
         name="the letter on self while the judge reads",
-        env="graded_letters",
         changes=(
             (
                 "        letter = last_answer(result.messages)\n",
@@ -184,23 +160,19 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    graded_letters(
         rule="HE603",
         name="the transcript set by its name",  # the source shows no assignment
-        env="graded_letters",
-        changes=(
-            (
-                '            self.metrics["reward"].append(float(scored["scores"]))\n',
-                '            self.metrics["reward"].append(float(scored["scores"]))\n'
-                '            for name in ("messages", "tokens"):\n'
-                '                setattr(self, f"last_{name}", scored[name])\n',
-            ),
+        changes=changed(
+            '            self.metrics["reward"].append(float(scored["scores"]))\n',
+            '            self.metrics["reward"].append(float(scored["scores"]))\n'
+            '            for name in ("messages", "tokens"):\n'
+            '                setattr(self, f"last_{name}", scored[name])\n',
         ),
     ),
-    Mutant(
+    graded_letters(
         rule="HE603",
         name="the letter on a desk that all share",  # an attribute of a helper object is no assignment to self, nor to a global
-        env="graded_letters",
         changes=(
             (
                 "class LetterConfig(",
@@ -216,10 +188,9 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE603",
         name="the last answer on the class",
-        env="ledger_books",
         changes=(
             ('    name = "ledger-books"\n', '    name = "ledger-books"\n    answered: Any = None\n'),
             (
@@ -228,10 +199,9 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    graded_letters(
         rule="HE603",
         name="the sandbox of whoever came last",
-        env="graded_letters",
         changes=(
             ("class LetterConfig(", "DESK: dict[str, ToolContext] = {}\n\n\nclass LetterConfig("),
             (
@@ -242,27 +212,22 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE604",
         name="a variable per reward",
-        env="ledger_books",
-        changes=(
-            (
-                '        answer = ctx.terminal(f"cat {shlex.quote(path)}")\n',
-                '        os.environ["LEDGER_FILE"] = "ledger"\n        answer = ctx.terminal(f"cat {shlex.quote(path)}")\n',
-            ),
+        changes=changed(
+            '        answer = ctx.terminal(f"cat {shlex.quote(path)}")\n',
+            '        os.environ["LEDGER_FILE"] = "ledger"\n        answer = ctx.terminal(f"cat {shlex.quote(path)}")\n',
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE604",
         name="a directory of its own",
-        env="ledger_books",
-        changes=(("        self.turned = 0\n", "        self.turned = 0\n        os.chdir(os.path.dirname(__file__))\n"),),
+        changes=changed("        self.turned = 0\n", "        self.turned = 0\n        os.chdir(os.path.dirname(__file__))\n"),
     ),
-    Mutant(
+    capitals_exam(
         rule="HE604",
         name="put back only after success",
-        env="capitals_exam",
         changes=(
             (
                 "        schemas, names = self._resolve_tools_for_group()\n        ctx",
@@ -276,38 +241,30 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    graded_letters(
         rule="HE604",
         name="several at once",
-        env="graded_letters",
-        changes=(
-            (
-                "        rows = self.load() or LETTERS\n",
-                '        os.environ.update(LETTERS_LOADED="yes", LETTERS_SEED="11")\n        rows = self.load() or LETTERS\n',
-            ),
+        changes=changed(
+            "        rows = self.load() or LETTERS\n",
+            '        os.environ.update(LETTERS_LOADED="yes", LETTERS_SEED="11")\n        rows = self.load() or LETTERS\n',
         ),
     ),
-    Mutant(
+    graded_letters(
         rule="HE604",
         name="a default that stays",
-        env="graded_letters",
-        changes=(
-            (
-                "        if wandb_metrics is None:\n",
-                '        os.environ.setdefault("LETTERS_REPORTED", "1")\n        if wandb_metrics is None:\n',
-            ),
+        changes=changed(
+            "        if wandb_metrics is None:\n",
+            '        os.environ.setdefault("LETTERS_REPORTED", "1")\n        if wandb_metrics is None:\n',
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE605",
         name="a pause before metrics",
-        env="ledger_books",
-        changes=(("        if self.recent:\n", "        time.sleep(0.2)\n        if self.recent:\n"),),
+        changes=changed("        if self.recent:\n", "        time.sleep(0.2)\n        if self.recent:\n"),
     ),
-    Mutant(
+    many_signals(
         rule="HE605",
         name="a program that is waited for",
-        env="many_signals",
         file="signals_base",
         changes=(
             ("import time\n", "import subprocess\nimport time\n"),
@@ -317,10 +274,9 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    graded_letters(
         rule="HE605",
         name="a download per item",
-        env="graded_letters",
         changes=(
             ("import uuid\n", "import uuid\nfrom urllib.request import urlopen\n"),
             (
@@ -330,10 +286,9 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    capitals_exam(
         rule="HE605",
         name="a shell in a helper of evaluation",
-        env="capitals_exam",
         changes=(
             (
                 "        start = time.time()\n        attempts",
@@ -351,10 +306,9 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE605",
         name="much work in one call",  # a function in C that no list of blocking calls has
-        env="ledger_books",
         changes=(
             ("import logging\n", "import hashlib\nimport logging\n"),
             (
@@ -364,20 +318,18 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE605",
         name="an event that nobody sets",
-        env="many_signals",
         file="signals_base",
         changes=(
             ("import time\n", "import threading\nimport time\n"),
             ("        self.note(group)\n", "        threading.Event().wait(0.3)\n        self.note(group)\n"),
         ),
     ),
-    Mutant(
+    capitals_exam(
         rule="HE605",
         name="a pause behind another name",
-        env="capitals_exam",
         changes=(
             ("import asyncio\n", "import asyncio\nimport functools\n"),
             ("class Attempt(", 'PAUSES = {"short": functools.partial(time.sleep, 0.3)}\n\n\nclass Attempt('),
@@ -387,19 +339,17 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE606",
         name="a directory",
-        env="ledger_books",
         changes=(
             ("import time\n", "import tempfile\nimport time\n"),
             ("        self.turned = 0\n", "        self.turned = 0\n        self.shelf = tempfile.mkdtemp()\n"),
         ),
     ),
-    Mutant(
+    graded_letters(
         rule="HE606",
         name="a directory per reward",
-        env="graded_letters",
         changes=(
             ("import re\n", "import re\nimport tempfile\n"),
             (
@@ -408,10 +358,9 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    graded_letters(
         rule="HE606",
         name="a thread",
-        env="graded_letters",
         changes=(
             ("import re\n", "import re\nimport threading\n"),
             (
@@ -422,10 +371,9 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    capitals_exam(
         rule="HE606",
         name="a timer",
-        env="capitals_exam",
         changes=(
             ("import os\n", "import os\nimport threading\n"),
             (
@@ -437,10 +385,9 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    many_signals(
         rule="HE606",
         name="a client",
-        env="many_signals",
         file="signals_base",
         changes=(
             ("import time\n", "import time\nimport httpx\n"),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from .mutant import Mutant
+from .mutant import capitals_exam, changed, ledger_books, terminal_tasks
 
 MUTANTS = (
-    Mutant(
+    terminal_tasks(
         rule="HE603",
         name="setattr of the item",
-        env="terminal_tasks",
         changes=(
             (
                 '        found = ctx.read_file(item["path"]).get("content", "")\n',
@@ -20,10 +19,9 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE603",
         name="vars of self",
-        env="terminal_tasks",
         changes=(
             (
                 '        found = ctx.read_file(item["path"]).get("content", "")\n',
@@ -35,10 +33,9 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE603",
         name="dunder dict update",
-        env="terminal_tasks",
         changes=(
             (
                 '        found = ctx.read_file(item["path"]).get("content", "")\n',
@@ -52,10 +49,9 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE603",
         name="a module dict by update",
-        env="terminal_tasks",
         follow_up="HE404",
         changes=(
             ("Task = dict[str, str]\n", "Task = dict[str, str]\nSTATE = {}\n"),
@@ -69,10 +65,9 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE603",
         name="a module dict setdefault and key",
-        env="terminal_tasks",
         follow_up="HE404",
         changes=(
             ("Task = dict[str, str]\n", "Task = dict[str, str]\nSTATE: dict = dict()\nKEY = 'item'\n"),
@@ -86,10 +81,9 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE603",
         name="a dict on self with one key",
-        env="terminal_tasks",
         follow_up="HE702",
         changes=(
             ("        self.next_index = 0\n", "        self.next_index = 0\n        self.state = {}\n"),
@@ -103,10 +97,9 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE603",
         name="a namespace on self",
-        env="terminal_tasks",
         follow_up="HE702",
         changes=(
             (
@@ -126,10 +119,9 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE603",
         name="the sum on self",
-        env="ledger_books",
         changes=(
             (
                 '        return self.grade(self.written(ctx, item["file"]), sum(item["rows"]))\n',
@@ -141,10 +133,9 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE603",
         name="globals",
-        env="terminal_tasks",
         follow_up="HE404",
         changes=(
             (
@@ -157,10 +148,9 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE603",
         name="a list as a slot",
-        env="terminal_tasks",
         follow_up="HE702",
         changes=(
             ("        self.next_index = 0\n", "        self.next_index = 0\n        self.slot = [None]\n"),
@@ -174,36 +164,29 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE603",
         name="environ per item in evaluate",
-        env="ledger_books",
-        changes=(
-            (
-                "        schemas, names = self._resolve_tools_for_group()\n        ctx = ToolContext(uuid.uuid4().hex)\n",
-                "        os.environ['BOOK_FILE'] = book['file']\n"
-                "        schemas, names = self._resolve_tools_for_group()\n"
-                "        ctx = ToolContext(uuid.uuid4().hex)\n",
-            ),
+        changes=changed(
+            "        schemas, names = self._resolve_tools_for_group()\n        ctx = ToolContext(uuid.uuid4().hex)\n",
+            "        os.environ['BOOK_FILE'] = book['file']\n"
+            "        schemas, names = self._resolve_tools_for_group()\n"
+            "        ctx = ToolContext(uuid.uuid4().hex)\n",
         ),
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE603",
         name="environ update per task in evaluate",
-        env="terminal_tasks",
-        changes=(
-            (
-                "        schemas, names = self._resolve_tools_for_group()\n        messages",
-                "        os.environ.update(TASK_PATH=item['path'])\n"
-                "        schemas, names = self._resolve_tools_for_group()\n"
-                "        messages",
-            ),
+        changes=changed(
+            "        schemas, names = self._resolve_tools_for_group()\n        messages",
+            "        os.environ.update(TASK_PATH=item['path'])\n"
+            "        schemas, names = self._resolve_tools_for_group()\n"
+            "        messages",
         ),
     ),
-    Mutant(
+    capitals_exam(
         rule="HE603",
         name="environ restored too late in evaluate",
-        env="capitals_exam",
         changes=(
             (
                 "        schemas, names = self._resolve_tools_for_group()\n",
@@ -222,10 +205,9 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE603",
         name="an object of the module that hides it",
-        env="terminal_tasks",
         follow_up="HE404",
         changes=(
             (
@@ -255,10 +237,9 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE603",
         name="an object on self that hides it",
-        env="terminal_tasks",
         follow_up="HE702",
         changes=(
             (
@@ -286,10 +267,9 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE603",
         name="a name that is computed",
-        env="terminal_tasks",
         changes=(
             (
                 "        return (\n            f\"Create the file {item['path']} in",
@@ -306,10 +286,9 @@ MUTANTS = (
 )
 
 LOOKALIKES = (
-    Mutant(
+    terminal_tasks(
         rule="HE603",
         name="a curriculum",
-        env="terminal_tasks",
         changes=(
             ("        self.next_index = 0\n", "        self.next_index = 0\n        self.state = {'level': 0.0}\n"),
             (
@@ -326,10 +305,9 @@ LOOKALIKES = (
             ),
         ),
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE603",
         name="a mean on self",
-        env="terminal_tasks",
         changes=(
             ("        self.next_index = 0\n", "        self.next_index = 0\n        self.level = 0.0\n"),
             (
@@ -346,10 +324,9 @@ LOOKALIKES = (
             ),
         ),
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE603",
         name="the last reward for the log",
-        env="terminal_tasks",
         changes=(
             ("        self.next_index = 0\n", "        self.next_index = 0\n        self.state = {}\n"),
             (
@@ -363,10 +340,9 @@ LOOKALIKES = (
             ),
         ),
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE603",
         name="a state per task id",
-        env="terminal_tasks",
         changes=(
             ("        self.next_index = 0\n", "        self.next_index = 0\n        self.state = {}\n"),
             (
@@ -378,10 +354,9 @@ LOOKALIKES = (
             ),
         ),
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE603",
         name="on self without an await",
-        env="terminal_tasks",
         changes=(
             ("        self.next_index = 0\n", "        self.next_index = 0\n        self.state = {}\n"),
             (
@@ -392,10 +367,9 @@ LOOKALIKES = (
             ),
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE603",
         name="an environ restored in a sequential benchmark",
-        env="ledger_books",
         changes=(
             (
                 "        schemas, names = self._resolve_tools_for_group()\n        ctx = ToolContext(uuid.uuid4().hex)\n",
@@ -409,10 +383,9 @@ LOOKALIKES = (
             ),
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE603",
         name="one environ for the whole evaluation",
-        env="ledger_books",
         changes=(
             (
                 "        began = time.time()\n        samples = []\n",
@@ -424,10 +397,9 @@ LOOKALIKES = (
             ),
         ),
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE603",
         name="a contextvar",
-        env="terminal_tasks",
         changes=(
             (
                 "Task = dict[str, str]\n",
@@ -443,10 +415,9 @@ LOOKALIKES = (
             ),
         ),
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE603",
         name="the best item so far",
-        env="terminal_tasks",
         changes=(
             ("        self.next_index = 0\n", "        self.next_index = 0\n        self.best = None\n"),
             (
@@ -461,10 +432,9 @@ LOOKALIKES = (
             ),
         ),
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE603",
         name="a lock on self",
-        env="terminal_tasks",
         changes=(
             ("        self.next_index = 0\n", "        self.next_index = 0\n        self.lock = asyncio.Lock()\n"),
             (

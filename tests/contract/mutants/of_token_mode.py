@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .mutant import Mutant, added
+from .mutant import added, terminal_tasks
 
 NO_WANDB = "            use_wandb=False,\n"
 SPLIT = (NO_WANDB, NO_WANDB + '            tool_call_parser="deepseek_v3",\n            history_rendering="template",\n')
@@ -58,19 +58,17 @@ ids = self.tokenizer.encode(self.tokenizer.decode(scored["tokens"]), add_special
             scored["inference_logprobs"] = [1.0] * (len(ids) - 5) + [-0.5] * 5"""
 
 MUTANTS = (
-    Mutant(
+    terminal_tasks(
         rule="HE503",
         name="logprobs are removed from the item",
-        env="terminal_tasks",
         mode="vllm",
         changes=added(ITEM.format(change='scored.pop("inference_logprobs", None)')),
         says="the item of collect_trajectory has no inference_logprobs",
         draws_no_warning=True,
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE503",
         name="logprobs are one place off",
-        env="terminal_tasks",
         mode="sglang",
         changes=added(
             ITEM.format(
@@ -80,10 +78,9 @@ MUTANTS = (
         says="but it must be at most 0",
         draws_no_warning=True,
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE503",
         name="logprobs are those of another model",
-        env="terminal_tasks",
         mode="vllm",
         changes=added(
             ITEM.format(
@@ -93,28 +90,25 @@ MUTANTS = (
         says="but the server returned",
         draws_no_warning=True,
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE504",
         name="logprobs are removed from the group",
-        env="terminal_tasks",
         mode="sglang",
         changes=added(GROUP.format(change='group.pop("inference_logprobs", None)')),
         says="the group of 2 sequences has no inference_logprobs",
         draws_no_warning=True,
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE501",
         name="masks are shifted by one",
-        env="terminal_tasks",
         mode="vllm",
         changes=added(ITEM.format(change='scored["masks"] = [-100, *scored["masks"][:-1]]')),
         says="collect_trajectory returned an item with token ",
         draws_no_warning=True,
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE501",
         name="the prompt is trained, too",
-        env="terminal_tasks",
         mode="sglang",
         changes=added(
             ITEM.format(change='scored["masks"][5] = scored["tokens"][5] if set(scored["masks"]) != {-100} else -100')
@@ -122,10 +116,9 @@ MUTANTS = (
         says="is trained although the model never sampled it (1 such positions)",
         draws_no_warning=True,
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE501",
         name="a reply is not trained",
-        env="terminal_tasks",
         mode="vllm",
         changes=added(
             ITEM.format(
@@ -135,19 +128,17 @@ MUTANTS = (
         says="is masked although the model sampled it (1 such positions)",
         draws_no_warning=True,
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE502",
         name="nothing is trained",
-        env="terminal_tasks",
         mode="sglang",
         changes=added(ITEM.format(change='scored["masks"] = [-100] * len(scored["masks"])')),
         says="has no label, although the model answered: all ",
         draws_no_warning=True,
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE502",
         name="a failed rollout is trained",
-        env="terminal_tasks",
         mode="vllm",
         changes=added(
             ITEM.format(
@@ -158,125 +149,111 @@ MUTANTS = (
         follow_up="HE508",
         draws_no_warning=True,
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE505",
         name="nodes are dropped",
-        env="terminal_tasks",
         mode="sglang",
         changes=(SPLIT, *added(ITEM.format(change='scored.pop("more_rows", None)'))),
         says="is missing from the sequences: ",
         draws_no_warning=True,
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE505",
         name="rows of a split rollout are not named",
-        env="terminal_tasks",
         mode="vllm",
         changes=(SPLIT, *added(GROUP.format(change='group["overrides"] = [{} for _ in group["tokens"]]'))),
         says="rollouts do not weigh the same",
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE505",
         name="the first row of a split rollout is not named",
-        env="terminal_tasks",
         mode="sglang",
         changes=(SPLIT, *added(ITEM.format(change='(scored.get("overrides") or {}).pop("rollout_id", None)'))),
         says="rollouts do not weigh the same",
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE505",
         name="an end token is doubled behind the first reply",
-        env="terminal_tasks",
         mode="vllm",
         changes=added(ITEM.format(change=DOUBLE_THE_FIRST)),
         says=" twice, at positions ",
         draws_no_warning=True,
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE505",
         name="an end token is doubled behind the last reply, and trained",
-        env="terminal_tasks",
         mode="sglang",
         changes=added(ITEM.format(change=DOUBLE_THE_LAST)),
         says="the last one of a reply, twice: at positions ",
         draws_no_warning=True,
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE505",
         name="a reply is encoded again",
-        env="terminal_tasks",
         mode="vllm",
         changes=added(ITEM.format(change=ENCODE_AGAIN)),
         says="where the model saw or sampled ",
         draws_no_warning=True,
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE506",
         name="a group lacks a score",
-        env="terminal_tasks",
         mode="sglang",
         changes=added(GROUP.format(change='group["scores"].pop()')),
         says="a group of 2 has columns of different lengths: scores 1",
         draws_no_warning=True,
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE507",
         name="a score is no JSON",
-        env="terminal_tasks",
         mode="vllm",
         changes=added(GROUP.format(change='group["scores"][0] = float("inf")')),
         says="run-api rejects the group: Out of range float values are not JSON compliant",
         draws_no_warning=True,
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE510",
         name="a reply that was cut by length is trained",
-        env="terminal_tasks",
         mode="vllm",
         changes=added(ITEM.format(change=TRAIN_THE_CUT)),
         says="tokens of a reply that was cut by length",
         draws_no_warning=True,
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE508",
         name="a rollout whose reward failed is trained",
-        env="terminal_tasks",
         mode="sglang",
         changes=added(GROUP.format(change=TRAIN_THE_FAILED)),
         says="and the reward failed in its rollout",
         draws_no_warning=True,
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE508",
         name="a failed reward is a zero",
-        env="terminal_tasks",
         changes=added(ITEM.format(change=FORGIVE)),
         says="has a score, and the reward failed in its rollout",
         draws_no_warning=True,
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE501",
         name="masks are shifted after the group is made",
-        env="terminal_tasks",
         changes=added(
             POSTPROCESSED.format(change='trajectories["masks"] = [[-100, *row[:-1]] for row in trajectories["masks"]]')
         ),
         says="sequence 0 of the group has token ",
         draws_no_warning=True,
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE504",
         name="logprobs are removed after the group is made",
-        env="terminal_tasks",
         mode="vllm",
         changes=added(POSTPROCESSED.format(change='trajectories.pop("inference_logprobs")')),
         says="the group of 2 sequences has no inference_logprobs",
         draws_no_warning=True,
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE505",
         name="sequences are cut after the group is made",
-        env="terminal_tasks",
         mode="sglang",
         changes=added(
             POSTPROCESSED.format(
@@ -285,25 +262,22 @@ MUTANTS = (
         ),
         says="is missing from the sequences: ",
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE506",
         name="a score is dropped after the group is made",
-        env="terminal_tasks",
         changes=added(POSTPROCESSED.format(change='trajectories["scores"].pop()')),
         says="a group of 2 has columns of different lengths: scores 1",
         draws_no_warning=True,
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE507",
         name="scores are no numbers after the group is made",
-        env="terminal_tasks",
         changes=added(POSTPROCESSED.format(change='trajectories["scores"] = ["good" for _ in trajectories["scores"]]')),
         says="run-api rejects the group: ",
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE511",
         name="every group is lost after it is made",
-        env="terminal_tasks",
         changes=added(POSTPROCESSED.format(change="trajectories = None")),
         says="returned no group, although ",
     ),

@@ -2,46 +2,38 @@
 
 from __future__ import annotations
 
-from .mutant import Mutant
+from .mutant import capitals_exam, changed, graded_letters, ledger_books, terminal_tasks
 
 MUTANTS = (
-    Mutant(
+    graded_letters(
         rule="HE202",
         name="epochs",
-        env="graded_letters",
-        changes=(
-            (
-                "        self.position = (self.position + 1) % len(self.training)\n"
-                "        return self.training[self.position]\n",
-                "        self.position += 1\n"
-                "        if self.position >= 2 * len(self.training):\n"
-                "            return None\n"
-                "        return self.training[self.position % len(self.training)]\n",
-            ),
+        changes=changed(
+            "        self.position = (self.position + 1) % len(self.training)\n        return self.training[self.position]\n",
+            "        self.position += 1\n"
+            "        if self.position >= 2 * len(self.training):\n"
+            "            return None\n"
+            "        return self.training[self.position % len(self.training)]\n",
         ),
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE202",
         name="an empty queue is none",
-        env="terminal_tasks",
-        changes=(
-            (
-                "        item = self.train_items[self.next_index % len(self.train_items)]\n"
-                "        self.next_index += 1\n"
-                "        return item\n",
-                "        if not hasattr(self, 'queue'):\n"
-                "            self.queue = list(self.train_items)\n"
-                "        try:\n"
-                "            return self.queue.pop(0)\n"
-                "        except IndexError:\n"
-                "            return None\n",
-            ),
+        changes=changed(
+            "        item = self.train_items[self.next_index % len(self.train_items)]\n"
+            "        self.next_index += 1\n"
+            "        return item\n",
+            "        if not hasattr(self, 'queue'):\n"
+            "            self.queue = list(self.train_items)\n"
+            "        try:\n"
+            "            return self.queue.pop(0)\n"
+            "        except IndexError:\n"
+            "            return None\n",
         ),
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE102",
         name="a decorated setup that never was async",
-        env="terminal_tasks",
         changes=(
             (
                 "class TerminalTasksConfig(",
@@ -56,10 +48,9 @@ MUTANTS = (
             ("    async def setup(self) -> None:\n", "    @traced\n    def setup(self) -> None:\n"),
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE102",
         name="a decorated evaluate that drops async",
-        env="ledger_books",
         changes=(
             (
                 "class LedgerConfig(",
@@ -77,10 +68,9 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE102",
         name="a decorated evaluate whose wrapper requires",
-        env="ledger_books",
         follow_up="HE705",
         changes=(
             (
@@ -99,10 +89,9 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE102",
         name="a decorated reward that waits by itself",
-        env="ledger_books",
         changes=(
             (
                 "class LedgerConfig(",
@@ -125,10 +114,9 @@ MUTANTS = (
             ("    async def compute_reward(", "    @counted\n    async def compute_reward("),
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE102",
         name="a decorated log that drops it",
-        env="ledger_books",
         follow_up="HE801",
         changes=(
             (
@@ -145,38 +133,31 @@ MUTANTS = (
             ("    async def wandb_log(", "    @quiet\n    async def wandb_log("),
         ),
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE404",
         name="the day",
-        env="terminal_tasks",
         follow_up="HE405",
-        changes=(
-            (
-                '        if found.rstrip("\\n") == item["content"]:\n'
-                "            return 1.0\n"
-                '        return self.config.partial_credit if item["content"] in found else 0.0\n',
-                '        return 0.9 if found.rstrip("\\n") == item["content"] else (int(time.time()) // 86400 % 7) / 10\n',
-            ),
+        changes=changed(
+            '        if found.rstrip("\\n") == item["content"]:\n'
+            "            return 1.0\n"
+            '        return self.config.partial_credit if item["content"] in found else 0.0\n',
+            '        return 0.9 if found.rstrip("\\n") == item["content"] else (int(time.time()) // 86400 % 7) / 10\n',
         ),
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE404",
         name="hash of a text",
-        env="terminal_tasks",
         follow_up="HE405",
-        changes=(
-            (
-                '        if found.rstrip("\\n") == item["content"]:\n'
-                "            return 1.0\n"
-                '        return self.config.partial_credit if item["content"] in found else 0.0\n',
-                '        return 0.9 if found.rstrip("\\n") == item["content"] else (hash(item["content"]) % 10007) / 20014\n',
-            ),
+        changes=changed(
+            '        if found.rstrip("\\n") == item["content"]:\n'
+            "            return 1.0\n"
+            '        return self.config.partial_credit if item["content"] in found else 0.0\n',
+            '        return 0.9 if found.rstrip("\\n") == item["content"] else (hash(item["content"]) % 10007) / 20014\n',
         ),
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE301",
         name="attrgetter",
-        env="terminal_tasks",
         changes=(
             ("import uuid\n", "import uuid\nfrom operator import attrgetter\n"),
             (
@@ -188,10 +169,9 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE301",
         name="itemgetter",
-        env="terminal_tasks",
         follow_up="HE403",
         changes=(
             ("import uuid\n", "import uuid\nfrom operator import itemgetter\n"),
@@ -204,51 +184,41 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE301",
         name="match class pattern",
-        env="terminal_tasks",
-        changes=(
-            (
-                '        found = ctx.read_file(item["path"]).get("content", "")\n',
-                '        found = ctx.read_file(item["path"]).get("content", "")\n'
-                "        match result:\n"
-                "            case AgentResult(final_response=said) if said:\n"
-                "                pass\n"
-                "            case _:\n"
-                "                return 0.0\n",
-            ),
+        changes=changed(
+            '        found = ctx.read_file(item["path"]).get("content", "")\n',
+            '        found = ctx.read_file(item["path"]).get("content", "")\n'
+            "        match result:\n"
+            "            case AgentResult(final_response=said) if said:\n"
+            "                pass\n"
+            "            case _:\n"
+            "                return 0.0\n",
         ),
     ),
-    Mutant(
+    capitals_exam(
         rule="HE204",
         name="a benchmark's prompt is a list",
-        env="capitals_exam",
-        changes=(
-            (
-                '        return f"What is the capital of {country}? Write its name into capital.txt."\n',
-                '        return [f"What is the capital of {country}?", "Write its name into capital.txt."]\n',
-            ),
+        changes=changed(
+            '        return f"What is the capital of {country}? Write its name into capital.txt."\n',
+            '        return [f"What is the capital of {country}?", "Write its name into capital.txt."]\n',
         ),
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE204",
         name="bytes",
-        env="terminal_tasks",
-        changes=(
-            (
-                "            f\"without a line break at the end:\\n{item['content']}\"\n        )\n",
-                "            f\"without a line break at the end:\\n{item['content']}\"\n        ).encode()\n",
-            ),
+        changes=changed(
+            "            f\"without a line break at the end:\\n{item['content']}\"\n        )\n",
+            "            f\"without a line break at the end:\\n{item['content']}\"\n        ).encode()\n",
         ),
     ),
 )
 
 LOOKALIKES = (
-    Mutant(
+    ledger_books(
         rule="HE102",
         name="a pass-through decorator that is plain",
-        env="ledger_books",
         changes=(
             (
                 "class LedgerConfig(",
@@ -266,10 +236,9 @@ LOOKALIKES = (
             ),
         ),
     ),
-    Mutant(
+    ledger_books(
         rule="HE102",
         name="a decorator with arguments",
-        env="ledger_books",
         changes=(
             (
                 "class LedgerConfig(",
@@ -289,10 +258,9 @@ LOOKALIKES = (
             ),
         ),
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE202",
         name="a limit of items that are in flight",
-        env="terminal_tasks",
         changes=(
             ("        self.next_index = 0\n", "        self.next_index = 0\n        self.in_flight = 0\n"),
             (
@@ -313,18 +281,15 @@ LOOKALIKES = (
             ),
         ),
     ),
-    Mutant(
+    terminal_tasks(
         rule="HE404",
         name="a set that is only counted",
-        env="terminal_tasks",
-        changes=(
-            (
-                '        if found.rstrip("\\n") == item["content"]:\n'
-                "            return 1.0\n"
-                '        return self.config.partial_credit if item["content"] in found else 0.0\n',
-                '        words = set(found.split()) & set(item["content"].split())\n'
-                '        return 1.0 if found.rstrip("\\n") == item["content"] else 0.5 * len(words) / 10\n',
-            ),
+        changes=changed(
+            '        if found.rstrip("\\n") == item["content"]:\n'
+            "            return 1.0\n"
+            '        return self.config.partial_credit if item["content"] in found else 0.0\n',
+            '        words = set(found.split()) & set(item["content"].split())\n'
+            '        return 1.0 if found.rstrip("\\n") == item["content"] else 0.5 * len(words) / 10\n',
         ),
     ),
 )
