@@ -8,6 +8,14 @@ import pytest
 
 from pytest_hermes_env.contract.verdict import Outcome
 
+APPENDS = """
+        class Env(HermesAgentBaseEnv):
+            async def compute_reward(self, item, result, ctx):
+                self.rewards.append(1.0)
+                return 1.0
+"""
+"""The beginning of an environment whose rewards are kept for training."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
@@ -73,12 +81,8 @@ BROKEN = (
     ),
     Case(
         name="put back only when nothing raises",
-        source="""
-        class Env(HermesAgentBaseEnv):
-            async def compute_reward(self, item, result, ctx):
-                self.rewards.append(1.0)
-                return 1.0
-
+        source=APPENDS
+        + """
             async def evaluate(self):
                 saved = list(self.rewards)
                 for item in self.items:
@@ -89,12 +93,8 @@ BROKEN = (
     ),
     Case(
         name="put back is a second name for the same list",
-        source="""
-        class Env(HermesAgentBaseEnv):
-            async def compute_reward(self, item, result, ctx):
-                self.rewards.append(1.0)
-                return 1.0
-
+        source=APPENDS
+        + """
             async def evaluate(self):
                 saved = self.rewards
                 try:
@@ -140,12 +140,8 @@ BROKEN = (
     ),
     Case(
         name="the base's rollouts come back to compute_reward",
-        source="""
-        class Env(HermesAgentBaseEnv):
-            async def compute_reward(self, item, result, ctx):
-                self.rewards.append(1.0)
-                return 1.0
-
+        source=APPENDS
+        + """
             async def evaluate(self):
                 for item in self.items:
                     await self.collect_trajectory(item)  # <- here
@@ -154,12 +150,8 @@ BROKEN = (
     ),
     Case(
         name="the buffer is emptied and what training put there is lost",
-        source="""
-        class Env(HermesAgentBaseEnv):
-            async def compute_reward(self, item, result, ctx):
-                self.rewards.append(1.0)
-                return 1.0
-
+        source=APPENDS
+        + """
             async def evaluate(self):
                 try:
                     await self.compute_reward({}, None, None)  # <- here
@@ -235,12 +227,8 @@ SOUND = (
     ),
     Case(
         name="a context manager of its own",
-        source="""
-        class Env(HermesAgentBaseEnv):
-            async def compute_reward(self, item, result, ctx):
-                self.rewards.append(1.0)
-                return 1.0
-
+        source=APPENDS
+        + """
             @contextlib.contextmanager
             def _untouched(self):
                 kept = list(self.rewards)
@@ -256,12 +244,8 @@ SOUND = (
     ),
     Case(
         name="swapped for an empty one meanwhile",
-        source="""
-        class Env(HermesAgentBaseEnv):
-            async def compute_reward(self, item, result, ctx):
-                self.rewards.append(1.0)
-                return 1.0
-
+        source=APPENDS
+        + """
             async def evaluate(self):
                 saved, self.rewards = self.rewards, []
                 try:
