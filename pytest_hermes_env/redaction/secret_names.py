@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -38,12 +39,16 @@ def secrets_of(environ: Mapping[str, str]) -> dict[str, str]:
     themselves are values, too.
     """
     found = {}
-    for name, value in environ.items():
-        if _SECRET_VARIABLE.fullmatch(name):
-            for number, part in enumerate(dict.fromkeys(_parts(value.strip()))):
-                if len(part) >= MIN_KNOWN and not _DUMMY.fullmatch(part):
-                    found[f"{name}.{number}" if number else name] = part
+    for name in filter(_is_secret_variable, environ):
+        for number, part in enumerate(dict.fromkeys(_parts(environ[name].strip()))):
+            if len(part) >= MIN_KNOWN and not _DUMMY.fullmatch(part):
+                found[f"{name}.{number}" if number else name] = part
     return found
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_secret_variable(name: str) -> bool:
+    return _SECRET_VARIABLE.fullmatch(name) is not None
 
 
 def _parts(value: str) -> Iterator[str]:

@@ -25,7 +25,7 @@ _COMMAND = re.compile(r"^([^\S\n]*)(::)(?=[A-Za-z])|##(?=\[)", re.MULTILINE)
 
 def shown(text: str) -> str:
     """Return a text without secrets and control characters."""
-    return printable(environment_redactor().text(text))
+    return printable(environment_redactor().text(text)) if text else ""
 
 
 def shown_name(name: str) -> str:

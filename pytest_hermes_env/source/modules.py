@@ -100,6 +100,11 @@ class Module:
         )
 
     @cached_property
+    def handlers(self) -> tuple[ast.ExceptHandler, ...]:
+        """Every ``except`` of the file."""
+        return tuple(node for node in ast.walk(self.tree) if isinstance(node, ast.ExceptHandler))
+
+    @cached_property
     def lines(self) -> list[bytes]:
         """The lines of the file, as bytes: the parser counts columns in bytes."""
         return self.text.splitlines()

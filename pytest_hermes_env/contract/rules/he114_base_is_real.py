@@ -69,9 +69,8 @@ def _stubs(module: Module, name: str) -> Iterator[tuple[Module, ast.stmt]]:
     """Yield what stands for ``name`` where its import fails, in a file and in those that it imports the name from."""
     sources = [module, *(found for item in module.names.get(name, ()) if (found := module.imported(item.module)) is not None)]
     for source in dict.fromkeys(sources):
-        for handler in ast.walk(source.tree):
-            if isinstance(handler, ast.ExceptHandler):
-                yield from ((source, node) for node in handler.body if _is_stub(node, name))
+        for handler in source.handlers:
+            yield from ((source, node) for node in handler.body if _is_stub(node, name))
 
 
 def _is_stub(node: ast.stmt, name: str) -> bool:

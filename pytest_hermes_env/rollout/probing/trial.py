@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from pytest_hermes_env.rollout.buffers import copied
 from pytest_hermes_env.rollout.journal import Place
 from pytest_hermes_env.rollout.probing.record import Trial
 from pytest_hermes_env.rollout.probing.tracked_items import watched
@@ -50,7 +51,7 @@ class RewardRunner:
         noted: list[str] = []
         if is_watched:
             item = watched(item, lambda: noted.append("the item"))
-        before, asked = _picture(item, given), self._asked()
+        before, asked = copied(_fields(item, given)), self._asked()
         value: Any = None
         error, place, is_foreign, is_timeout = "", Place(), False, False
         try:
@@ -70,7 +71,7 @@ class RewardRunner:
             place=place,
             is_foreign=is_foreign,
             is_timeout=is_timeout,
-            changed=tuple(dict.fromkeys([*noted, *_changed(before, _picture(item, given))])),
+            changed=tuple(dict.fromkeys([*noted, *_changed(before, _fields(item, given))])),
             cleanups=ctx.cleanups,
             judged=self._asked() - asked,
             absent=tuple(dict.fromkeys(text.split()[0] if text.split() else text for text in machine.not_found)),
@@ -86,10 +87,8 @@ def _is_foreign(error: BaseException, result: Any) -> bool:
     return isinstance(error, TypeError) and "AgentResult" in str(error) and "subscriptable" in str(error)
 
 
-def _picture(item: Any, result: Any) -> dict[str, Any]:
-    return {"the item": copy.deepcopy(item)} | {
-        f"result.{name}": copy.deepcopy(getattr(result, name)) for name in sorted(FIELDS - {"managed_state"})
-    }
+def _fields(item: Any, result: Any) -> dict[str, Any]:
+    return {"the item": item} | {f"result.{name}": getattr(result, name) for name in sorted(FIELDS - {"managed_state"})}
 
 
 def _changed(before: dict[str, Any], after: dict[str, Any]) -> tuple[str, ...]:
