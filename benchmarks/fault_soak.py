@@ -1,6 +1,6 @@
 """Plays many rollouts of which a share meets a fault: is each of them scored as it earned, or not at all, and is nothing left?
 
-``python benchmarks/fault_soak.py [ROLLOUTS] [AT_ONCE] [SHARE]``, by default 2000 rollouts, 100 at once, 5 % faults: model requests
+``python -m benchmarks fault_soak [ROLLOUTS] [AT_ONCE] [SHARE]``, by default 2000 rollouts, 100 at once, 5 % faults: model requests
 that are refused, reset, cut, answered with 429, 500 or broken JSON, and tools that raise or find no space. Prints what happened, and
 ends with exit code 1 at the first sum that does not add up.
 """
@@ -11,7 +11,6 @@ import asyncio
 import json
 import logging
 import resource
-import sys
 import time
 from collections import Counter
 from typing import Any
@@ -125,12 +124,12 @@ def planned(plan: Any, share: float) -> Any:
     return plan
 
 
-def main() -> int:
+def main(words: list[str]) -> int:
     """Run the soak on a mock model and in-memory sandboxes."""
     from pytest_hermes_env import FakeSandbox, FaultPlan, ToolSeam
     from pytest_hermes_env.rollout.builder import EnvironmentBuilder
 
-    given = [float(word) for word in sys.argv[1:]]
+    given = [float(word) for word in words]
     rollouts, at_once, share = [*given, *(2000, 100, 0.05)[len(given) :]]
     logging.disable(logging.CRITICAL)  # thousands of expected errors
     plan = planned(FaultPlan(allow_leftovers=True), share)
@@ -151,7 +150,3 @@ def main() -> int:
     print(f"counted: {dict(sorted(env._counts.items()))}")
     print("\n".join(f"WRONG: {text}" for text in wrong) or "every sum adds up")
     return bool(wrong)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,6 +1,6 @@
 """Replays 200 groups of 4 rollouts with 3 turns again and again: are the scores exactly the recorded ones, in order?
 
-Prints a line per round, and ends with exit code 1 at the first score that differs: ``python benchmarks/replay_soak.py [ROUNDS]
+Prints a line per round, and ends with exit code 1 at the first score that differs: ``python -m benchmarks replay_soak [ROUNDS]
 [PROCESSES] [GROUPS]``. All groups run at once, begin in another order each round, and pause at random between their steps; the
 processes play one cassette at the same time, as xdist's workers do. What is recorded never repeats: equal requests were given
 different answers, and tools printed another number each time.
@@ -13,7 +13,6 @@ import json
 import logging
 import multiprocessing
 import random
-import sys
 import tempfile
 import time
 import warnings
@@ -152,9 +151,9 @@ def _be_quiet() -> None:
     warnings.simplefilter("ignore")
 
 
-def main() -> int:
+def main(words: list[str]) -> int:
     """Record once, replay in one process, then in several at once."""
-    given = [int(word) for word in sys.argv[1:]]
+    given = [int(word) for word in words]
     rounds, processes, groups = (*given, *(20, 2, 200)[len(given) :])
     _be_quiet()
     with tempfile.TemporaryDirectory() as place:
@@ -171,7 +170,3 @@ def main() -> int:
             wrong = sum(pool.starmap(play, [(path, scores, rounds, number) for number in range(1, processes + 1)]))
     print(f"{wrong} of {rounds * processes} rounds differ")
     return 1 if wrong else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

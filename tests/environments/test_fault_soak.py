@@ -1,4 +1,4 @@
-"""The short form of benchmarks/fault_soak.py: many rollouts at once, of which a share meets a fault."""
+"""The short form of `python -m benchmarks fault_soak`: many rollouts at once, of which a share meets a fault."""
 
 from __future__ import annotations
 
