@@ -89,15 +89,6 @@ BROKEN = (
         """,
     ),
     Case(
-        name="in a dict that is unpacked",
-        source="""
-    async def evaluate(self):
-        settings = {"max_turns": 3, "temperature": 1.0}
-        agent = HermesAgentLoop(self.server, self.tools, self.names, **settings)  # <- here
-        await agent.run([])
-        """,
-    ),
-    Case(
         name="one of two branches",
         source="""
     async def evaluate(self):
@@ -160,18 +151,18 @@ SOUND = (
         await agent.run([])
         """,
     ),
+)
+
+UNDECIDED = (
     Case(
-        name="a dict that is unpacked",
+        name="in a dict that is unpacked",
         source="""
     async def evaluate(self):
-        settings = dict(max_turns=3, temperature=0.0)
+        settings = {"max_turns": 3, "temperature": 1.0}
         agent = HermesAgentLoop(self.server, self.tools, self.names, **settings)
         await agent.run([])
         """,
     ),
-)
-
-UNDECIDED = (
     Case(
         name="unpacked",
         source="""
