@@ -71,6 +71,7 @@ def report(client: socket.socket, child: int) -> None:
 def become(words: list[str], cwd: str, env: dict[str, str], streams: list[int]) -> None:
     """Run ``python *words`` in this process."""
     signal.alarm(TIMEOUT_S)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job, which may have started us, ignores it
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
