@@ -4,7 +4,7 @@
 What: `compute_reward` is called with results of every form that a rollout can have: no tool call, an empty answer, a
 server error, the turn limit, malformed arguments, a tool that raised, results that are not JSON, odd and very long
 text, content that is None or a list of parts (found in older layers, recorded data and other chat APIs), and generated
-rollouts, of which the smallest failing one is shown.
+rollouts, of which the smallest failing one is shown. Nor does it ask an item for a key that no item has.
 
 Why: An exception in `compute_reward` costs the rollout a second run, and then its whole group; older layers make it
 0.0. It hits the unusual rollouts: the first turns of a weak model, which answers nothing or calls tools wrongly. These
@@ -20,20 +20,25 @@ of a failed reward).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence, finding_in
+from pytest_hermes_env.contract.item_keys import unknown_keys
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.journal import Reward, UnknownRead
 from pytest_hermes_env.rollout.probing.record import Probe
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.scenario_names import CASES, PROBES
+from pytest_hermes_env.rollout.unavailable import ItemsEnd
+from pytest_hermes_env.source import finding_at
 from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+ITEMS = "items"
 SCENARIOS = ("happy", "silent", "evaluate")
 _PLAINEST = 2
 """When the reward fails on so many of the plainest results, it is not their form that it fails for."""
@@ -41,7 +46,7 @@ _PLAINEST = 2
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Look at what was raised in rollouts and for probes, one finding per line of the reward."""
-    raised = list(_in_rollouts(evidence))
+    raised = [*_in_rollouts(evidence), *_of_unknown_keys(evidence)]
     if not raised and (missing := evidence.without_probes()):
         return missing
     probes = [probe for probe in evidence.probes.probes if not probe.trial.is_foreign]
@@ -60,6 +65,19 @@ def dynamic(evidence: Evidence) -> Verdict:
         findings.setdefault(key, finding)
     note = f"compute_reward raised for none of {len(probes)} results"
     return Verdict.of(findings.values(), f"{note}; {evidence.probes.cut}" if evidence.probes.cut else note)
+
+
+def _of_unknown_keys(evidence: Evidence) -> Iterator[Finding]:
+    """Yield reads of a key that no item has: they raise where good work comes to them, or are caught and cost its reward."""
+    seen = evidence.scenario(ITEMS)
+    if evidence.source is None or not seen.happened:
+        return
+    items = [item.value for item in (*seen.items, *seen.held_out)]
+    severity = Severity.ERROR if seen.items_end in {ItemsEnd.REPEATED, ItemsEnd.NONE} else Severity.WARNING
+    for function, node, key in unknown_keys(evidence.source, items):
+        message = f"{function.name} reads item[{key!r}], and none of {len(items)} items has that key"
+        found = finding_at(function, node, message)
+        yield replace(found, severity=severity, seen=f"the keys are {', '.join(sorted(map(str, items[0])))}")
 
 
 def _in_rollouts(evidence: Evidence) -> Iterator[Finding]:
@@ -97,4 +115,4 @@ def _finding(evidence: Evidence, probe: Probe) -> Finding:
     return Finding(message=f"{what}, for {probe.name}", path=path, line=line, seen=probe.expression, scenario=PROBES)
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*SCENARIOS, CASES, PROBES))
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(ITEMS, *SCENARIOS, CASES, PROBES))

@@ -48,10 +48,11 @@ if TYPE_CHECKING:
 _QUESTIONS = frozenset({"acompletion", "chat_completion", "completion", "tokens_and_logprobs_completion"})
 _CLIENT_QUESTIONS = ("completions.create", "responses.create", "messages.create")
 _MODEL_PATHS = ("/completions", "/responses", "/messages", "/generate", ":generateContent")
-_OF_PARSING = frozenset(
+_NARROW = frozenset(
     {"JSONDecodeError", "ValueError", "KeyError", "TypeError", "IndexError", "AttributeError", "LookupError"}
+    | {"TimeoutError", "APITimeoutError", "RateLimitError"}
 )
-"""What a handler may catch without catching anything that a client raises."""
+"""What a handler may catch without catching most of what a client raises."""
 
 
 _GUARDS = (ast.Try, ast.TryStar, ast.With, ast.AsyncWith)
@@ -155,7 +156,7 @@ def _catches(handler: ast.ExceptHandler) -> bool:
 
 
 def _covers_a_client(kinds: list[ast.expr]) -> bool:
-    return not kinds or any(last_name(kind) not in _OF_PARSING for kind in kinds)
+    return not kinds or any(last_name(kind) not in _NARROW for kind in kinds)
 
 
 def _suppresses(item: ast.withitem) -> bool:

@@ -22,7 +22,8 @@ from pytest_hermes_env.contract.scored_data import groups_of
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.source.finding import Severity
 
-SCENARIOS = ("happy", "silent", "unequal_rewards", "drifting")
+UNEQUAL = "unequal_rewards"
+SCENARIOS = ("happy", "silent", UNEQUAL, "drifting")
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -43,6 +44,17 @@ def dynamic(evidence: Evidence) -> Verdict:
         )
         for scenario in ran
         if scenario.refusal
+    ]
+    findings += [
+        evidence.finding(
+            "its rollouts earned different rewards, and the group has one score for all: Atropos drops it",
+            "collect_trajectories",
+            "postprocess_histories",
+            "collect_trajectory",
+            scenario=scenario.name,
+        )
+        for scenario in ran
+        if scenario.name == UNEQUAL and all(_has_equal_scores(group) for group in groups_of(scenario))
     ]
     same = [scenario.name for scenario in ran if any(_has_equal_scores(group) for group in groups_of(scenario))]
     dropped = f"; dropped before that, because their scores are all the same: {', '.join(same)}" if same else ""

@@ -75,7 +75,26 @@ def static(source: ClassSource) -> Verdict:
                 findings.append(finding_at(change.function, change.node, message))
         findings += _in_the_process(frame)
     findings += _in_slots(source, frames)
+    findings += _of_the_next_item(source, reads)
     return Verdict.of(sorted_findings(findings), "rollouts store nothing where other rollouts see it")
+
+
+def _of_the_next_item(source: ClassSource, reads: list[tuple[Function, ast.Attribute]]) -> Iterator[Finding]:
+    """Yield where get_next_item keeps the item that it returns: while a rollout runs, the next ones are taken."""
+    start = data_flow(source).method("get_next_item")
+    for frame in data_flow(source).reached_from(start) if start is not None else ():
+        returned = {
+            ast.unparse(node.value) for node in frame.function.own_nodes() if isinstance(node, ast.Return) and node.value
+        }
+        for change in frame.changes:
+            value = getattr(change.function.statement_of(change.node), "value", None)
+            is_item = value is not None and {ast.unparse(value), f"self.{change.attribute}"} & returned
+            if change.how == "set" and is_item and any(node.attr == change.attribute for _, node in reads):
+                message = (
+                    f"{change.function.name} keeps its item in self.{change.attribute}, and rollouts read it: by then it is the "
+                    "item of a later group"
+                )
+                yield finding_at(change.function, change.node, message)
 
 
 def _attributes_read(frame: Frame) -> Iterator[ast.Attribute]:

@@ -46,6 +46,16 @@ def start_of(env: Any, item: Any) -> Any:
     return start.user(question) if isinstance(question, str) and question else start
 
 
+JSON_ANSWERS = {
+    "a JSON list": '["yes", 1, null]',
+    "a JSON text": '"yes"',
+    "a JSON object without keys": "{}",
+    "a JSON object of nulls": '{"answer": null, "score": null, "result": null}',
+    "a JSON list in a code block": "Here it is:\n```json\n[[1, 2], {}]\n```",
+}
+"""Answers that parse, and are not what a reward expects."""
+
+
 def candidates(start: Any, tool: str, arguments: dict[str, Any]) -> Iterator[Candidate]:
     """Yield results, plain ones first; ``tool`` is one that the environment offers, ``arguments`` are valid for it."""
     done = start.call(tool, **arguments).returns({"output": "hello", "exit_code": 0})
@@ -68,6 +78,8 @@ def candidates(start: Any, tool: str, arguments: dict[str, Any]) -> Iterator[Can
     yield Candidate(name="a long answer", result=start.say("long " * (LONG // 5)))
     yield Candidate(name="an answer that looks like a number", result=start.say("nan"))
     yield Candidate(name="an answer that is broken JSON", result=start.say('{"score": '))
+    for name, text in JSON_ANSWERS.items():
+        yield Candidate(name=f"an answer that is {name}", result=start.say(text))
     answered = plain(start.say(NOTHING_SAID))
     for name, content in (("None", None), ("a list of parts", [{"type": "text", "text": NOTHING_SAID}])):
         changed = copy.deepcopy(answered)

@@ -39,9 +39,14 @@ class _Watch:
 
     directory: str
     item: Any
+    events: int = 0
     found: dict[int, tuple[BaseException, Place, Place]] = field(default_factory=dict)
     """For each mistake, by its identity: where it was raised, and the frame that it reached last."""
 
+
+MOST_EVENTS = 20_000
+"""Calls and exceptions of one reward that are looked at; a reward that computes much is not slowed down beyond that."""
+MOST_FOUND = 20
 
 _watch: ContextVar[_Watch | None] = ContextVar("hermes_env_caught_errors", default=None)
 
@@ -86,6 +91,10 @@ def _on_call(frame: FrameType, event: str, arg: Any) -> Any:
     watch = _watch.get()
     if watch is None or not frame.f_code.co_filename.startswith(watch.directory):
         return None
+    watch.events += 1
+    if watch.events > MOST_EVENTS:
+        sys.settrace(None)
+        return None
     frame.f_trace_lines = False
     return _on_event
 
@@ -93,9 +102,15 @@ def _on_call(frame: FrameType, event: str, arg: Any) -> Any:
 def _on_event(frame: FrameType, event: str, arg: Any) -> Any:
     watch = _watch.get()
     if event == "exception" and watch is not None:
+        watch.events += 1
+        if watch.events > MOST_EVENTS:
+            frame.f_trace = None
+            return None
         _, error, trace = arg
         here = Place(path=frame.f_code.co_filename, line=frame.f_lineno, function=frame.f_code.co_name)
-        if trace is not None and trace.tb_next is None and _is_mistake(error, frame, watch.item):
+        is_new = id(error) not in watch.found and len(watch.found) < MOST_FOUND
+        is_raised_here = trace is not None and (trace.tb_next is None or isinstance(error, RuntimeError))
+        if is_new and is_raised_here and _is_mistake(error, frame, watch.item):
             watch.found[id(error)] = error, here, here
         elif id(error) in watch.found:
             watch.found[id(error)] = (*watch.found[id(error)][:2], here)
@@ -105,6 +120,8 @@ def _on_event(frame: FrameType, event: str, arg: Any) -> Any:
 def _is_mistake(error: BaseException, frame: FrameType, item: Any) -> bool:
     if isinstance(error, NameError):
         return True
+    if isinstance(error, RuntimeError):
+        return "cannot be called from a running event loop" in str(error)
     if isinstance(error, AttributeError):
         return error.name is not None and error.obj is not None and not _is_of_an_answer(error, item)
     if isinstance(error, TypeError):

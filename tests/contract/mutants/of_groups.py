@@ -215,6 +215,9 @@ MUTANTS = (
     _group("HE507", "an object in the messages", '        group["messages"][0][0]["content"] = self\n'),
     _item("HE507", "not a number", '        scored["scores"] = float("nan")\n'),
     _noted("HE507", "overrides as a list", '        group["group_overrides"] = [("group_size", len(group["scores"]))]\n'),
+    _group(
+        "HE507", "the best one's score for all", '        group["scores"] = [max(group["scores"])] * len(group["scores"])\n'
+    ),
     # ------------------------------------------------------------------ HE509
     _item("HE509", "a temperature of the item", '        scored["generation_params"] = {"temperature": 0.7}\n', "vllm"),
     _group(

@@ -40,6 +40,14 @@ MUTANTS = (
     ),
     graded_letters(
         rule="HE406",
+        name="only a timeout",
+        changes=changed(
+            '        except Exception as error:\n            log.warning("the judge',
+            '        except asyncio.TimeoutError as error:\n            log.warning("the judge',
+        ),
+    ),
+    graded_letters(
+        rule="HE406",
         name="logs and raises",
         changes=changed('failed: %s", error)\n            score = None\n', 'failed: %s", error)\n            raise\n'),
     ),

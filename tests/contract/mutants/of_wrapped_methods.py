@@ -5,6 +5,24 @@ from __future__ import annotations
 from .mutant import capitals_exam, changed, graded_letters, ledger_books, terminal_tasks
 
 MUTANTS = (
+    terminal_tasks(
+        rule="HE603",
+        name="the item of the class",
+        changes=(
+            (
+                "        self.next_index += 1\n        return item\n",
+                "        self.next_index += 1\n        self.current = item\n        return item\n",
+            ),
+            ('        found = ctx.read_file(item["path"])', '        found = ctx.read_file(self.current["path"])'),
+        ),
+        is_only_read=True,
+    ),
+    terminal_tasks(
+        rule="HE403",
+        name="a key that no item has",
+        changes=changed('partial_credit if item["content"] in', 'partial_credit if item["text"] in'),
+        follow_up="HE705",
+    ),
     graded_letters(
         rule="HE202",
         name="epochs",

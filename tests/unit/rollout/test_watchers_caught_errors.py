@@ -46,6 +46,17 @@ def awaits_nothing(item: Any) -> None:
     asyncio.run(_awaits())
 
 
+def runs_a_loop_in_a_loop(item: Any) -> None:
+    async def outer() -> None:
+        inner = _awaits()
+        try:
+            asyncio.run(inner)
+        finally:
+            inner.close()
+
+    asyncio.run(outer())
+
+
 async def _awaits() -> None:
     await helper(1)  # type: ignore[misc]
 
@@ -64,6 +75,7 @@ MISTAKES = [
     asks_for_a_name,
     calls_wrongly,
     awaits_nothing,
+    runs_a_loop_in_a_loop,
     misspells_a_method,
     takes_the_item_for_text,
 ]
@@ -77,7 +89,7 @@ def test_mistake_is_noted_where_it_was_made(mistake):
 
     assert [mistake.caught_at.function for mistake in noted] == ["caught"]
     assert noted[0].place.path == __file__
-    assert noted[0].place.function in {mistake.__name__, "_awaits"}
+    assert noted[0].place.function in {mistake.__name__, "_awaits", "outer"}
     assert sys.gettrace() is None
 
 
@@ -181,3 +193,18 @@ def test_debugger_that_the_reward_starts_goes_on():
     sys.settrace(None)
 
     assert kept is debugger
+
+
+def test_a_reward_that_raises_much_is_not_followed_to_its_end():
+    """What is kept is limited, and so is what tracing costs."""
+    with noting_caught_errors(HERE, ITEM) as noted:
+        for _ in range(50_000):
+            with contextlib.suppress(AttributeError):
+                helper_of_many(ITEM)
+
+    assert 1 <= len(noted) <= 20
+    assert sys.gettrace() is None
+
+
+def helper_of_many(item: Any) -> None:
+    item.question  # noqa: B018
