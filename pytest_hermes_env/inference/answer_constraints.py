@@ -31,7 +31,7 @@ def constraint_refusal(body: Mapping[str, object]) -> Refusal | None:
 
 def names_a_tool(body: Mapping[str, object]) -> bool:
     """Return whether ``tool_choice`` names the one tool to call; the finish reason of such an answer is ``stop``."""
-    return isinstance(body.get("tool_choice"), dict)
+    return _named(body.get("tool_choice")) is not None
 
 
 def constrained(turn: Turn, body: Mapping[str, object], *, origin: str) -> Turn:
@@ -70,9 +70,10 @@ def _refusals(body: Mapping[str, object]) -> Iterator[Refusal]:
 
 
 def _bad_choice(choice: object, body: Mapping[str, object]) -> Iterator[Refusal]:
-    if choice is None or choice in CHOICES:
+    allowed = _allowed(choice)
+    if choice is None or choice in CHOICES or (allowed is not None and allowed <= set(offered_tools(body))):
         return
-    name = _named(choice)
+    name = next(iter(allowed - set(offered_tools(body)))) if allowed is not None else _named(choice)
     if name is None:
         yield openai_refusal(
             f"Invalid value: {choice!r}. Supported values are: 'none', 'auto', and 'required'.",
@@ -131,7 +132,11 @@ def _bad_format(wanted: object, body: Mapping[str, object]) -> Iterator[Refusal]
 
 
 def _check_choice(calls: tuple[Call, ...], choice: object, origin: str) -> None:
-    wanted = _named(choice)
+    wanted, allowed = _named(choice), _allowed(choice)
+    if allowed is not None:
+        choice = choice["allowed_tools"].get("mode")  # type: ignore[index]
+        if strange := sorted({step.tool for step in calls} - allowed):
+            calls, wanted = tuple(step for step in calls if step.tool in strange), f"one of {', '.join(sorted(allowed))}"
     if choice == "none" and calls:
         seen, expected = f"calls the tool {calls[0].tool!r}", "an answer without calls"
     elif choice == "required" and not calls:
@@ -173,6 +178,15 @@ def _named(choice: object) -> str | None:
     function = choice.get("function") if isinstance(choice, dict) else None
     name = function.get("name") if isinstance(function, dict) else None
     return name if isinstance(name, str) else None
+
+
+def _allowed(choice: object) -> set[str] | None:
+    """Return the tools that ``{"type": "allowed_tools"}`` names, None for any other choice."""
+    given = choice.get("allowed_tools") if isinstance(choice, dict) and choice.get("type") == "allowed_tools" else None
+    tools = given.get("tools") if isinstance(given, dict) else None
+    if not isinstance(tools, list):
+        return None
+    return {name for tool in tools if (name := _named(tool)) is not None}
 
 
 def _schema(given: object) -> Any:

@@ -221,7 +221,7 @@ class MockModel:
         return _Question(kind="chat", conversations=[conversation], complete=complete, chunks=chat_chunks)
 
     def _completion(self, path: str, body: dict[str, object]) -> _Question:
-        prompts = read.prompts(path, body)
+        prompts = read.prompts(path, body, None if self.tokens is None else self.tokens.sampler.decode)
         n = read.choice_count(path, body)
         located = [self._locate(({"role": "user", "content": prompt},), body) for prompt in prompts]
         conversations = [conversation for conversation, _ in located]

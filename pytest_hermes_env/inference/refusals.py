@@ -7,6 +7,7 @@ Source: OpenAI's API reference and error messages.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -30,6 +31,32 @@ OPENAI_LIMITS: Mapping[str, tuple[float, float | None, type]] = {
     "max_completion_tokens": (1, None, int),
     "top_logprobs": (0, 20, int),
 }
+CHAT_TYPES: Mapping[str, type] = {
+    "model": str,
+    "stream": bool,
+    "store": bool,
+    "logprobs": bool,
+    "seed": int,
+    "n": int,
+    "user": str,
+    "stream_options": dict,
+    "logit_bias": dict,
+    "metadata": dict,
+    "tools": list,
+    "response_format": dict,
+}
+NAMES = {bool: "boolean", int: "integer", float: "decimal", str: "string", list: "array", dict: "object"}
+PARTS: Mapping[str, type] = {
+    "text": str,
+    "refusal": str,
+    "image_url": dict,
+    "input_audio": dict,
+    "file": dict,
+    "audio_url": dict,
+    "video_url": dict,
+}
+"""Parts of a content, each with a field of its own name; the last two are vLLM's."""
+ADDRESSED = ("image_url", "audio_url", "video_url")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +96,71 @@ def chat_refusal(body: Mapping[str, object]) -> Refusal | None:
         isinstance(one, dict) and isinstance(one.get("role"), str) for one in messages
     )
     found = _bad_messages(messages) if isinstance(messages, list) and are_messages else iter(())
-    return next(found, None) or next(_bad_numbers(body), None)
+    return next(itertools.chain(_bad_types(body), found, _bad_numbers(body)), None)
+
+
+def _bad_types(body: Mapping[str, object]) -> Iterator[Refusal]:
+    """Yield what has another type than OpenAI's and vLLM's; null stands for the default."""
+    for name, kind in CHAT_TYPES.items():
+        value = body.get(name)
+        if value is not None and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
+            yield _wrong_type(name, NAMES[kind], value)
+    stop = body.get("stop")
+    if stop is not None and not isinstance(stop, str) and not _are(stop, str):
+        yield _wrong_type("stop", "string or array of strings", stop)
+    tools = body.get("tools")
+    for number, tool in enumerate(tools if isinstance(tools, list) else ()):
+        yield from _bad_tool(f"tools[{number}]", tool)
+
+
+def _bad_tool(where: str, tool: object) -> Iterator[Refusal]:
+    if not isinstance(tool, dict):
+        yield _wrong_type(where, "object", tool)
+        return
+    kind = tool.get("type")
+    if kind is None:
+        yield _missing(f"{where}.type")
+    elif kind in ("function", "custom"):
+        described = tool.get(kind)
+        if described is None:
+            yield _missing(f"{where}.{kind}")
+        elif not isinstance(described, dict):
+            yield _wrong_type(f"{where}.{kind}", "object", described)
+        elif described.get("name") is None:
+            yield _missing(f"{where}.{kind}.name")
+        elif not isinstance(described["name"], str):
+            yield _wrong_type(f"{where}.{kind}.name", "string", described["name"])
+    else:
+        yield _unknown_value(f"{where}.type", kind, ("function", "custom"))
+
+
+def _bad_content(where: str, content: object) -> Iterator[Refusal]:
+    """Yield what is wrong with a content that is not null: it is text, or a list of parts."""
+    if isinstance(content, str):
+        return
+    if not isinstance(content, list):
+        yield _wrong_type(where, "string or array of objects", content)
+        return
+    for number, part in enumerate(content):
+        at = f"{where}[{number}]"
+        if not isinstance(part, dict):
+            yield _wrong_type(at, "object", part)
+            continue
+        kind = part.get("type")
+        if kind is None:
+            yield _missing(f"{at}.type")
+        elif kind not in PARTS:
+            yield _unknown_value(f"{at}.type", kind, tuple(PARTS))
+        elif part.get(kind) is None:
+            yield _missing(f"{at}.{kind}")
+        elif not isinstance(part[kind], PARTS[kind]):
+            yield _wrong_type(f"{at}.{kind}", NAMES[PARTS[kind]], part[kind])
+        elif kind in ADDRESSED and not isinstance(part[kind].get("url"), str):
+            yield _missing(f"{at}.{kind}.url")
+
+
+def _are(values: object, kind: type) -> bool:
+    return isinstance(values, list) and all(isinstance(value, kind) for value in values)
 
 
 def _bad_numbers(body: Mapping[str, object]) -> Iterator[Refusal]:
@@ -143,13 +234,7 @@ def _unanswered(ids: Sequence[object], param: str) -> Refusal:
 def _bad_message(place: int, message: Mapping[str, object]) -> Iterator[Refusal]:
     where, role, calls = f"messages[{place}]", message["role"], message.get("tool_calls")
     if role not in ROLES:
-        listed = f"{', '.join(repr(one) for one in ROLES[:-1])}, and {ROLES[-1]!r}"
-        yield openai_refusal(
-            f"Invalid value: '{role}'. Supported values are: {listed}.",
-            param=f"{where}.role",
-            code="invalid_value",
-            fix="use one of these roles",
-        )
+        yield _unknown_value(f"{where}.role", role, ROLES)
     if role == "tool" and not isinstance(message.get("tool_call_id"), str):
         yield _missing(f"{where}.tool_call_id")
     if "content" not in message and not (role == "assistant" and calls):
@@ -160,6 +245,8 @@ def _bad_message(place: int, message: Mapping[str, object]) -> Iterator[Refusal]
             param=f"messages.[{place}].content",
             fix="send an empty string, or leave the message out",
         )
+    elif message.get("content") is not None:
+        yield from _bad_content(f"{where}.content", message["content"])
     if calls is None:
         return
     if not isinstance(calls, list):
@@ -200,14 +287,19 @@ def _missing(param: str) -> Refusal:
     return openai_refusal(message, param=param, code="missing_required_parameter", fix=f"send {param}")
 
 
+def _unknown_value(param: str, value: object, known: Sequence[str]) -> Refusal:
+    listed = f"{', '.join(repr(one) for one in known[:-1])}, and {known[-1]!r}"
+    message = f"Invalid value: {value!r}. Supported values are: {listed}."
+    return openai_refusal(message, param=param, code="invalid_value", fix=f"send one of these as {param}")
+
+
 def _wrong_type(param: str, expected: str, value: object) -> Refusal:
     message = f"Invalid type for '{param}': expected {_a(expected)}, but got {_a(_json_type(value))} instead."
     return openai_refusal(message, param=param, code="invalid_type", fix=f"send {param} as {_a(expected)}")
 
 
 def _json_type(value: object) -> str:
-    names = {bool: "boolean", int: "integer", float: "decimal", str: "string", list: "array", dict: "object"}
-    return names.get(type(value), "null")
+    return NAMES.get(type(value), "null")
 
 
 def _a(word: str) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from pytest_hermes_env.errors import UnexpectedRequest, shorten
 
@@ -42,8 +43,8 @@ def chat_messages(path: str, body: Mapping[str, object]) -> tuple[Mapping[str, o
     return tuple(messages)
 
 
-def prompts(path: str, body: Mapping[str, object]) -> tuple[str, ...]:
-    """Return the prompts of a completion request as text; token ids become a JSON list.
+def prompts(path: str, body: Mapping[str, object], decode: Callable[[Sequence[int]], str] | None) -> tuple[str, ...]:
+    """Return the prompts of a completion request as text; token ids are decoded, and without a tokenizer they are a JSON list.
 
     Raises: missing or of another type → UnexpectedRequest.
     """
@@ -51,7 +52,11 @@ def prompts(path: str, body: Mapping[str, object]) -> tuple[str, ...]:
     several = prompt if isinstance(prompt, list) and not all(isinstance(part, int) for part in prompt) else [prompt]
     if not all(_is_prompt(one) for one in several):
         raise _bad(path, "'prompt' must be a string, token ids, or a list of them", repr(prompt))
-    return tuple(one if isinstance(one, str) else json.dumps(one) for one in several)
+    return tuple(one if isinstance(one, str) else _text_of(one, decode) for one in several)
+
+
+def _text_of(ids: Any, decode: Callable[[Sequence[int]], str] | None) -> str:
+    return json.dumps(ids) if decode is None else decode(ids)
 
 
 def choice_count(path: str, body: Mapping[str, object]) -> int:

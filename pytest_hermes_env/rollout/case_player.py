@@ -191,16 +191,18 @@ async def _played(stage: Stage, player: _Player, item: Any, transcript: Transcri
     if refused:
         reason = str(Unavailable(Cause.NO_REAL_TOOLS, f"{label} runs {refused[0]}"))
         return PlayedCase(rung=replace(blank, unavailable=reason))
-    refusal_of_model = shorten(str(next((one.problem for one in stage.mock.journal[asked:] if one.problem), "")))
+    refused_requests = [one for one in stage.mock.journal[asked:] if one.problem]
+    of_agent = shorten(str(next((one.problem for one in refused_requests if one.request.get("tools")), "")))
+    of_judge = shorten(str(next((one.problem for one in refused_requests if not one.request.get("tools")), "")))
     reward, trouble = _reward_of(record)
     ended = record.of(LoopEnded)
     calls = [one for one in record.tool_calls if one.by_agent]
     rung = replace(
         blank,
-        reward=reward,
-        error=trouble or (refusal_of_model if reward is None else ""),
-        problem=(refusal_of_model if reward is not None and not blank.is_automatic else "")
-        or player.problem(label, trouble or refusal_of_model or record.error),
+        reward=None if of_agent else reward,
+        error=of_agent or trouble or (of_judge if reward is None else ""),
+        problem=(of_judge if reward is not None and not of_agent and not blank.is_automatic else "")
+        or player.problem(label, of_agent or trouble or of_judge or record.error),
         turns=ended[-1].turns_used if ended else 0,
         tools=tuple(one.name for one in calls),
         tokens=sum(len(reply.output) for reply in record.sampled)

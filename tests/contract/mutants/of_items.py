@@ -173,7 +173,6 @@ MUTANTS = (
         rule="HE204",
         name="the return is forgotten",
         changes=changed('        return f"What is the capital', '        f"What is the capital'),
-        follow_up="HE405",
     ),
     ledger_books(
         rule="HE204",

@@ -62,6 +62,7 @@ MUTANTS = (
             changes=changed(GRADE, grade),
             has_cases=False,
             says="catches a mistake of its own",
+            follow_up="HE403",
         )
         for name, grade in (
             (

@@ -12,6 +12,7 @@ import pytest
 from pytest_hermes_env.errors import ScriptError, UnexpectedRequest
 from pytest_hermes_env.inference import MockServer, call, fail, say, turn
 from pytest_hermes_env.inference.generate_refusals import SGLANG_FIELDS
+from pytest_hermes_env.inference.sampled_turn import load_sampler
 
 Ask = Callable[..., httpx.Response]
 
@@ -45,6 +46,9 @@ UNANSWERED = (
     "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. "
     "The following tool_call_ids did not have response messages: "
 )
+NO_CONTENT = "Invalid type for '{{param}}': expected a string or array of objects, but got {} instead."
+MISSING = "Missing required parameter: '{param}'."
+MISSED = "missing_required_parameter"
 REFUSED = (
     Refused(
         name="result without a call",
@@ -188,6 +192,61 @@ REFUSED = (
         param="response_format.json_schema.name",
         code="missing_required_parameter",
     ),
+    *(
+        Refused(
+            name=f"{param} is {value!r}",
+            fields={param: value},
+            message=f"Invalid type for '{param}': expected {expected}, but got {seen} instead.",
+            param=param,
+            code="invalid_type",
+        )
+        for param, value, expected, seen in (
+            ("stream", "yes", "a boolean", "a string"),
+            ("model", 5, "a string", "an integer"),
+            ("seed", "x", "an integer", "a string"),
+            ("seed", True, "an integer", "a boolean"),
+            ("logprobs", 3, "a boolean", "an integer"),
+            ("stop", 5, "a string or array of strings", "an integer"),
+            ("stop", ["a", 1], "a string or array of strings", "an array"),
+            ("tools", "x", "an array", "a string"),
+            ("logit_bias", [], "an object", "an array"),
+            ("stream_options", 5, "an object", "an integer"),
+        )
+    ),
+    *(
+        Refused(
+            name=f"content {content!r}",
+            messages=[{"role": "user", "content": content}],
+            message=message.format(param=f"messages[0].content{where}"),
+            param=f"messages[0].content{where}",
+            code=code,
+        )
+        for content, where, message, code in (
+            (5, "", NO_CONTENT.format("an integer"), "invalid_type"),
+            (True, "", NO_CONTENT.format("a boolean"), "invalid_type"),
+            ({"text": "x"}, "", NO_CONTENT.format("an object"), "invalid_type"),
+            ([5], "[0]", "Invalid type for '{param}': expected an object, but got an integer instead.", "invalid_type"),
+            ([{"text": "x"}], "[0].type", MISSING, "missing_required_parameter"),
+            ([{"type": "text"}], "[0].text", MISSING, "missing_required_parameter"),
+            ([{"type": "image_url"}], "[0].image_url", MISSING, "missing_required_parameter"),
+            ([{"type": "image_url", "image_url": {}}], "[0].image_url.url", MISSING, "missing_required_parameter"),
+            (
+                [{"type": "bogus"}],
+                "[0].type",
+                "Invalid value: 'bogus'. Supported values are: 'text', 'refusal', 'image_url', 'input_audio', 'file', 'audio_url', "
+                "and 'video_url'.",
+                "invalid_value",
+            ),
+        )
+    ),
+    *(
+        Refused(name=f"tools {tools!r}", fields={"tools": tools}, message=MISSING.format(param=param), param=param, code=MISSED)
+        for tools, param in (
+            ([{"name": "f"}], "tools[0].type"),
+            ([{"type": "function"}], "tools[0].function"),
+            ([{"type": "function", "function": {}}], "tools[0].function.name"),
+        )
+    ),
 )
 
 
@@ -224,6 +283,57 @@ def test_what_openai_accepts_is_answered(ask: Ask) -> None:
         server.verify()
 
     assert answer.status_code == 200
+
+
+def test_what_clients_add_is_answered(ask: Ask) -> None:
+    """Parts of every kind, names, reasoning, extras of vLLM; and a choice among some tools."""
+    parts = [
+        {"type": "text", "text": "look", "cache_control": {"type": "ephemeral"}},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}},
+        {"type": "input_audio", "input_audio": {"data": "AA==", "format": "wav"}},
+        {"type": "file", "file": {"file_id": "f"}},
+    ]
+    messages = [
+        {"role": "developer", "content": [{"type": "text", "text": "Be brief."}], "name": "ops"},
+        {"role": "user", "content": parts},
+        {"role": "assistant", "content": "yes", "reasoning_content": "hm", "refusal": None, "audio": None},
+        USER,
+    ]
+    offered = [{"type": "function", "function": {"name": name, "parameters": {}}} for name in ("f", "g")]
+    allowed = {"mode": "required", "tools": [{"type": "function", "function": {"name": "f"}}]}
+    with MockServer([call("f")]) as server:
+        answer = ask(
+            server,
+            messages,
+            tools=offered,
+            tool_choice={"type": "allowed_tools", "allowed_tools": allowed},
+            stop=["a", "b"],
+            seed=0,
+            guided_json={"type": "object"},
+            chat_template_kwargs={"enable_thinking": False},
+        )
+        server.verify()
+
+    assert (answer.status_code, answer.json()["choices"][0]["finish_reason"]) == (200, "tool_calls")
+
+
+def test_a_call_that_the_allowed_tools_exclude_is_a_mistake_of_the_script(ask: Ask) -> None:
+    """No server calls it."""
+    offered = [{"type": "function", "function": {"name": name, "parameters": {}}} for name in ("f", "g")]
+    allowed = {"mode": "auto", "tools": [{"type": "function", "function": {"name": "f"}}]}
+    with MockServer([call("g")], allow_leftovers=True) as server:
+        ask(server, [USER], tools=offered, tool_choice={"type": "allowed_tools", "allowed_tools": allowed})
+        with pytest.raises(ScriptError, match="calls g, which no server answers to this request"):
+            server.verify()
+
+
+def test_token_ids_are_read_as_their_text() -> None:
+    """Where there is a tokenizer; ``when`` and functions see text."""
+    with MockServer(lambda conversation: say(conversation.first_user), template="qwen3") as server:
+        tokens = list(load_sampler(template="qwen3").encode("hello there"))
+        answer = httpx.post(f"{server.base_url}/completions", json={"model": "m", "prompt": tokens})
+
+    assert answer.json()["choices"][0]["text"] == "hello there"
 
 
 def test_text_completions_have_the_same_limits() -> None:
