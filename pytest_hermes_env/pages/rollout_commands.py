@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from pytest_hermes_env.errors import UsageError, shorten
+from pytest_hermes_env.layer import rollout_file
 
 __all__ = ["add_commands"]
+
+MARK, MARKED = b'name="generator" content="hermes-env"', 1000
+"""What every page of rollouts has in so many bytes at its beginning."""
 
 
 def add_commands(commands: Any) -> None:
@@ -46,7 +50,7 @@ def _view(options: argparse.Namespace) -> int:
         return _view_tokens(options)
     from pytest_hermes_env.layer import group_page  # noqa: PLC0415 - it loads jinja2
 
-    for file in _files(options):
+    for file in _files(options, lambda file: file.with_suffix(".html")):
         print(f"wrote {group_page().write_page(file)}")
     return 0
 
@@ -54,7 +58,7 @@ def _view(options: argparse.Namespace) -> int:
 def _view_tokens(options: argparse.Namespace) -> int:
     from transformers import AutoTokenizer  # noqa: PLC0415 - heavy
 
-    from pytest_hermes_env.pages.token_page import write_token_page  # noqa: PLC0415
+    from pytest_hermes_env.pages.token_page import page_of, write_token_page  # noqa: PLC0415
 
     try:
         tokenizer = AutoTokenizer.from_pretrained(options.tokens, local_files_only=True)
@@ -63,7 +67,7 @@ def _view_tokens(options: argparse.Namespace) -> int:
             f"--tokens: no tokenizer {options.tokens!r} on this machine.\n"
             f"  expected  a directory, or a name in the hub's cache\n  seen      {shorten(str(error))}"
         ) from error
-    for file in _files(options):
+    for file in _files(options, lambda file: page_of(file, options.rollout)):
         print(f"wrote {write_token_page(file, options.rollout, tokenizer)}")
     return 0
 
@@ -71,7 +75,7 @@ def _view_tokens(options: argparse.Namespace) -> int:
 def _export(options: argparse.Namespace) -> int:
     from pytest_hermes_env.pages.inspect_log import write_log  # noqa: PLC0415
 
-    for file in _files(options):
+    for file in _files(options, lambda file: file.with_suffix(".eval")):
         log = file.with_suffix(".eval")
         for note in write_log(file, log, model=options.model):
             print(f"hermes-env: {note}", file=sys.stderr)
@@ -79,9 +83,32 @@ def _export(options: argparse.Namespace) -> int:
     return 0
 
 
-def _files(options: argparse.Namespace) -> Iterator[Path]:
-    """Yield the files. Raises: one is missing, or is an output itself → UsageError."""
-    for file in map(Path, options.files):
-        if not file.is_file() or file.suffix in {".html", ".eval"}:
-            raise UsageError(f"{file} is not a file of rollouts.\n  expected  JSON lines, as process and evaluate write them")
-        yield file
+def _files(options: argparse.Namespace, written: Callable[[Path], Path]) -> list[Path]:
+    """Return the files. ``written`` gives what is written for each.
+
+    Raises: one is missing, has no rollout or is an output itself, or two would be written to one file → UsageError.
+    """
+    files = [Path(name) for name in options.files]
+    for file in files:
+        _check(file)
+        page = written(file)
+        if len([other for other in files if written(other) == page]) > 1:
+            raise UsageError(f"{file} and another file would both be written to {page}: call the command once for each in turn")
+        if page.suffix == ".html" and page.exists() and MARK not in page.read_bytes()[:MARKED]:
+            raise UsageError(f"{page} exists, and is not a page of rollouts: move it")
+    return files
+
+
+def _check(file: Path) -> None:
+    if not file.exists():
+        raise UsageError(f"{file} does not exist")
+    expected = "  expected  JSON lines, as process and evaluate write them"
+    if not file.is_file() or file.suffix in {".html", ".eval"}:
+        raise UsageError(f"{file} is not a file of rollouts.\n{expected}")
+    first = None
+    for group in rollout_file().read_groups(file):
+        if group.rollouts:
+            return
+        first = first or group
+    seen = f"line {first.line}: {first.problem}" if first is not None else "an empty file"
+    raise UsageError(f"{file} has no rollouts.\n{expected}\n  seen      {seen}")

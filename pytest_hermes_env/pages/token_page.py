@@ -16,11 +16,16 @@ from pytest_hermes_env.errors import UsageError
 from pytest_hermes_env.layer import rollout_file
 from pytest_hermes_env.pages.token_view import token_view
 
-__all__ = ["write_token_page"]
+__all__ = ["page_of", "write_token_page"]
 
 BUCKETS = (0.9, 0.5, 0.2, 0.02, 0.0)
 """The least probability of each colour, from sure to unsure."""
 PLACE = re.compile(r"g(\d+)r(\d+)")
+
+
+def page_of(file: Path, place: str) -> Path:
+    """Return the file of the page of one rollout."""
+    return file.with_name(f"{file.stem}.{place}.html")
 
 
 def write_token_page(file: Path, place: str, tokenizer: Any) -> Path:
@@ -39,7 +44,7 @@ def write_token_page(file: Path, place: str, tokenizer: Any) -> Path:
         columns = json.loads(next(text for number, text in enumerate(lines, start=1) if number == line))
     if not columns.get("tokens"):
         raise UsageError(f"{place} of {file} has no tokens.\n  expected  a file of groups, as process writes it in token mode")
-    page = file.with_name(f"{file.stem}.{place}.html")
+    page = page_of(file, place)
     write_text(
         str(page),
         _template().render(
