@@ -115,10 +115,13 @@ class MockModel:
                 return self._reply(_incoming(path, "health"), {"status": "ok"})
             case (("GET" | "HEAD"), "/generate") if self.tokens is not None:  # a probe whether the endpoint exists
                 return self._reply(_incoming(path, "health"), {"detail": "Method Not Allowed"}, status=METHOD_NOT_ALLOWED)
+        fix = "point the client at the server's base_url, which ends in /v1"
+        if path.startswith("/v1/models/"):
+            fix = f"ask for the one model that it has, {self.name!r}; MockServer(model=...) names it otherwise"
+        elif path.startswith("/v1/"):
+            fix = "use one of these; no other endpoint of a model server is played"
         problem = UnexpectedRequest(
-            f"the mock model has no endpoint {method} {path}.\n"
-            f"  expected  {ENDPOINTS}\n"
-            "  fix       point the client at the server's base_url, which ends in /v1"
+            f"the mock model has no endpoint {method} {path}.\n  expected  {ENDPOINTS}\n  fix       {fix}"
         )
         return self._refuse(_incoming(path, "unexpected"), problem, status=NOT_FOUND)
 

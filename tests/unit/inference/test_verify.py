@@ -229,8 +229,20 @@ def test_a_request_that_cannot_be_read_fails_twice(case: Unread) -> None:
     assert (status, str(caught.value)) == (400, case.text)
 
 
-@pytest.mark.parametrize(("method", "path"), [("POST", "/v1/embeddings"), ("GET", "/v1/chat/completions")])
-def test_an_unknown_endpoint_is_a_404_and_fails_in_verify(method: str, path: str) -> None:
+@pytest.mark.parametrize(
+    ("method", "path", "fix"),
+    [
+        ("POST", "/v1/embeddings", "use one of these; no other endpoint of a model server is played"),
+        ("GET", "/v1/chat/completions", "use one of these; no other endpoint of a model server is played"),
+        ("POST", "/chat/completion", "point the client at the server's base_url, which ends in /v1"),
+        (
+            "GET",
+            "/v1/models/other",
+            "ask for the one model that it has, 'mock-model'; MockServer(model=...) names it otherwise",
+        ),
+    ],
+)
+def test_an_unknown_endpoint_is_a_404_and_fails_in_verify(method: str, path: str, fix: str) -> None:
     """What no endpoint answers is unexpected; a query, which may hold a key, is not repeated."""
     with MockServer() as server:
         status = httpx.request(method, f"{server.url}{path}?api_key=secret").status_code
@@ -241,7 +253,7 @@ def test_an_unknown_endpoint_is_a_404_and_fails_in_verify(method: str, path: str
         404,
         f"the mock model has no endpoint {method} {path}.\n"
         "  expected  POST /v1/chat/completions, POST /v1/completions, POST /generate, GET /v1/models, GET /health\n"
-        "  fix       point the client at the server's base_url, which ends in /v1",
+        f"  fix       {fix}",
     )
 
 
