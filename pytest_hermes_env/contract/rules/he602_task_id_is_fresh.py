@@ -36,6 +36,7 @@ from pytest_hermes_env.source import (
     ClassSource,
     Frame,
     Function,
+    Kind,
     argument,
     argument_origins,
     bindings,
@@ -59,8 +60,6 @@ _KEEPS = frozenset(
 _ITEM_METHODS = frozenset({"collect_trajectory", "collect_trajectories", "compute_reward", "format_prompt"})
 _SPREADS = frozenset({"enumerate", "range", "zip", "list", "sorted", "reversed", "tuple", "islice", "tqdm", "len"})
 _LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-_CHOOSES = (ast.IfExp, ast.BoolOp, ast.Lambda, ast.comprehension)
-"""Expressions whose age depends on the path."""
 _DEEPEST = 12
 
 
@@ -117,28 +116,90 @@ class _Reader:
 
     def age(self, node: ast.expr, frame: Frame, depth: int = 0) -> _Age:
         """Return how old ``node`` is each time that its line is reached."""
-        parts = list(ast.walk(node))
-        called = {part.func: last_name(part.func) for part in parts if isinstance(part, ast.Call)}
-        properties = {edge for edge, _ in frame.edges} - {part for part in parts if isinstance(part, ast.Call)}
-        if depth > _DEEPEST or any(isinstance(part, _CHOOSES) or part in properties for part in parts):
+        if depth > _DEEPEST:
             return _Age.UNKNOWN
-        if not _MAKES_NEW.isdisjoint(called.values()):
+        match node:
+            case ast.Constant():
+                return _Age.SAME
+            case ast.JoinedStr(values=parts) | ast.Tuple(elts=parts) | ast.List(elts=parts):
+                return _together(self.age(part, frame, depth + 1) for part in parts)
+            case ast.FormattedValue(value=inner) | ast.Await(value=inner) | ast.NamedExpr(value=inner):
+                return self.age(inner, frame, depth + 1)
+            case ast.BinOp(left=left, right=right):
+                return _together(self.age(part, frame, depth + 1) for part in (left, right))
+            case ast.IfExp(body=body, orelse=orelse):
+                return _either([self.age(part, frame, depth + 1) for part in (body, orelse) if not _is_none(part)])
+            case ast.BoolOp(values=values):
+                return _either(self._choices(values, frame, depth + 1))
+            case ast.Call():
+                return self._of_call(node, frame, depth + 1)
+            case ast.Attribute():
+                return self._of_attribute(node, frame, depth + 1)
+            case ast.Subscript(value=holder):
+                age = self.age(holder, frame, depth + 1)
+                return _Age.UNKNOWN if age in {_Age.NEW, _Age.ONCE} and not isinstance(node.slice, ast.Slice) else age
+            case ast.Name():
+                return self._of_name(node, frame, depth + 1)
+            case _:
+                return _Age.UNKNOWN
+
+    def _choices(self, values: list[ast.expr], frame: Frame, depth: int) -> list[_Age]:
+        """Return the ages of the parts of ``a or b``; a parameter that nobody gives, or gives None, leaves the choice to the next."""
+        ages: list[_Age] = []
+        for value in values:
+            if isinstance(value, ast.Name):
+                given = [item for item, _ in argument_origins(value, frame, self.frames)]
+                if given and all(map(_is_none, given)):
+                    continue
+            if not _is_none(value):
+                ages.append(self.age(value, frame, depth))
+        return ages
+
+    def _of_call(self, node: ast.Call, frame: Frame, depth: int) -> _Age:
+        name = last_name(node.func)
+        if name in _MAKES_NEW:
             return _Age.NEW
-        if not _KEEPS.issuperset(called.values()):
+        target = next((inner for edge, inner in frame.edges if edge is node), None)
+        if target is not None:
+            if any("cache" in decorator for decorator in target.function.decorators):
+                return _Age.VARIED
+            return _either([self.age(item.value, target, depth) for item, _ in target.returned if item.value is not None])
+        made = next((call for call in frame.calls if call.node is node and _position(call) is not None), None)
+        if made is not None:
+            written = argument(node, _position(made) or 0, "task_id")
+            is_given = written is not None or may_be_unpacked(made, "task_id")
+            return _Age.NEW if not is_given else self.age(written, frame, depth) if written is not None else _Age.UNKNOWN
+        if name not in _KEEPS:
             return _Age.UNKNOWN
-        names = [part for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)]
-        read = [name for name in names if name not in called and not _is_module(name, frame)]
-        age = _together(self._of_name(name, frame, depth + 1) for name in read)
-        is_part = any(isinstance(part, ast.Subscript) and not isinstance(part.slice, ast.Slice) for part in parts)
-        return _Age.UNKNOWN if is_part and age in {_Age.NEW, _Age.ONCE} else age
+        parts = [*node.args, *(word.value for word in node.keywords)]
+        if isinstance(node.func, ast.Attribute) and not _is_module(node.func.value, frame):
+            parts.append(node.func.value)
+        return _together(self.age(part, frame, depth) for part in parts)
+
+    def _of_attribute(self, node: ast.Attribute, frame: Frame, depth: int) -> _Age:
+        if node.attr in {"hex", "int", "urn", "bytes"}:
+            return self.age(node.value, frame, depth)
+        if isinstance(node.value, ast.Name) and node.value.id in frame.function.positional[:1] and not frame.function.is_static:
+            if any(edge is node for edge, _ in frame.edges):
+                return _Age.UNKNOWN  # a property
+            return _Age.SAME
+        age = self.age(node.value, frame, depth)
+        if node.attr == "task_id" and age is not _Age.ONCE and self._is_of_layer(node.value, frame):
+            return _Age.NEW  # checked where that context or loop is made
+        return age if age in {_Age.SAME, _Age.VARIED} or node.attr == "task_id" else _Age.UNKNOWN
+
+    def _is_of_layer(self, node: ast.expr, frame: Frame) -> bool:
+        for access in frame.reads:
+            if getattr(access.node, "value", None) is node:
+                return any(value.kind in {Kind.INSTANCE, Kind.CONTEXT} for value in access.base)
+        return False
 
     def _of_name(self, node: ast.Name, frame: Frame, depth: int) -> _Age:
         function = frame.function
-        if node.id in function.positional[:1] and not function.is_static:
-            return _Age.SAME
-        bound = [value for value in bindings(function, node.id) if value is None or not _is_none(value)]
+        bound = list(bindings(function, node.id))
         if bound:
-            return _either([self._of_binding(value, node, frame, depth) for value in bound])
+            ages = [self._of_binding(value, node, frame, depth) for value in bound if value is None or not _is_none(value)]
+            return _either(ages)
         if node.id in function.positional and function.name in _ITEM_METHODS and function.positional.index(node.id) == 1:
             return _Age.VARIED
         given = [(value, caller) for value, caller in argument_origins(node, frame, self.frames) if not _is_none(value)]
@@ -155,9 +216,37 @@ class _Reader:
 
     def _of_binding(self, value: ast.expr | None, node: ast.Name, frame: Frame, depth: int) -> _Age:
         if value is None:
+            unpacked = list(self._unpacked(node.id, frame))
+            if unpacked:
+                return _either([self.age(part, holder, depth) for part, holder in unpacked])
             return _of_iteration(frame.function, node.id)
         age = self.age(value, frame, depth)
         return _Age.ONCE if age is _Age.NEW and _is_outside(frame.function, value, node) else age
+
+    def _unpacked(self, name: str, frame: Frame) -> Iterator[tuple[ast.expr, Frame]]:
+        """Yield what a name is given by a with statement or out of a tuple, where that is readable."""
+        for node in ast.walk(frame.function.node):
+            if isinstance(node, ast.withitem):
+                target, value = node.optional_vars, node.context_expr
+            elif isinstance(node, ast.Assign):
+                target, value = node.targets[0], node.value
+            else:
+                continue
+            value = value.value if isinstance(value, ast.Await) else value
+            inner = next((inner for edge, inner in frame.edges if edge is value), None)
+            holder, given = (frame, [value]) if inner is None else (inner, _given_out(inner.function))
+            if isinstance(target, ast.Name) and target.id == name and isinstance(node, ast.withitem) and inner is not None:
+                yield from ((part, holder) for part in given)
+            if isinstance(target, ast.Tuple):
+                places = [index for index, item in enumerate(target.elts) if isinstance(item, ast.Name) and item.id == name]
+                whole = [part.elts for part in given if isinstance(part, ast.Tuple) and len(part.elts) == len(target.elts)]
+                yield from ((parts[index], holder) for parts in whole for index in places)
+
+
+def _given_out(function: Function) -> list[ast.expr]:
+    """Return the expressions that a function returns or yields."""
+    found = [node.value for node in function.own_nodes() if isinstance(node, (ast.Return, ast.Yield))]
+    return [value for value in found if value is not None]
 
 
 def _is_outside(function: Function, made: ast.expr, used: ast.AST) -> bool:

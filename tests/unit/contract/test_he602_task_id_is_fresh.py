@@ -136,6 +136,17 @@ BROKEN = (
         """,
     ),
     Case(
+        name="a helper that makes no new one",
+        body="""
+        def name_of(self, item):
+            return "-".join(["eval", item["id"]])
+
+        async def evaluate(self):
+            for item in self.items:
+                ctx = ToolContext(self.name_of(item))  # <- here
+        """,
+    ),
+    Case(
         name="of a context that several rollouts are given",
         body="""
         async def evaluate(self):
@@ -157,51 +168,6 @@ SOUND = (
                 return await Agent(self.server, self.tools, self.names, task_id=task_id).run([])
 
             return await asyncio.wait_for(attempt(), 60)
-        """,
-    ),
-    Case(
-        name="where the rollout begins",
-        body="""
-        async def evaluate(self):
-            for item in self.items:
-                task_id = f"eval-{item['id']}-{uuid.uuid4().hex[:8]}"
-                ctx = ToolContext(task_id)
-                agent = Agent(self.server, self.tools, self.names, task_id=task_id)
-        """,
-    ),
-    Case(
-        name="given by each caller",
-        body="""
-        async def evaluate(self):
-            await asyncio.gather(*(self.one(item, str(ids.uuid4())) for item in self.items))
-
-        async def one(self, item, task_id):
-            ctx = ToolContext(task_id)
-        """,
-    ),
-    Case(
-        name="made in a nested function",
-        body="""
-        async def evaluate(self):
-            async def one(item):
-                task_id = str(uuid.uuid4())
-                ctx = ToolContext(task_id)
-
-            await asyncio.gather(*map(one, self.items))
-        """,
-    ),
-)
-
-UNDECIDED = (
-    Case(
-        name="a helper that makes no new one",
-        body="""
-        def name_of(self, item):
-            return "-".join(["eval", item["id"]])
-
-        async def evaluate(self):
-            for item in self.items:
-                ctx = ToolContext(self.name_of(item))
         """,
     ),
     Case(
@@ -227,12 +193,32 @@ UNDECIDED = (
         """,
     ),
     Case(
+        name="where the rollout begins",
+        body="""
+        async def evaluate(self):
+            for item in self.items:
+                task_id = f"eval-{item['id']}-{uuid.uuid4().hex[:8]}"
+                ctx = ToolContext(task_id)
+                agent = Agent(self.server, self.tools, self.names, task_id=task_id)
+        """,
+    ),
+    Case(
         name="the loop's own",
         body="""
         async def evaluate(self):
             for item in self.items:
                 agent = HermesAgentLoop(self.server, self.tools, self.names)
                 ctx = ToolContext(agent.task_id)
+        """,
+    ),
+    Case(
+        name="given by each caller",
+        body="""
+        async def evaluate(self):
+            await asyncio.gather(*(self.one(item, str(ids.uuid4())) for item in self.items))
+
+        async def one(self, item, task_id):
+            ctx = ToolContext(task_id)
         """,
     ),
     Case(
@@ -268,6 +254,20 @@ UNDECIDED = (
                     agent = Agent(self.server, self.tools, self.names, task_id=task_id)
         """,
     ),
+    Case(
+        name="made in a nested function",
+        body="""
+        async def evaluate(self):
+            async def one(item):
+                task_id = str(uuid.uuid4())
+                ctx = ToolContext(task_id)
+
+            await asyncio.gather(*map(one, self.items))
+        """,
+    ),
+)
+
+UNDECIDED = (
     Case(
         name="a counter",
         body="""
