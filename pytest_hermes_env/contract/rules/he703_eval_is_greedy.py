@@ -85,24 +85,37 @@ def _check(source: ClassSource, call: Call, frame: Frame, frames: tuple[Frame, .
     line = call.node.lineno
     is_loop = constructs(call, LAYER_LOOP)
     written = argument(call.node, _POSITION, "temperature") if is_loop else keyword(call.node, "temperature")
-    may_be_fixed = _is_prepared(call, frames) if is_loop else _is_partial(call, frames)
-    if written is None and (may_be_fixed or may_be_unpacked(call, "temperature")):
-        yield f"line {line}: the temperature of the rollout may be set elsewhere"
-        return
     if not is_loop and (written is None or (isinstance(written, ast.Constant) and written.value is None)):
-        if written is None and calls_layer(call, {LAYER_EVALUATION}):
+        is_silent = written is None and calls_layer(call, {LAYER_EVALUATION})
+        if written is None and (may_be_unpacked(call, "temperature") or _is_partial(call, frames)):
+            written = _from_stars(call)
+            if written is None:
+                yield f"line {line}: the temperature of the rollout may be set elsewhere"
+                return
+        else:
+            if not is_silent and (value := _training_temperature(source)) is not UNKNOWN and not _is_zero(value):
+                message = (
+                    f"{call.function.name} calls {call.name} without a temperature: it samples at {_OF_TRAINING} = {value}"
+                )
+                yield finding_at(call.function, call.node, message)
+            elif not is_silent and value is UNKNOWN:
+                yield f"line {line}: without a temperature it samples at {_OF_TRAINING}, which is known only at run time"
             return
-        value = _training_temperature(source)
-        if value is UNKNOWN:
-            yield f"line {line}: without a temperature it samples at {_OF_TRAINING}, which is known only at run time"
-        elif not _is_zero(value):
-            message = f"{call.function.name} calls {call.name} without a temperature: it samples at {_OF_TRAINING} = {value}"
-            yield finding_at(call.function, call.node, message)
-        return
     if written is None:
-        message = f"{call.function.name} builds a HermesAgentLoop without a temperature: it samples at its default, {_DEFAULT}"
-        yield finding_at(call.function, call.node, message)
-        return
+        if may_be_unpacked(call, "temperature"):
+            written = _from_stars(call)
+            if written is None:
+                yield f"line {line}: the loop's arguments are unpacked from a value that cannot be followed"
+                return
+        elif _is_prepared(call, frames):
+            yield f"line {line}: the temperature of the loop may be set elsewhere"
+            return
+        else:
+            message = (
+                f"{call.function.name} builds a HermesAgentLoop without a temperature: it samples at its default, {_DEFAULT}"
+            )
+            yield finding_at(call.function, call.node, message)
+            return
     for node, holder in origins(written, frame, frames):
         value = constant_value(node, holder.function.module, holder.function)
         if value is UNKNOWN:
@@ -140,6 +153,28 @@ def _is_zero(value: object) -> bool:
 
 def _shown(node: ast.expr, value: object) -> str:
     return f"{value}" if isinstance(node, ast.Constant) else f"{ast.unparse(node)} = {value}"
+
+
+def _from_stars(call: Call) -> ast.expr | None:
+    """Return the temperature in a dict that is unpacked into ``call``, where it is written down once."""
+    for word in call.node.keywords:
+        if word.arg is None and isinstance(word.value, ast.Name):
+            function = call.function
+            for node in ast.walk(function.node):
+                if isinstance(node, ast.Dict):
+                    pairs = zip(node.keys, node.values, strict=True)
+                    found = [value for key, value in pairs if isinstance(key, ast.Constant) and key.value == "temperature"]
+                    around = function.parents.get(node)
+                    names = ast.walk(around) if isinstance(around, (ast.Assign, ast.AnnAssign)) else ()
+                    if found and any(isinstance(item, ast.Name) and item.id == word.value.id for item in names):
+                        return found[0]
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "dict":
+                    around = function.parents.get(node)
+                    targets = around.targets if isinstance(around, ast.Assign) else ()
+                    given = keyword(node, "temperature")
+                    if given is not None and any(isinstance(item, ast.Name) and item.id == word.value.id for item in targets):
+                        return given
+    return None
 
 
 def _is_prepared(call: Call, frames: tuple[Frame, ...]) -> bool:

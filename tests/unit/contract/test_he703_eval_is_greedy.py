@@ -89,6 +89,15 @@ BROKEN = (
         """,
     ),
     Case(
+        name="in a dict that is unpacked",
+        source="""
+    async def evaluate(self):
+        settings = {"max_turns": 3, "temperature": 1.0}
+        agent = HermesAgentLoop(self.server, self.tools, self.names, **settings)  # <- here
+        await agent.run([])
+        """,
+    ),
+    Case(
         name="one of two branches",
         source="""
     async def evaluate(self):
@@ -151,18 +160,18 @@ SOUND = (
         await agent.run([])
         """,
     ),
-)
-
-UNDECIDED = (
     Case(
-        name="in a dict that is unpacked",
+        name="a dict that is unpacked",
         source="""
     async def evaluate(self):
-        settings = {"max_turns": 3, "temperature": 1.0}
+        settings = dict(max_turns=3, temperature=0.0)
         agent = HermesAgentLoop(self.server, self.tools, self.names, **settings)
         await agent.run([])
         """,
     ),
+)
+
+UNDECIDED = (
     Case(
         name="unpacked",
         source="""
