@@ -10,7 +10,7 @@ from environments.benchmarks.tblite.tblite_env import TBLiteEvalEnv
 from pytest_hermes_env.contract.check import check_paths
 from pytest_hermes_env.contract.rules import ALL_RULES
 
-ON_TRAINING = 22
+ON_TRAINING = 25
 """Rules that do not apply to an evaluation, which trains on nothing."""
 ELSEWHERE = 5
 """Rules that do not apply to this class: it calls no judge, opens no ToolContext, and has no ``wandb_log``."""

@@ -104,8 +104,7 @@ def _on_event(frame: FrameType, event: str, arg: Any) -> Any:
     if event == "exception" and watch is not None:
         watch.events += 1
         if watch.events > MOST_EVENTS:
-            frame.f_trace = None
-            return None
+            return _on_event
         _, error, trace = arg
         here = Place(path=frame.f_code.co_filename, line=frame.f_lineno, function=frame.f_code.co_name)
         is_new = id(error) not in watch.found and len(watch.found) < MOST_FOUND
