@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Coroutine
 
 from pytest_hermes_env.source import Function, last_name
 
-__all__ = ["is_awaited"]
+__all__ = ["is_awaited", "used_unawaited"]
 
+_OF_COROUTINES = frozenset({name for name in dir(Coroutine) if not name.startswith("_")} | {"__await__"})
 _STARTS = frozenset({"create_task", "ensure_future", "run_coroutine_threadsafe"})
 
 
@@ -26,6 +28,31 @@ def is_awaited(function: Function, node: ast.AST) -> bool:
             for other in function.own_nodes()
         )
     return False
+
+
+def used_unawaited(function: Function, node: ast.AST) -> str:
+    """Return how a coroutine is used as if it were its result, or nothing: it is dropped, or an attribute or item of it is read."""
+    parent = function.parents[node]
+    if isinstance(parent, ast.Expr):
+        return "is dropped: nothing of it runs"
+    if (read := _read_of(function, node)) is not None:
+        return f"is no result: {ast.unparse(read)} raises"
+    name = parent.targets[0] if isinstance(parent, ast.Assign) and len(parent.targets) == 1 else None
+    if not isinstance(name, ast.Name):
+        return ""
+    uses = [
+        other for other in function.own_nodes() if isinstance(other, ast.Name) and other.id == name.id and other is not name
+    ]
+    reads = [read for use in uses if (read := _read_of(function, use)) is not None]
+    is_plain = all(isinstance(use.ctx, ast.Load) for use in uses) and len(reads) == len(uses)  # nobody else gets it
+    return f"is no result: {ast.unparse(reads[0])} raises" if reads and is_plain else ""
+
+
+def _read_of(function: Function, node: ast.AST) -> ast.expr | None:
+    parent = function.parents[node]
+    if isinstance(parent, ast.Attribute) and parent.value is node and parent.attr not in _OF_COROUTINES:
+        return parent
+    return parent if isinstance(parent, ast.Subscript) and parent.value is node else None
 
 
 def _is_of_a_group(function: Function, call: ast.Call) -> bool:

@@ -2,7 +2,8 @@
 Methods that Atropos awaits are async, `format_prompt` is not, and `evaluate` can be called without arguments.
 
 What: `setup`, `get_next_item`, `compute_reward`, `evaluate` and `wandb_log` are coroutine functions, or return an
-awaitable. `format_prompt` is a plain function. Every parameter of `evaluate` has a default.
+awaitable. `format_prompt` is a plain function. Every parameter of `evaluate` has a default. No method of the class drops
+the coroutine of an async function, or reads an attribute of it, where it meant the result.
 
 Why: Python reports the mistake at the first await, with "object float can't be used in 'await' expression": after the
 model answered and the reward was computed, in every rollout, and the base counts it as a failed reward of 0.0. An async
@@ -20,8 +21,10 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from typing import TYPE_CHECKING
 
+from pytest_hermes_env.contract.awaited_calls import used_unawaited
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
@@ -55,6 +58,10 @@ _PLAIN_DECORATORS = frozenset(
 _AWAITABLE = frozenset(
     {"create_task", "ensure_future", "gather", "run_in_executor", "shield", "sleep", "to_thread", "wait_for"}
 )
+_COROUTINES = frozenset({"asyncio.sleep", "asyncio.to_thread", "asyncio.wait_for"})
+REPORTED_ELSEWHERE = frozenset({"evaluate_log", "wandb_log"})
+"""HE705 and HE801 report these."""
+_NEVER_AWAITED = re.compile(r"coroutine '(?:\w+\.)*(\w+)' was never awaited")
 _NEVER_AWAITABLE = (
     ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.JoinedStr, ast.Compare, ast.BinOp, ast.UnaryOp, ast.ListComp,
     ast.DictComp, ast.SetComp, ast.Subscript,
@@ -78,9 +85,29 @@ def static(source: ClassSource) -> Verdict:
             doubts.append(doubt)
         if name == "evaluate" and not fault and (demanded := _demanded(function)):
             findings.append(finding_at(function, function.node, _demands(demanded)))
+    findings += _forgotten(source)
     return Verdict.of_source(
         findings, "methods that are awaited are async, and format_prompt is not", doubt=next(iter(doubts), "")
     )
+
+
+def _forgotten(source: ClassSource) -> Iterator[Finding]:
+    """Yield calls of async functions in the class's own methods whose result is used, or dropped, without an await."""
+    for item in source.readable:
+        for function in item.own_methods.values():
+            for call in data_flow(source).entry(function).calls:
+                is_certain = bool(call.callee) and all(_is_coroutine_function(value) for value in call.callee)
+                if call.function is function and is_certain and (how := used_unawaited(function, call.node)):
+                    name = call.name or "a call"
+                    yield finding_at(function, call.node, f"{function.name} calls {name} without await: the coroutine {how}")
+
+
+def _is_coroutine_function(value: Value) -> bool:
+    if isinstance(value.target, Function):
+        is_plain = value.target.is_async and not value.target.decorators - _PLAIN_DECORATORS
+        is_plain &= not any(isinstance(node, ast.Yield) for node in value.target.own_nodes())
+        return is_plain and value.target.name not in REPORTED_ELSEWHERE
+    return value.kind is Kind.EXTERNAL and value.name in _COROUTINES
 
 
 def _demands(names: list[str]) -> str:
@@ -196,7 +223,16 @@ def dynamic(evidence: Evidence) -> Verdict:
     missing = evidence.why_missing("setup")
     if missing is not None and missing.cause is Cause.SETUP_NOT_ASYNC and not findings:
         findings = [evidence.finding("setup is not async, but it is awaited", "setup", seen=missing.detail, scenario="setup")]
+    findings = findings or list(_never_awaited(evidence))
     return Verdict.of(findings, f"{', '.join(own)} are async or plain as required")
+
+
+def _never_awaited(evidence: Evidence) -> Iterator[Finding]:
+    """Yield the class's own coroutines of which Python said that nobody awaited them."""
+    for scenario in evidence.scenarios("setup", "items", *PLAYED.values()):
+        for name in dict.fromkeys(name for warning in scenario.warnings for name in _NEVER_AWAITED.findall(warning)):
+            if name not in REPORTED_ELSEWHERE and evidence.is_own(name):
+                yield evidence.finding(f"the coroutine of {name} was never awaited", name, scenario=scenario.name)
 
 
 def _not_awaited(evidence: Evidence, name: str) -> Finding | None:

@@ -2,9 +2,31 @@
 
 from __future__ import annotations
 
-from .mutant import capitals_exam, changed, graded_letters, ledger_books, terminal_tasks
+from .mutant import added, capitals_exam, changed, graded_letters, ledger_books, terminal_tasks
 
 MUTANTS = (
+    terminal_tasks(
+        rule="HE102",
+        name="a helper that never runs",
+        changes=(
+            (
+                '        found = ctx.read_file(item["path"])',
+                '        self.log_task(item)\n        found = ctx.read_file(item["path"])',
+            ),
+            *added("    async def log_task(self, item: Task) -> None:\n        logger.info(item['path'])\n"),
+        ),
+    ),
+    terminal_tasks(
+        rule="HE102",
+        name="a thread that nobody waits for",
+        changes=(
+            (
+                '        found = ctx.read_file(item["path"]).get("content", "")\n',
+                '        reply = asyncio.to_thread(ctx.read_file, item["path"])\n        found = reply.get("content", "")\n',
+            ),
+        ),
+        is_only_read=True,
+    ),
     terminal_tasks(
         rule="HE603",
         name="the item of the class",
