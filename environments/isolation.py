@@ -195,6 +195,12 @@ def run_uncut(task_id: str, command: str, timeout: int) -> str | None:
     return str(result["output"]) if result.get("returncode") == 0 else None
 
 
+def is_open(task_id: str) -> bool:
+    """Return whether ``task_id`` has a sandbox that nobody has asked to close."""
+    with _lock:
+        return task_id in _open and task_id not in _closing
+
+
 def close_sandbox(task_id: str) -> None:
     """Release everything that ``task_id`` holds. Idempotent, never raises: a step that fails is logged, and the others still run.
 

@@ -22,6 +22,7 @@ __all__ = [
     "groups_of",
     "is_rejected",
     "items_of",
+    "misplaced_score",
     "rows_of",
     "sampled_in",
     "sequence_fault",
@@ -161,6 +162,25 @@ def sequence_fault(scenario: Scenario) -> str:
                 return (
                     f"{row.name} has token {reply.output[-1]}, the last one of a reply, twice: at positions "
                     f"{len(reply.sequence) - 1} and {len(reply.sequence)}"
+                )
+    return ""
+
+
+def misplaced_score(scenario: Scenario) -> str:
+    """Return how a group gives a rollout the score of another one, or nothing.
+
+    Only scores that the rollouts earned are judged: a group may change them for an advantage or a penalty of its own.
+    """
+    earned = {item.tokens: item.score for item in scenario.of(ItemScored)}
+    for group in groups_of(scenario):
+        columns = (_listed(group.get(name)) for name in ("tokens", "scores"))
+        given = {_listed(tokens): score for tokens, score in zip(*columns, strict=False)}
+        if given.keys() == earned.keys() and sorted(map(str, given.values())) == sorted(map(str, earned.values())):
+            wrong = next((tokens for tokens, score in given.items() if str(score) != str(earned[tokens])), None)
+            if wrong is not None:
+                return (
+                    f"a rollout that earned {earned[wrong]} has the score {given[wrong]} of another one in the group: "
+                    "scores and tokens are in different orders"
                 )
     return ""
 

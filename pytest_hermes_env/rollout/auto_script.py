@@ -6,6 +6,7 @@ valid by each tool's JSON schema. A request without tools counts as a judge's an
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +22,7 @@ __all__ = [
     "failing_later_policy",
     "failing_policy",
     "in_order",
+    "numbered_policy",
     "silent_policy",
     "thinking",
     "tool_using_policy",
@@ -63,6 +65,17 @@ def brief_policy(conversation: Any) -> Any:
         return say(JUDGE_ANSWER)
     name = in_order(schemas)[0]
     return call(name, **arguments_for(name, schemas[name])) if conversation.turn == 0 else say(FINAL_ANSWER)
+
+
+def numbered_policy() -> Callable[[Any], Any]:
+    """Return `brief_policy` whose every answer differs, so that each sequence of a group is one rollout's alone."""
+    numbers = itertools.count(1)
+
+    def each_its_own_policy(conversation: Any) -> Any:
+        answers = _schemas(conversation) and conversation.turn
+        return say(f"{FINAL_ANSWER} ({next(numbers)})") if answers else brief_policy(conversation)
+
+    return each_its_own_policy
 
 
 def silent_policy(conversation: Any) -> Any:

@@ -17,11 +17,13 @@ Fault = Literal[
     "reward_raises",
     "reward_hangs",
     "reward_waits",
-    "rewards_differ",
+    "rewards_fall",
+    "rewards_rise",
     "tools_fail",
     "tool_hangs",
 ]
-"""A step that ``waits`` continues when it is released; one that ``hangs`` ends with a cancellation; rewards that ``differ`` are 1 and 0 in turn."""
+"""A step that ``waits`` continues when it is released; one that ``hangs`` ends with a cancellation; rewards that ``fall`` are 1 and 0 in turn,
+those that ``rise`` 0 and 1."""
 
 
 class InjectedFault(RuntimeError):
@@ -48,10 +50,12 @@ class Faults:
     loop: asyncio.AbstractEventLoop | None = None
     """The loop that the scenario runs in, for steps that hang in a thread."""
 
-    def next_of_two(self) -> int:
-        """Return 0 and 1 in turn."""
+    def planned_reward(self) -> float | None:
+        """Return the reward that the scenario gives in place of the environment's: 1 and 0 in turn, or 0 and 1; None without one."""
+        if self.fault not in {"rewards_fall", "rewards_rise"}:
+            return None
         self.waiting += 1
-        return self.waiting % 2
+        return float(self.waiting % 2 == (self.fault == "rewards_fall"))
 
     def fails(self, fault: Fault) -> bool:
         """Return whether that step fails now, and count it."""

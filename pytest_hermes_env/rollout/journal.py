@@ -65,11 +65,15 @@ class ContextOpened:
 
 @dataclass(frozen=True, kw_only=True)
 class Cleaned:
-    """The ToolContext ``number`` was cleaned up; ``in_reward``: while compute_reward was running for it."""
+    """The ToolContext ``number`` was cleaned up; ``in_reward``: while compute_reward was running for it.
+
+    ``left_open_by`` is where the cleanup that released nothing is defined.
+    """
 
     number: int
     task_id: str
     in_reward: bool = False
+    left_open_by: Place | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,6 +20,7 @@ Source: atroposlib 0.4.0, `envs/base.py`: `await self.setup()`, `self.get_next_i
 from __future__ import annotations
 
 import ast
+import dataclasses
 import inspect
 import re
 from typing import TYPE_CHECKING
@@ -85,21 +86,22 @@ def static(source: ClassSource) -> Verdict:
             doubts.append(doubt)
         if name == "evaluate" and not fault and (demanded := _demanded(function)):
             findings.append(finding_at(function, function.node, _demands(demanded)))
-    findings += _forgotten(source)
+    findings += [finding for _, finding in _forgotten(source)]
     return Verdict.of_source(
         findings, "methods that are awaited are async, and format_prompt is not", doubt=next(iter(doubts), "")
     )
 
 
-def _forgotten(source: ClassSource) -> Iterator[Finding]:
-    """Yield calls of async functions in the class's own methods whose result is used, or dropped, without an await."""
+def _forgotten(source: ClassSource) -> Iterator[tuple[str, Finding]]:
+    """Yield calls of async functions in the class's own methods whose result is used, or dropped, without an await, by name."""
     for item in source.readable:
         for function in item.own_methods.values():
             for call in data_flow(source).entry(function).calls:
                 is_certain = bool(call.callee) and all(_is_coroutine_function(value) for value in call.callee)
                 if call.function is function and is_certain and (how := used_unawaited(function, call.node)):
                     name = call.name or "a call"
-                    yield finding_at(function, call.node, f"{function.name} calls {name} without await: the coroutine {how}")
+                    message = f"{function.name} calls {name} without await: the coroutine {how}"
+                    yield name, finding_at(function, call.node, message)
 
 
 def _is_coroutine_function(value: Value) -> bool:
@@ -228,10 +230,13 @@ def dynamic(evidence: Evidence) -> Verdict:
 
 
 def _never_awaited(evidence: Evidence) -> Iterator[Finding]:
-    """Yield the class's own coroutines of which Python said that nobody awaited them."""
+    """Yield the coroutines that Python said nobody awaited, where the class has them, or the source shows who dropped them."""
+    shown = dict(_forgotten(evidence.source)) if evidence.source is not None else {}
     for scenario in evidence.scenarios("setup", "items", *PLAYED.values()):
         for name in dict.fromkeys(name for warning in scenario.warnings for name in _NEVER_AWAITED.findall(warning)):
-            if name not in REPORTED_ELSEWHERE and evidence.is_own(name):
+            if name in shown:
+                yield dataclasses.replace(shown[name], scenario=scenario.name)
+            elif name not in REPORTED_ELSEWHERE and evidence.is_own(name):
                 yield evidence.finding(f"the coroutine of {name} was never awaited", name, scenario=scenario.name)
 
 

@@ -6,34 +6,50 @@ and both rewards are equal. Where the code reads a clock, hashes, iterates over 
 or the import, another process calls it too, with another `PYTHONHASHSEED` and on another day. In addition, as warnings: repeating a tool call does not raise the reward, removing the
 final answer does not raise it, and the order of independent tool results does not change it. A reward may pay for the
 use of a tool, therefore the extra call is added only where there was one. A wrong answer may score below no answer,
-therefore an answer is removed only where the reward was not negative.
+therefore an answer is removed only where the reward was not negative. The source is read for rewards that are computed
+from what earlier rewards left on self, such as the mean or length of a buffer.
 
 Why: Within a group all rollouts share one item, and the differences of their rewards are the training signal. A random
 or time-dependent part is noise that the optimiser follows. A policy finds a reward that rises with padding within
 hours: it calls the same tool ten times, or stops answering.
 
-Fix: Seed random parts from the item, read no clock, and iterate over sorted values instead of sets. Count distinct
-calls instead of all calls, and credit brevity only where there is an answer.
+Fix: Seed random parts from the item, read no clock, and iterate over sorted values instead of sets. Scale rewards by their
+history in `postprocess_histories` or leave it to the trainer. Count distinct calls instead of all calls, and credit brevity only where there is an answer.
 
 Source: atroposlib 0.4.0, `envs/base.py` (scores of one group are compared with each other).
 """
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.process_dependence import process_dependent
+from pytest_hermes_env.contract.reward_history import rewards_from_history
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.probing.record import Relation
 from pytest_hermes_env.rollout.scenario_names import CASES, ELSEWHERE, PROBES
-from pytest_hermes_env.source import finding_at
+from pytest_hermes_env.source import ClassSource, finding_at, sorted_findings
 from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+def static(source: ClassSource) -> Verdict:
+    """Look for state of earlier rewards in what compute_reward returns."""
+    findings = sorted_findings(
+        finding_at(
+            function,
+            node,
+            f"the reward depends on earlier ones: {ast.unparse(node)}, and compute_reward changes self.{attribute}",
+        )
+        for function, node, attribute in rewards_from_history(source)
+    )
+    return Verdict.of(findings[:1], "the reward reads nothing that rewards change")
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -47,11 +63,20 @@ def dynamic(evidence: Evidence) -> Verdict:
         reason = "every reward calls a judge, whose answers are not scripted" if asks else "compute_reward raised every time"
         return Verdict.not_exercised(reason, "HE403", "HE301", is_excused=asks)
     steady = [*_unsteady(evidence), *cases]
+    if not steady and not _is_earned(evidence) and evidence.source is not None and any(rewards_from_history(evidence.source)):
+        return Verdict.not_exercised("every reward that was compared is 0")
     elsewhere, compared = _elsewhere(evidence) if not steady else ([], "")
     findings = [*steady, *elsewhere, *(_related(evidence, relation) for relation in evidence.probes.relations)]
     note = f"{len(twice)} results got the same reward twice{compared}"
     return Verdict.of(
         findings, f"{note}; rewards that call a judge were not compared" if evidence.probes.asks_a_judge else note
+    )
+
+
+def _is_earned(evidence: Evidence) -> bool:
+    """Tell whether a reward other than 0 was computed twice: only such a one shows what the history does to it."""
+    return any(rung.reward for rung in evidence.rungs if rung.again is not None) or any(
+        probe.trial.number for probe in evidence.probes.probes if probe.again is not None
     )
 
 
@@ -107,4 +132,4 @@ def _related(evidence: Evidence, relation: Relation) -> Finding:
     )
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(PROBES, CASES))
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=(PROBES, CASES))

@@ -1,14 +1,16 @@
 """HE506 group-is-whole
-Every list of a group has `group_size` entries.
+Every list of a group has `group_size` entries, and each entry belongs to its rollout.
 
 What: `tokens`, `masks`, `scores` and every other column of a group have `config.group_size` entries, or
-`group_overrides["group_size"]` for a group whose rollouts became more sequences than that.
+`group_overrides["group_size"]` for a group whose rollouts became more sequences than that. Where the group has the scores
+that its rollouts earned, each stands beside the tokens of the rollout that earned it.
 
 Why: atroposlib drops a group of another size, with a warning that scrolls by: the rollouts were paid for, and the
-trainer waits. Columns of different length pass, and from then on scores belong to the wrong sequences.
+trainer waits. Columns of different length pass, and from then on scores belong to the wrong sequences. A column that is
+sorted alone trains bad rollouts as good ones.
 
 Fix: When a rollout has no item, drop the group or run the rollout again. When you filter or add sequences, do it in
-every column, and set `group_overrides["group_size"]`.
+every column, and set `group_overrides["group_size"]`. When you sort, sort rows, and write them back into every column.
 
 Source: atroposlib 0.4.0, `envs/base.py` (`handle_send_to_api`); `api/server.py` (`find_groups_summing_to_target`).
 """
@@ -20,24 +22,26 @@ from typing import Any
 
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.scored_data import groups_of
+from pytest_hermes_env.contract.scored_data import groups_of, misplaced_score
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.source.finding import Finding, Severity
 
-SCENARIOS = ("happy", "silent", "unequal_rewards", "drifting")
+UNEQUAL = ("unequal_rewards", "rising_rewards")
+SCENARIOS = ("happy", "silent", *UNEQUAL, "drifting")
+METHODS = ("collect_trajectories", "collect_trajectory", "postprocess_histories")
 REQUIRED = ("tokens", "masks", "scores")
 """Columns that cannot be left out; an empty list in another one stands for a column that is not used."""
 
 
 def dynamic(evidence: Evidence) -> Verdict:
-    """Count the entries of every column of every group."""
+    """Count the entries of every column of every group, and look for each rollout's score beside its tokens."""
     missing = evidence.without_groups(*SCENARIOS)
     if missing is not None:
         return missing
     groups = [(scenario.name, group) for scenario in evidence.scenarios(*SCENARIOS) for group in groups_of(scenario)]
     if not groups:
         return Verdict.not_exercised("collect_trajectories returned no group", "HE511")
-    findings = list(_findings(evidence, groups))
+    findings = [*_findings(evidence, groups), *_misplaced(evidence)]
     return Verdict.of(findings[:1], f"{len(groups)} groups have as many entries as group_size in every column")
 
 
@@ -52,11 +56,17 @@ def _findings(evidence: Evidence, groups: list[tuple[str, dict[str, Any]]]) -> I
             counts = ", ".join(f"{key} {count}" for key, count in wrong.items())
             yield evidence.finding(
                 f"a group of {size} has columns of different lengths: {counts}",
-                "collect_trajectories",
-                "collect_trajectory",
-                "postprocess_histories",
+                *METHODS,
                 scenario=name,
             )
+
+
+def _misplaced(evidence: Evidence) -> Iterator[Finding]:
+    """Yield the groups that have the scores of their rollouts in another order than their tokens."""
+    for scenario in evidence.scenarios(*UNEQUAL):
+        fault = misplaced_score(scenario)
+        if fault:
+            yield evidence.finding(fault, *METHODS, scenario=scenario.name)
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS)

@@ -363,6 +363,11 @@ def dynamic(evidence: Evidence) -> Verdict:
     for scenario in ran:
         cleaned = Counter(event.number for event in scenario.of(Cleaned))
         released = {event.task_id for event in scenario.of(Cleaned)}
+        findings += [
+            finding_in(scenario.name, event.left_open_by, "this cleanup of a ToolContext leaves its sandbox open")
+            for event in scenario.of(Cleaned)
+            if event.left_open_by is not None
+        ]
         contexts = [event for event in scenario.of(ContextOpened) if not event.by_layer]
         loops = [event for event in scenario.of(LoopStarted) if not event.by_layer]
         opened += len(contexts) + len(loops)

@@ -29,13 +29,17 @@ DEEP = 4
     is_alone=True,
 )
 async def other_buffers(stage: Stage) -> None:
-    """Train, evaluate twice, change what training left on the environment, and evaluate again."""
+    """Train, evaluate twice, train again, change what that left on the environment, and evaluate again.
+
+    An evaluation that empties the buffers of training would otherwise have nothing left to depend on.
+    """
     env = stage.env
     group = await stage.fill_buffers()
     buffers = changed(group.before, group.after)
     with stage.held_out.few(env):
         await stage.play("evaluate_once", env.evaluate, policy=brief_policy)
         await stage.play("evaluate_again", env.evaluate, policy=brief_policy)
+        await stage.fill_buffers()
         for name in buffers:
             if hasattr(env, name):
                 setattr(env, name, _other(getattr(env, name), DEEP))

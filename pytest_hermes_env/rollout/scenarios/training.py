@@ -13,6 +13,7 @@ from pytest_hermes_env.rollout.auto_script import (
     drifting,
     failing_later_policy,
     failing_policy,
+    numbered_policy,
     silent_policy,
     with_judge,
 )
@@ -28,7 +29,8 @@ __all__ = ["cancelled_groups", "failing_groups", "healthy_groups", "judged_group
         "setup": "setup() is called and the first training item is taken",
         "happy": "a group is collected while the model uses every tool once and then answers",
         "silent": "a group is collected while the model answers at once, without a tool",
-        "unequal_rewards": "a group is collected while compute_reward returns 1 and 0 in turn",
+        "unequal_rewards": "a group is collected while compute_reward returns 1 and 0 in turn, and no two answers are equal",
+        "rising_rewards": "as unequal_rewards, with 0 and 1 in turn",
         "drifting": "token mode: as happy, and the model samples ids that differ from those its text would be encoded to",
     },
     first=("setup",),
@@ -37,7 +39,8 @@ async def healthy_groups(stage: Stage) -> None:
     """Collect one group after the other."""
     await stage.collect("happy")
     await stage.collect("silent", policy=silent_policy)
-    await stage.collect("unequal_rewards", policy=brief_policy, fault="rewards_differ")
+    await stage.collect("unequal_rewards", policy=numbered_policy(), fault="rewards_fall")
+    await stage.collect("rising_rewards", policy=numbered_policy(), fault="rewards_rise")
     if stage.has_tokens:
         await stage.collect("drifting", policy=drifting(stage.thorough))
     else:

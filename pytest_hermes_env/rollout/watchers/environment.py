@@ -71,10 +71,9 @@ async def _compute_reward(layer: Layer, source: Place, real: Any, *args: Any, **
         error = "the reward failed, as this scenario requires"
         note_reward(None, error, injected=True)
         raise InjectedFault(error)
-    if faults.fault == "rewards_differ":
-        value = float(faults.next_of_two())
-        note_reward(value, injected=True)
-        return value
+    if (planned := faults.planned_reward()) is not None:
+        note_reward(planned, injected=True)
+        return planned
     args, kwargs = with_recorded_reads(args, kwargs, layer)
     token = current_rollout.set((inputs.task_id, "reward"))
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,6 +18,7 @@ from pytest_hermes_env.rollout.journal import (
     Journal,
     LoopEnded,
     LoopStarted,
+    Place,
     current_faults,
     current_journal,
     current_rollout,
@@ -62,8 +64,21 @@ def watching_layer(layer: Layer, begun: Callable[[str], object] = lambda _: None
 
 def _cleaned(real: Any, context: Any, *args: Any, **kwargs: Any) -> Any:
     number, task_id = getattr(context, "_hermes_env_number", 0), str(context.task_id)
-    note(Cleaned(number=number, task_id=task_id, in_reward=current_rollout.get() == (task_id, "reward")))
-    return real(context, *args, **kwargs)
+    in_reward = current_rollout.get() == (task_id, "reward")
+    try:
+        return real(context, *args, **kwargs)
+    finally:
+        note(Cleaned(number=number, task_id=task_id, in_reward=in_reward, left_open_by=_left_open_by(context, real)))
+
+
+def _left_open_by(context: Any, cleanup: Any) -> Place | None:
+    """Return where the ``cleanup`` that left the sandbox of ``context`` open is defined; None where it was released, or nobody knows."""
+    package = type(context).__module__.rpartition(".")[0]
+    is_open = getattr(sys.modules.get(f"{package}.isolation"), "is_open", None)  # a former layer has none
+    code = getattr(cleanup, "__code__", None)
+    if is_open is None or code is None or not is_open(str(context.task_id)):
+        return None
+    return Place(path=code.co_filename, line=code.co_firstlineno)
 
 
 def _started(loop: Any, messages: Any, layer: Layer) -> LoopStarted:

@@ -143,6 +143,17 @@ MUTANTS = (
             ),
         ),
     ),
+    ledger_books(
+        rule="HE404",
+        name="each book counts less than the one before",
+        changes=changed(
+            GRADE,
+            '        reward = self.grade(self.written(ctx, item["file"]), sum(item["rows"])) * 0.99 ** len(self.recent)\n'
+            "        self.recent.append(reward)\n"
+            "        return reward\n",
+        ),
+        follow_up="HE702",
+    ),
     # ------------------------------------------------------------------ HE408
     ledger_books(
         rule="HE408",

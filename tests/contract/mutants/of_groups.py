@@ -207,6 +207,12 @@ MUTANTS = (
         "the best is added again",
         '        for column in ("tokens", "masks", "scores", "messages"):\n            group[column].append(group[column][0])\n',
     ),
+    _group("HE506", "the best score first", '        group["scores"] = sorted(group["scores"], reverse=True)\n'),
+    _noted(
+        "HE506",
+        "the best tokens last",
+        '        pairs = sorted(zip(group["scores"], group["tokens"]))\n        group["scores"] = [score for score, _ in pairs]\n',
+    ),
     _noted("HE506", "messages of the first alone", '        group["messages"] = group["messages"][:1]\n'),
     _group("HE506", "an advantage for all", '        group["advantages"] = [sum(group["scores"]) / len(group["scores"])]\n'),
     # ------------------------------------------------------------------ HE507

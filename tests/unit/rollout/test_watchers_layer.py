@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from typing import Any
 
 import pytest
 
+from environments import tool_context
+from environments.hermes_base_env import HermesAgentBaseEnv
+from environments.isolation import close_sandbox, open_sandbox
+from pytest_hermes_env.layer import layer_of
 from pytest_hermes_env.rollout.faults import Fault, Faults, InjectedFault
 from pytest_hermes_env.rollout.journal import (
     Cleaned,
@@ -14,6 +19,7 @@ from pytest_hermes_env.rollout.journal import (
     Journal,
     LoopEnded,
     LoopStarted,
+    Place,
     current_rollout,
     recording,
 )
@@ -46,6 +52,29 @@ def test_contexts_are_recorded_with_their_number_and_line() -> None:
     assert [(event.number, event.task_id, event.by_layer) for event in opened] == [(1, "task", False), (2, "task", False)]
     assert (opened[0].place.path, opened[0].place.line) == (__file__, line_of(use_contexts, "first, _second"))
     assert cleaned == [Cleaned(number=1, task_id="task")] * 2
+
+
+def test_a_cleanup_that_leaves_the_sandbox_open_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the place of the function that somebody put in its stead; the real one closes what it is asked to."""
+
+    def forgets(context: Any) -> None:
+        """Leave it to the operating system."""
+
+    async def clean() -> None:
+        context = tool_context.ToolContext(uuid.uuid4().hex)
+        open_sandbox(context.task_id)
+        context.cleanup()
+        close_sandbox(context.task_id)
+
+    def told() -> list[Place | None]:
+        journal = Journal(faults=Faults())
+        with watching_layer(layer_of(HermesAgentBaseEnv)), recording(journal):
+            asyncio.run(clean())
+        return [event.left_open_by for event in journal.events if isinstance(event, Cleaned)]
+
+    assert told() == [None]
+    monkeypatch.setattr(tool_context.ToolContext, "cleanup", forgets)
+    assert told() == [Place(path=__file__, line=line_of(forgets, "def forgets"))]
 
 
 MESSAGES: list[Any] = [{"role": "user", "content": "hello"}]
