@@ -7,12 +7,14 @@ the environment's name in ``serve``, and retry a failing item forever. `command_
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
 import sys
 import threading
 import time
+import traceback
 import typing
 import uuid
 import warnings
@@ -132,7 +134,8 @@ def _run(cls: type[BaseEnv], mode: Mode, settings: Settings) -> None:
     if mode == "evaluate":
         _prepare_evaluation(settings)
     manager = settings.manager
-    env = cls(config=settings.env, server_configs=settings.servers, slurm=manager.slurm, testing=manager.testing)
+    with _naming_the_tokenizer(settings):
+        env = cls(config=settings.env, server_configs=settings.servers, slurm=manager.slurm, testing=manager.testing)
     began = time.time()
     try:
         asyncio.run(_run_and_close(env, mode))
@@ -142,6 +145,24 @@ def _run(cls: type[BaseEnv], mode: Mode, settings: Settings) -> None:
         sys.exit(EXIT_BY_SIGNAL + number)
     finally:
         _tell_files(env.config, mode, began)
+
+
+@contextlib.contextmanager
+def _naming_the_tokenizer(settings: Settings) -> Iterator[None]:
+    """End with a usage error where transformers cannot load a tokenizer, whose own error fills pages and names no setting."""
+    try:
+        yield
+    except OSError as error:
+        frames = traceback.walk_tb(error.__traceback__)
+        if not any(str(frame.f_globals.get("__name__", "")).startswith("transformers.") for frame, _ in frames):
+            raise
+        names = [settings.env.tokenizer_name, *(getattr(server, "tokenizer_name", "none") for server in settings.servers)]
+        tokenizers = ", ".join(dict.fromkeys(str(name) for name in names if name not in {None, "none"}))
+        raise usage_error(
+            f"The tokenizer could not be loaded: {tokenizers}.\n"
+            f"  seen      {str(error).splitlines()[0]}\n"
+            "  fix       --env.tokenizer_name NAME or DIRECTORY: a tokenizer on disk needs no internet"
+        ) from None
 
 
 async def _run_and_close(env: BaseEnv, mode: Mode) -> None:

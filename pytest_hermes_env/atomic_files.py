@@ -56,7 +56,7 @@ def exclusive(path: Path) -> Iterator[None]:
     target = Path(os.path.realpath(path))
     with contextlib.ExitStack() as stack:
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
+            stack.callback(_remove_empty, [folder for folder in target.parents if not folder.exists()])
             handle = stack.enter_context(_locked(target.with_name(f".{target.name}.lock")))
             os.ftruncate(handle, 0)
             _write_all(handle, f"process {os.getpid()}".encode())
@@ -68,6 +68,15 @@ def exclusive(path: Path) -> Iterator[None]:
                 "  fix       make room, or make the directory writable"
             ) from error
         yield
+
+
+def _remove_empty(folders: list[Path]) -> None:
+    """Remove directories that were made for a recording which was not written, the innermost first."""
+    for folder in folders:
+        try:
+            folder.rmdir()
+        except OSError:  # it holds something, or was never made
+            return
 
 
 def _in_use(path: Path, owner: str) -> BadCassette:
@@ -82,7 +91,6 @@ def _replace(path: Path, data: bytes) -> None:
     """Write to a file beside ``path``, then rename it. Raises: OSError; BlockingIOError while another process does the same."""
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".{target.name}.tmp")
-    target.parent.mkdir(parents=True, exist_ok=True)
     with _locked(temporary) as handle:
         os.ftruncate(handle, 0)  # removes the rest of a process that was killed
         _write_all(handle, data)
@@ -94,12 +102,16 @@ def _replace(path: Path, data: bytes) -> None:
 
 @contextlib.contextmanager
 def _locked(lock: Path) -> Iterator[int]:
-    """Yield the handle of a file that no other process has, and remove it at the end unless it was moved away.
+    """Yield the handle of a file that no other process has, and remove it at the end unless it was moved away. Its directory is made.
 
     Raises: BlockingIOError, with the content of the file as its ``filename``, when another process has it.
     """
     while True:
-        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except FileNotFoundError:  # another process removed the directory, which was empty
+            continue
         try:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

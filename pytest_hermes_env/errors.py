@@ -19,6 +19,7 @@
     ├── LeftoverTables          datasets of the hub of a test that were not loaded
     ├── LeftoverTurns           turns of a script that no conversation reached
     ├── FailedRewards           rewards that failed in rollouts of a test, which ended without an error
+    ├── UnreachableServer       nobody listened at the server that a test named, which ended without an error
     ├── UnexpectedToolCall      a tool was called that the sandbox cannot answer
     ├── LeftoverAnswers         answers of a fake sandbox that no tool call used
     ├── MissingFile             an in-memory machine does not have a file
@@ -90,6 +91,7 @@ __all__ = [
     "UnexpectedToolCall",
     "UnknownCommand",
     "UnknownRule",
+    "UnreachableServer",
     "UsageError",
     "UseAfterCleanup",
     "shorten",
@@ -160,6 +162,10 @@ class UnexpectedRequest(HermesEnvError):
 
 class FailedRewards(Leftovers):
     """``compute_reward`` failed in rollouts of a test that ended without an error: their score 0.0 is no reward."""
+
+
+class UnreachableServer(Leftovers):
+    """Rollouts of a test that ended without an error could not connect to the server that it named."""
 
 
 class LeftoverTurns(Leftovers):

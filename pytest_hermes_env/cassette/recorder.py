@@ -55,6 +55,25 @@ class Recorder:
         """How many calls were answered."""
         return len(self._calls)
 
+    def described(self) -> str:
+        """Return what was recorded so far, for people who wait: calls, rollouts under way and their turns, tokens and cost."""
+        with self._lock:
+            calls = [(rollout, call) for _, rollout, call in self._calls]
+        usages = [call.reply.usage for _, call in calls if isinstance(call, ModelCall)]
+        turns = [
+            rollout.turn for rollout in {id(each): each for each, _ in calls if each is not None and each.is_looping}.values()
+        ]
+        parts = [f"{len(usages)} model call{'s' * (len(usages) != 1)}"]
+        if turns:
+            first, last = min(turns), max(turns)
+            at = f"turn {first}" if first == last else f"turns {first} to {last}"
+            parts.append(f"{len(turns)} rollout{'s' * (len(turns) != 1)} at {at}")
+        if tokens := sum(tokens for tokens, _ in usages):
+            parts.append(f"{tokens:,} tokens")
+        if cost := sum(cost for _, cost in usages):
+            parts.append(f"${cost:.4f}")
+        return ", ".join(parts)
+
     def tape(self, header: Header, rollouts: Iterable[LiveRollout], before: Tape | None = None) -> Tape:
         """Return the recorded calls, appended to those of ``before``."""
         older = before.calls if before is not None else ()

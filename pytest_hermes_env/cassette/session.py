@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -57,6 +57,7 @@ class CassetteSession:
     ``tools``: the source of tool results in replayed rollouts. ``transports``: classes like httpx' own whose requests are
     intercepted too. ``sent``: the API keys in recorded requests, for the redaction, because a server may repeat them.
     ``guards_hosts``: whether a replay refuses requests to other hosts; under pytest the network guard does.
+    ``tell`` is called with what a recording holds, after each of its model calls, and with an empty text at its end.
     """
 
     name: str
@@ -70,6 +71,7 @@ class CassetteSession:
     allow_leftovers: str = ReplayContext.allow_leftovers
     sent: dict[str, str] = field(default_factory=dict)
     guards_hosts: bool = True
+    tell: Callable[[str], object] = lambda _: None
 
     def __post_init__(self) -> None:
         self.watch = RolloutWatch(self._begin)
@@ -90,6 +92,7 @@ class CassetteSession:
     def close(self) -> None:
         """Stop intercepting requests."""
         self._open.close()
+        self.tell("")
 
     def __enter__(self) -> Self:
         return self.open()
@@ -160,6 +163,7 @@ class CassetteSession:
         if self.recorder is not None and exchange.request is not None and exchange.ticket is not None:
             self.recorder.add(exchange.ticket, ModelCall(number=0, request=exchange.request, reply=reply))
             exchange.ticket = None
+            self.tell(f"recording: {self.recorder.described()}")
 
     def waited(self, seconds: float, recorded_s: float) -> CassetteMiss:
         """Return the error of a request that was cancelled in the recording, but not in this run."""

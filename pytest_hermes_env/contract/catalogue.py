@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.rule import Rule
@@ -23,8 +24,9 @@ def find_rule(word: str) -> Rule:
     for rule in ALL_RULES:
         if rule.is_called(word):
             return rule
-    known = ", ".join(rule.id for rule in ALL_RULES)
-    raise UnknownRule(f"there is no rule {word!r}.{nearest(word)} `hermes-env rules` lists them: {known}.")
+    group = ", ".join(rule.id for rule in rules_named(word))
+    hint = f" {word.upper()} begins the ids {group}." if group else nearest(word)
+    raise UnknownRule(f"there is no rule {word!r}.{hint} `hermes-env rules` lists all {len(ALL_RULES)}.")
 
 
 def rules_named(word: str) -> tuple[Rule, ...]:
@@ -53,6 +55,8 @@ def select_rules(select: Sequence[str] = (), ignore: Sequence[str] = ()) -> tupl
 
 def nearest(word: str) -> str:
     """Return " Did you mean HE301?" for a word that is close to an id or a name, else an empty text."""
-    names = {name: rule.id for rule in ALL_RULES for name in (rule.id.lower(), rule.name, *rule.former_names)}
+    is_id = re.fullmatch(r"HE\d{2,}", word, re.IGNORECASE) is not None  # one digit wrong is another rule, one too many a slip
+    rules = [rule for rule in ALL_RULES if not is_id or rule.id.startswith(word[:4].upper())]
+    names = {name: rule.id for rule in rules for name in (rule.id.lower(), rule.name, *rule.former_names)}
     found = difflib.get_close_matches(word.lower(), names, n=1, cutoff=0.5)
     return f" Did you mean {names[found[0]]}?" if found else ""

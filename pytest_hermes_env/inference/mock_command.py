@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 import threading
@@ -82,7 +83,8 @@ def _summary(server: MockServer) -> int:
     try:
         server.verify()
     except HermesEnvError as exc:
-        _print(f"{type(exc).__name__}: {exc}")
+        of_tests = re.compile(r"^  fix .*hermes_allow_leftovers.*\n?", re.MULTILINE)  # nobody marks a test here
+        _print(of_tests.sub("", f"{type(exc).__name__}: {exc}").rstrip())
     return UNEXPECTED if unexpected else OK
 
 

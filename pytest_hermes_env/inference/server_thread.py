@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import socket
 import threading
 from typing import TYPE_CHECKING
@@ -164,9 +165,11 @@ def _listen(host: str, port: int) -> socket.socket:
         listener.listen(BACKLOG)
     except (OSError, UnicodeError) as exc:
         listener.close()
-        reason = exc.strerror if isinstance(exc, OSError) else str(exc)
-        raise ServerStartError(
-            f"the mock server cannot listen on {host}:{port}: {reason}.\n"
-            "  fix       stop the process that listens there, or use port 0 to pick a free port"
-        ) from exc
+        code, reason = (exc.errno or 0, exc.strerror) if isinstance(exc, OSError) else (0, str(exc))
+        fixes = {
+            errno.EADDRINUSE: "stop the process that listens there, or use port 0 to pick a free port",
+            errno.EACCES: f"use a port from 1024 to {MAX_PORT}, or port 0 to pick a free one",
+        }
+        fix = fixes.get(code, "use an address of this machine: 127.0.0.1 for this machine alone, 0.0.0.0 for all its networks")
+        raise ServerStartError(f"the mock server cannot listen on {host}:{port}: {reason}.\n  fix       {fix}") from exc
     return listener

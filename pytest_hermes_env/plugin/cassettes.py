@@ -16,6 +16,7 @@ from pytest_hermes_env.errors import BadCassette, UsageError, shorten
 from pytest_hermes_env.plugin.cassette_hooks import MARKER, NOT_WRITTEN, PASSED, PROPERTY, RECORDED, mode_of
 from pytest_hermes_env.plugin.live_hooks import live_server
 from pytest_hermes_env.plugin.plain_failure import verifications_of
+from pytest_hermes_env.plugin.progress_line import progress_line
 from pytest_hermes_env.plugin.tool_answers import allows_leftovers
 
 if TYPE_CHECKING:
@@ -120,6 +121,8 @@ def _session(
     from pytest_hermes_env.inference.transport import InProcessTransport  # noqa: PLC0415
 
     matching = _overridable(request, "hermes_matching", Matching, "a Matching")
+    is_told = records and live_server(request.config) is None  # a live run tells each of its calls
+    line = progress_line(request.config) if is_told else None
     return CassetteSession(
         name=name,
         record_command=f"pytest --hermes-record=rewrite {shlex.quote(request.node.nodeid)}",
@@ -128,6 +131,7 @@ def _session(
         tools=cast("ToolSource", request.config.getoption("hermes_replay_tools")),
         transports=(InProcessTransport,),
         guards_hosts=False,
+        tell=line.tell if line is not None else lambda _: None,
     )
 
 

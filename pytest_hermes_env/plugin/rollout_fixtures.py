@@ -3,33 +3,55 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import pytest
 
-from pytest_hermes_env.errors import FailedRewards
+from pytest_hermes_env.errors import FailedRewards, UnreachableServer
 from pytest_hermes_env.plugin.fault_fixtures import planned_faults
 from pytest_hermes_env.plugin.live_hooks import live_access
 from pytest_hermes_env.plugin.plain_failure import verifying
 from pytest_hermes_env.plugin.tool_answers import CASSETTE, SEAM, allows_leftovers
+from pytest_hermes_env.redaction.shown_text import shown
 from pytest_hermes_env.rollout.hermes_home import restore_environment
 
 FAILED = "compute_reward failed"
+UNANSWERED = "The inference server failed"
 
 
 def refuse_failed_rewards() -> None:
     """Raise if the layer survived a reward that failed in this test. Raises: FailedRewards."""
-    told_once = sys.modules.get("environments.told_once")
-    if told_once is not None and (failed := told_once.told(FAILED)):
-        seen = "\n".join(f"  seen      {error}{f' ({count} times)' if count > 1 else ''}" for error, count in failed.items())
+    if seen := _seen(FAILED):
         raise FailedRewards(
             "compute_reward failed in rollouts of this test: their score 0.0 is no reward, and no trainer gets it.\n"
             f"{seen}\n"
             "  fix       the traceback is in the captured log; if the reward is meant to fail, mark the test hermes_allow_leftovers"
         )
+
+
+def refuse_unreachable(addresses: Collection[str]) -> None:
+    """Raise if the layer survived that nobody listened at one of ``addresses``. Raises: UnreachableServer."""
+    if addresses and (seen := _seen(UNANSWERED, "APIConnectionError")):
+        raise UnreachableServer(
+            "rollouts of this test could not connect to their model's server: no model answered them.\n"
+            f"  expected  a server at {shown(', '.join(sorted(addresses)))}\n"
+            f"{seen}\n"
+            "  fix       start it, or leave out server= to use a mock model; if it is meant, mark the test hermes_allow_leftovers"
+        )
+
+
+def _seen(beginning: str, kind: str = "") -> str:
+    """Return a line for each error of that kind which the layer survived and logged with this beginning."""
+    told_once = sys.modules.get("environments.told_once")
+    failed = told_once.told(beginning).items() if told_once is not None else ()
+    lines = [
+        f"  seen      {error}{f' ({count} times)' if count > 1 else ''}" for error, count in failed if error.startswith(kind)
+    ]
+    return "\n".join(lines)
 
 
 def _accept() -> None:
@@ -61,9 +83,16 @@ def make_env(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
         use_wandb="wandb_capture" in request.fixturenames,
         faults=faults,
     )
-    check = refuse_failed_rewards if faults is None and not allows_leftovers(request) else _accept
+    is_checked = faults is None and not allows_leftovers(request)
+    check = refuse_failed_rewards if is_checked else _accept
+    check_server = functools.partial(refuse_unreachable, builder.addresses) if is_checked else _accept
     try:
-        with verifying(request.node, check), verifying(request.node, builder.verify), contextlib.ExitStack() as built:
+        with (
+            verifying(request.node, check),
+            verifying(request.node, check_server),
+            verifying(request.node, builder.verify),
+            contextlib.ExitStack() as built,
+        ):
             built.callback(builder.release)
             yield builder.build
     finally:

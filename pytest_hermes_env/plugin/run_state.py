@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_hermes_env.leftover_package import leftover_explained
-from pytest_hermes_env.plugin.progress_line import progress_line
+from pytest_hermes_env.plugin.progress_line import scenario_listener
 from pytest_hermes_env.rollout.hermes_home import HermesHome
 
 if TYPE_CHECKING:
@@ -41,5 +41,5 @@ def contract_of(config: pytest.Config) -> ContractSession:
     if CONTRACT not in config.stash:
         from pytest_hermes_env.contract.session import ContractSession  # noqa: PLC0415 - only where it is used
 
-        config.stash[CONTRACT] = ContractSession(config, progress_line(config))
+        config.stash[CONTRACT] = ContractSession(config, scenario_listener(config))
     return config.stash[CONTRACT]

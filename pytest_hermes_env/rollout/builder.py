@@ -87,6 +87,8 @@ class EnvironmentBuilder:
         self._mocks: list[Any] = []
         self._world = contextlib.ExitStack()
         self._counted: set[type] = set()
+        self.addresses: set[str] = set()
+        """The base URLs that were given as ``server``."""
 
     def build(
         self,
@@ -124,6 +126,8 @@ class EnvironmentBuilder:
         if self._watch is not None:
             self._watch(layer.base)
             self._watch(layer.loop_class)
+        if isinstance(server, str):
+            self.addresses.add(server)
         server = getattr(server, "endpoint", None) or server
         config = initial_config(env_class) if config is None else config
         kind = choose_kind(config, fields, server_type=server_type, template=template, server=server)

@@ -61,6 +61,15 @@ def test_config_init_without_a_list_ends_with_2(home, run_here, hermes_tokenizer
     assert "Traceback" not in finished.stderr
 
 
+def test_a_tokenizer_that_cannot_be_loaded_is_named_with_its_flag(home, run_here, tmp_path):
+    """Transformers' own error fills two screens and names no setting."""
+    finished = run_here(words(home, str(tmp_path), "process", LIST))
+
+    assert (finished.returncode, "Traceback" in finished.stderr) == (2, False)
+    assert f"The tokenizer could not be loaded: {tmp_path}.\n  seen      " in finished.stderr
+    assert "fix       --env.tokenizer_name NAME or DIRECTORY" in finished.stderr
+
+
 def test_evaluation_that_saves_nothing_warns_early(home, run_words, hermes_tokenizer):
     """The warning is printed before the evaluation."""
     finished = run_words(words(home, hermes_tokenizer, "evaluate", LIST))

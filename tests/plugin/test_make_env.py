@@ -171,6 +171,33 @@ def test_a_reward(make_env):
     result.stdout.fnmatch_lines(["*FailedRewards: compute_reward failed in rollouts of this test*", "*seen *KeyError*times)*"])
 
 
+def test_a_server_that_nobody_reaches_is_no_bad_model(pytester: pytest.Pytester) -> None:
+    """The layer survives it with rollouts that train nothing; a test of that says so."""
+    result = run(
+        pytester,
+        """
+import pytest
+
+def rollouts(env):
+    async def run():
+        await env.setup()
+        await env.collect_trajectories(await env.get_next_item())
+    asyncio.run(run())
+
+def test_an_old_address(make_env):
+    rollouts(make_env(TerminalTestEnv, server="http://someone:secret-word@127.0.0.1:1/v1", group_size=2))
+
+@pytest.mark.hermes_allow_leftovers
+def test_a_server_that_is_down(make_env):
+    rollouts(make_env(TerminalTestEnv, server="http://127.0.0.1:1/v1", group_size=2))
+""",
+    )
+
+    result.assert_outcomes(passed=2, errors=1)
+    result.stdout.fnmatch_lines(["*UnreachableServer: rollouts of this test could not connect*", "*seen *APIConnectionError*"])
+    assert "secret-word" not in result.stdout.str()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_hermes_env.plugin import progress_line as module
-from pytest_hermes_env.plugin.progress_line import progress_line
+from pytest_hermes_env.plugin.progress_line import scenario_listener
 from pytest_hermes_env.rollout.progress import begins, listening, playing
 
 
@@ -48,7 +48,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
 
 def test_scenario_is_shown_and_goes_away(terminal):
     """With its number while there is one of as many; a case is played once per item, which nobody counted before."""
-    with listening(progress_line(config(terminal))), playing("MyEnv", 1):
+    with listening(scenario_listener(config(terminal))), playing("MyEnv", 1):
         begins("happy")
         first = list(terminal.rows)
         begins("gold of item 0")
@@ -62,7 +62,7 @@ def test_scenario_is_shown_and_goes_away(terminal):
 def test_short_work_is_not_shown(terminal, monkeypatch):
     """A line that flashes up says nothing."""
     monkeypatch.setattr(module, "PATIENCE_S", 1000.0)
-    with listening(progress_line(config(terminal))), playing("MyEnv", 1):
+    with listening(scenario_listener(config(terminal))), playing("MyEnv", 1):
         begins("happy")
 
     assert terminal.rows == ["my_env.py ."]
@@ -70,7 +70,7 @@ def test_short_work_is_not_shown(terminal, monkeypatch):
 
 def test_scenarios_of_another_thread_are_not_shown(terminal):
     """Capturing belongs to the main thread."""
-    listener = progress_line(config(terminal))
+    listener = scenario_listener(config(terminal))
 
     def play() -> None:
         with listening(listener), playing("MyEnv", 1):
@@ -89,7 +89,7 @@ def test_nobody_listens_where_nobody_watches(terminal, monkeypatch, reason):
     if reason == "CI":
         monkeypatch.setenv("CI", "true")
     terminal.isatty = reason != "no terminal"
-    listener = progress_line(config(None if reason == "no reporter" else terminal, verbosity=-1 if reason == "-q" else 0))
+    listener = scenario_listener(config(None if reason == "no reporter" else terminal, verbosity=-1 if reason == "-q" else 0))
 
     with listening(listener), playing("MyEnv", 1):
         begins("happy")

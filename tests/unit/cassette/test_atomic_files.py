@@ -81,13 +81,28 @@ def test_a_place_that_cannot_be_written_is_an_error(tmp_path):
     )
 
 
+def test_a_recording_that_was_not_written_leaves_no_directory(tmp_path):
+    """Only those that were there before, and those that hold something."""
+    path = tmp_path / "cassettes" / "my_env" / "evaluate.json"
+    with exclusive(path):
+        assert path.parent.is_dir()
+    assert list(tmp_path.iterdir()) == []
+
+    with exclusive(path):
+        replace_file(path, b"{}")
+    with exclusive(path.with_name("process.json")):
+        pass
+    assert [each.name for each in path.parent.iterdir()] == ["evaluate.json"]
+
+
 def test_one_recorder_at_a_time(tmp_path):
     """A second recorder of a cassette is told who is first; after the first, and after a killed one, there is room again."""
     path = tmp_path / "new" / "x.json"
 
     with exclusive(path), pytest.raises(BadCassette) as caught, exclusive(path):
         pass
-    (tmp_path / "new" / ".x.json.lock").write_text("process 1, which was killed")
+    path.parent.mkdir()
+    path.with_name(".x.json.lock").write_text("process 1, which was killed")
     with exclusive(path):
         replace_file(path, b"new")
 

@@ -74,4 +74,4 @@ def test_an_unknown_word_is_an_error_with_the_nearest_rule(word, hint):
     with pytest.raises(UnknownRule) as error:
         select_rules([word])
 
-    assert str(error.value).startswith(f"there is no rule {word!r}.{hint} `hermes-env rules` lists them: HE101, HE102")
+    assert str(error.value).startswith(f"there is no rule {word!r}.{hint} `hermes-env rules` lists all ")

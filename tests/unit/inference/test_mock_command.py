@@ -153,6 +153,7 @@ def test_left_over_turns_are_shown_and_do_not_fail_the_command(script: Path) -> 
         "",
         0,
     )
+    assert "mark the test" not in output
 
 
 def test_a_port_in_use_is_a_usage_error(script: Path) -> None:

@@ -137,6 +137,15 @@ def test_a_client_that_leaves_while_it_waits_is_no_problem(caplog: pytest.LogCap
     assert (alive, server.journal[0].status, caplog.records) == (200, None, [])
 
 
+@pytest.mark.parametrize("host", ["203.0.113.1", "no-such-host.invalid"])
+def test_an_address_of_another_machine_is_named(host: str) -> None:
+    """No process is in the way there."""
+    with pytest.raises(
+        ServerStartError, match=r"fix       use an address of this machine: 127\.0\.0\.1 for this machine alone"
+    ):
+        MockServer(["done"], host=host).start()
+
+
 def test_a_port_in_use_is_named() -> None:
     """Two servers cannot share a port: the second says which, and what to do."""
     with MockServer(["done"]) as first, pytest.raises(ServerStartError) as caught:
