@@ -152,7 +152,7 @@ def _naming_the_tokenizer(settings: Settings) -> Iterator[None]:
     """End with a usage error where transformers cannot load a tokenizer, whose own error fills pages and names no setting."""
     try:
         yield
-    except OSError as error:
+    except (OSError, ValueError) as error:
         frames = traceback.walk_tb(error.__traceback__)
         if not any(str(frame.f_globals.get("__name__", "")).startswith("transformers.") for frame, _ in frames):
             raise
