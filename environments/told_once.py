@@ -34,8 +34,8 @@ def tell_once(logger: logging.Logger, error: BaseException, message: str, *args:
 
     Errors are the same if they differ only in numbers and ids. A traceback is logged unless the error comes from the server.
     """
-    what, text = message % args, f"{type(error).__name__}: {error}"[: LIMIT + 1]
-    key = (logger.name, message, VARYING.sub("#", text))
+    what, text = message % args, f"{type(error).__name__}: {error}"[: 2 * LIMIT]
+    key = (logger.name, message, VARYING.sub("#", text)[:LIMIT])  # cut last: longer numbers move the end
     if len(_told) >= MOST_CAUSES:
         _told.clear()
     shown = text if len(text) <= LIMIT else text[: LIMIT - 1] + "…"

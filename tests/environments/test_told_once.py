@@ -38,6 +38,13 @@ def test_errors_that_differ_in_numbers_and_ids_have_one_cause(caplog: pytest.Log
     assert told(caplog)[0].startswith("Rollout 0 failed: ValueError: port 0 of 4d5f-0\n")
 
 
+def test_where_a_long_text_is_cut_makes_no_other_cause(caplog: pytest.LogCaptureFixture) -> None:
+    for number in (1, 10, 1000):
+        tell_once(logger, raised(ValueError(f"call {number} {'of the same cause ' * 100}")), "Rollout failed")
+
+    assert len(told(caplog)) == 1
+
+
 def test_other_errors_and_other_messages_are_other_causes(caplog: pytest.LogCaptureFixture) -> None:
     for error in (ValueError("a"), ValueError("b"), TypeError("a")):
         tell_once(logger, raised(error), "Rollout failed")
