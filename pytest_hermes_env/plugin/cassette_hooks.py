@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import pytest
 
 from pytest_hermes_env.errors import BadCassette, shorten
+from pytest_hermes_env.plugin.plain_failure import fail_plainly
 
 if TYPE_CHECKING:
     from pytest_hermes_env.cassette.open_cassette import PassedRecording
@@ -73,7 +74,7 @@ class CassetteMode:
                     error = _write(recorded) if has_torn_down else NOT_WRITTEN
                 item.user_properties.append((PROPERTY, "recorded" if not error else NOT_WRITTEN))
                 if error and has_torn_down:
-                    pytest.fail(error, pytrace=False)
+                    fail_plainly(error)
         return result
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

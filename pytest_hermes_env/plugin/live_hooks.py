@@ -17,7 +17,7 @@ import pytest
 from pytest_hermes_env.errors import HermesEnvError
 from pytest_hermes_env.live.report import comparison, progress_line, spent_line, spent_table
 from pytest_hermes_env.live.settings import allowed_hosts, idle_flags, is_fine_on_mock, is_recorded, may_fail
-from pytest_hermes_env.plugin.plain_failure import verifications_of
+from pytest_hermes_env.plugin.plain_failure import fail_plainly, verifications_of
 from pytest_hermes_env.plugin.usage import uses_plugin
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ class LiveMode:
             except HermesEnvError as error:
                 texts.append(f"{type(error).__name__}: {error}")
         if texts:
-            pytest.fail("\n\n".join(texts), pytrace=False)
+            fail_plainly("\n\n".join(texts))
         return result
 
     def _guarded(self, item: pytest.Item) -> Generator[None, object, object]:

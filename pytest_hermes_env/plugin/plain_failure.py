@@ -19,7 +19,7 @@ from pytest_hermes_env.errors import HermesEnvError, Leftovers
 from pytest_hermes_env.failures import without_leftovers
 from pytest_hermes_env.plugin.error_text import ErrorText, wrapped
 
-__all__ = ["CauseFirst", "errors_as_text", "verifications_of", "verifying"]
+__all__ = ["CauseFirst", "errors_as_text", "fail_plainly", "verifications_of", "verifying"]
 
 RECORD = re.compile(r"^(?=(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) )", re.MULTILINE)
 """Where a record begins in pytest's captured log, in its default format."""
@@ -38,6 +38,11 @@ def errors_as_text() -> Iterator[None]:
         yield
     except HermesEnvError as error:
         raise pytest.fail.Exception(wrapped(f"{type(error).__name__}: {error}"), pytrace=False) from None
+
+
+def fail_plainly(text: str) -> None:
+    """Fail with a text alone. Not hidden: pytest adds a line about hidden frames where every frame is."""
+    raise pytest.fail.Exception(text, pytrace=False)
 
 
 def verifications_of(node: pytest.Item) -> list[Callable[[], None]]:
