@@ -127,6 +127,8 @@ def check_arguments(arguments: Sequence[str], known: dict[str, Any]) -> None:
             near = difflib.get_close_matches(name, fields, n=3)
             hint = f" Did you mean {' or '.join(f'--{other}' for other in near)}?" if near else ""
             raise usage_error(f"There is no setting --{name}.{hint}")
+        if not values and name != "help":
+            raise usage_error(f"--{name} takes a value and got none.")
         if len(values) > 1 and not is_list(fields[name].annotation):
             raise usage_error(f"--{name} takes one value and got {len(values)}; quote a value that contains spaces.")
 

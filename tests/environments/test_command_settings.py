@@ -229,6 +229,8 @@ def test_misspelt_yaml_fields_warn(tmp_path, yaml, words):
         (["process", KEY], "Expected a flag, found a value (not shown)."),
         (["process", "--env.use_wandb=false", KEY], "Expected a flag, found a value"),
         (["process", f"-{KEY}"], "Expected a flag, found a value"),
+        (["process", "--env.total_steps"], "--env.total_steps takes a value and got none."),
+        (["process", "--env.tokenizer_name", "--openai.api_key", KEY], "--env.tokenizer_name takes a value and got none."),
         (["process", "--openai.api_key", "a", KEY], "--openai.api_key takes one value and got 2"),
     ],
 )
