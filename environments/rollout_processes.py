@@ -16,7 +16,6 @@ import secrets
 import signal
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 __all__ = ["MARK", "kill_processes", "mark_commands", "now", "tag_descendants"]
 
@@ -36,25 +35,8 @@ _PID_SHIFT = 32
 """The limit's value is the id of the process that runs the rollouts, shifted by so many bits, plus a random number."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Process:
-    pid: int
-    parent: int
-    started: float
-
-    @property
-    def directory(self) -> str:
-        """Its working directory, or an empty text if it has ended or belongs to another user."""
-        with contextlib.suppress(OSError):
-            return os.readlink(f"/proc/{self.pid}/cwd")
-        return ""
-
-    @property
-    def environment(self) -> frozenset[bytes] | None:
-        """The variables with which it was started, or None if it has ended or belongs to another user."""
-        with contextlib.suppress(OSError), open(f"/proc/{self.pid}/environ", "rb") as file:
-            return frozenset(file.read().split(b"\0"))
-        return None
+_known: dict[str, tuple[int, float]] = {}
+"""Process id -> inode of its directory in /proc, which no later process of that id shares, and start time."""
 
 
 def tag_descendants() -> None:
@@ -94,32 +76,48 @@ def kill_processes(*, mark: str, directory: str | None, since: float = 0.0, stra
     while (found := _belonging(mark, directory, since, strays_until)) and time.monotonic() < deadline:
         for process in found:
             with contextlib.suppress(OSError):  # it ended meanwhile, or belongs to another user
-                os.kill(process, signal.SIGKILL)
+                os.kill(int(process), signal.SIGKILL)
         time.sleep(0.005)
 
 
-def _belonging(mark: str, directory: str | None, since: float, strays_until: float) -> set[int]:
-    table = _processes()
+def _belonging(mark: str, directory: str | None, since: float, strays_until: float) -> set[str]:
     entry = f"{MARK}={mark}".encode()
-    own: set[int] = set()
-    for process in table.values():
-        environment = process.environment if process.started + TICK_S >= since else None
+    own: set[str] = set()
+    for pid, started in _start_times().items():
+        environment = _environment(pid) if started + TICK_S >= since else None
         if environment is None:
             continue
-        is_inside = directory is not None and f"{process.directory}/".startswith(f"{directory}/")
-        may_be_stray = process.started < strays_until
-        if is_inside or entry in environment or (may_be_stray and _is_stray(process, environment, table)):
-            own.add(process.pid)
-    return {pid for pid in table if _has_ancestor(pid, table, own)} if own else own
+        is_inside = directory is not None and f"{_directory(pid)}/".startswith(f"{directory}/")
+        may_be_stray = started < strays_until
+        if is_inside or entry in environment or (may_be_stray and _is_stray(pid, environment)):
+            own.add(pid)
+    if not own:
+        return own
+    parents = _parents()
+    return {pid for pid in parents if _has_ancestor(pid, parents, own)}
 
 
-def _is_stray(process: _Process, environment: frozenset[bytes], table: dict[int, _Process]) -> bool:
+def _directory(pid: str) -> str:
+    """Return a process's working directory, or an empty text if it has ended or belongs to another user."""
+    with contextlib.suppress(OSError):
+        return os.readlink(f"/proc/{pid}/cwd")
+    return ""
+
+
+def _environment(pid: str) -> frozenset[bytes] | None:
+    """Return the variables with which a process was started, or None if it has ended or belongs to another user."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
+        return frozenset(file.read().split(b"\0"))
+    return None
+
+
+def _is_stray(pid: str, environment: frozenset[bytes]) -> bool:
     """Whether a descendant of this process is a daemon whose environment is neither ours nor marked."""
     names = {entry.partition(b"=")[0] for entry in environment}
     ours = {os.fsencode(name) for name in os.environ}
     if MARK.encode() in names or len(names & ours) >= len(ours) / 2:
         return False
-    return _has_tag(process.pid) and not _has_ancestor(process.pid, table, {os.getpid()})
+    return _has_tag(pid) and not _has_ancestor(pid, _parents(), {str(os.getpid())})
 
 
 def _tag() -> int | None:
@@ -132,30 +130,50 @@ def _tag() -> int | None:
     return value if value >> _PID_SHIFT == os.getpid() else None
 
 
-def _has_tag(pid: int) -> bool:
+def _has_tag(pid: str) -> bool:
     tag = _tag()
     with contextlib.suppress(OSError), open(f"/proc/{pid}/limits", encoding="ascii") as file:
         return tag is not None and any(line.split()[3:4] == [str(tag)] for line in file if line.startswith("Max file locks"))
     return False
 
 
-def _has_ancestor(pid: int, table: dict[int, _Process], wanted: set[int]) -> bool:
+def _has_ancestor(pid: str, parents: dict[str, str], wanted: set[str]) -> bool:
     """Whether a process or one of its ancestors is wanted."""
     while pid not in wanted:
-        if pid not in table:
+        if pid not in parents:
             return False
-        pid = table[pid].parent
+        pid = parents[pid]
     return True
 
 
-def _processes() -> dict[int, _Process]:
-    """Return the other processes that run, by their ids."""
-    table = {}
-    for entry in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
-        if entry.isdecimal() and int(entry) != os.getpid():
-            with contextlib.suppress(OSError), open(f"/proc/{entry}/stat", "rb") as file:
-                state, parent, *others = file.read().rpartition(b")")[2].split()
-                started = int(others[17]) / os.sysconf("SC_CLK_TCK")
-                if state != b"Z":  # it has ended
-                    table[int(entry)] = _Process(pid=int(entry), parent=int(parent), started=started)
-    return table
+def _parents() -> dict[str, str]:
+    """Return the other processes that run, each with its parent."""
+    stats = {pid: _stat(pid) for pid in _inodes()}
+    return {pid: stat[1].decode() for pid, stat in stats.items() if stat and stat[0] != b"Z"}  # which has ended
+
+
+def _start_times() -> dict[str, float]:
+    """Return when the other processes started. Reads about those that it has not met: there may be thousands for each rollout."""
+    global _known  # noqa: PLW0603 - replaced as a whole, by any thread
+    known = _known
+    met: dict[str, tuple[int, float]] = {}
+    for pid, inode in _inodes().items():
+        if pid in known and known[pid][0] == inode:
+            met[pid] = known[pid]
+        elif stat := _stat(pid):
+            met[pid] = inode, int(stat[19]) / os.sysconf("SC_CLK_TCK")
+    _known = met
+    return {pid: started for pid, (_, started) in met.items()}
+
+
+def _inodes() -> dict[str, int]:
+    """Return the ids of the other processes, each with the inode of its directory in /proc."""
+    entries = os.scandir("/proc") if os.path.isdir("/proc/self") else ()
+    return {entry.name: entry.inode() for entry in entries if entry.name.isdecimal() and entry.name != str(os.getpid())}
+
+
+def _stat(pid: str) -> list[bytes]:
+    """Return what /proc tells about a process, from its state on; empty if it has ended."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
+        return file.read().rpartition(b")")[2].split()
+    return []

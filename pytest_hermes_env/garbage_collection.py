@@ -1,4 +1,4 @@
-"""Pauses Python's garbage collection."""
+"""Pauses Python's garbage collection, or spares what is there already."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import gc
 from collections.abc import Iterator
 
-__all__ = ["no_garbage_collection"]
+__all__ = ["collecting_new_garbage", "no_garbage_collection"]
 
 
 @contextlib.contextmanager
@@ -19,3 +19,19 @@ def no_garbage_collection() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+@contextlib.contextmanager
+def collecting_new_garbage() -> Iterator[None]:
+    """Leave objects that exist out of garbage collection while the context lasts, unless some are left out already.
+
+    Looking at all that atroposlib and hermes loaded takes a fifth of a second each time, and finds nothing.
+    """
+    if gc.get_freeze_count():
+        yield
+        return
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()

@@ -18,7 +18,7 @@ import pytest
 from tools import terminal_tool
 from tools.registry import registry
 
-from environments import isolation, leftovers
+from environments import isolation, leftovers, rollout_processes
 from environments.tool_context import ToolContext
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="detached processes are found on Linux")
@@ -239,3 +239,38 @@ def test_file_that_is_no_note_stays(monkeypatch, tmp_path):
     leftovers.remove_leftovers()
 
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.fixture
+def sleeper(tmp_path: Path) -> Iterator[psutil.Popen]:
+    """A process that works in the test's directory."""
+    with psutil.Popen(["sleep", "60"], cwd=tmp_path) as process:
+        yield process
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+
+
+def test_a_process_is_read_about_once(sleeper: psutil.Popen, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine may run thousands, and each rollout that ends looks for its own."""
+    read: list[str] = []
+    stat = rollout_processes._stat
+    monkeypatch.setattr(rollout_processes, "_known", {})
+    monkeypatch.setattr(rollout_processes, "_stat", lambda pid: read.append(pid) or stat(pid))
+
+    for _ in range(3):
+        rollout_processes.kill_processes(mark="nobody's", directory=None)
+
+    assert read.count(str(sleeper.pid)) == 1
+    assert sleeper.is_running()
+
+
+def test_an_id_that_is_used_again_is_another_process(
+    sleeper: psutil.Popen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was known about the id does not hide it: an earlier process, which had started before the rollout."""
+    monkeypatch.setattr(rollout_processes, "_known", {str(sleeper.pid): (-1, 0.0)})
+    threading.Thread(target=sleeper.wait, daemon=True).start()  # so that it does not stay a zombie
+
+    rollout_processes.kill_processes(mark="nobody's", directory=str(tmp_path), since=rollout_processes.now() - 60)
+
+    assert not sleeper.is_running()
