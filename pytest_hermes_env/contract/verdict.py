@@ -68,9 +68,9 @@ class Verdict:
 
     @classmethod
     def of(cls, findings: Iterable[Finding], note: str) -> Verdict:
-        """Return FAILED when there are findings, else PASSED with ``note``."""
+        """Return FAILED when there are findings, which speak for themselves, else PASSED with ``note``."""
         found = tuple(findings)
-        return cls.failed(found, note) if found else cls.passed(note)
+        return cls.failed(found) if found else cls.passed(note)
 
     @classmethod
     def of_source(cls, findings: Iterable[Finding], note: str, *, doubt: str = "") -> Verdict:
