@@ -24,7 +24,6 @@
     ├── LeftoverAnswers         answers of a fake sandbox that no tool call used
     ├── MissingFile             an in-memory machine does not have a file
     ├── NotText                 a file of an in-memory machine was read as text but is not text
-    ├── UnknownCommand          an in-memory shell does not have a command
     ├── NotKnown                only real bash answers a command line exactly
     ├── NotAToolResult          a handler of a fake sandbox returned something that no tool returns
     ├── UseAfterCleanup         a tool context was used after its cleanup
@@ -89,7 +88,6 @@ __all__ = [
     "StrategyError",
     "UnexpectedRequest",
     "UnexpectedToolCall",
-    "UnknownCommand",
     "UnknownRule",
     "UnreachableServer",
     "UsageError",
@@ -276,15 +274,6 @@ class MissingFile(HermesEnvError, KeyError):
 
 class NotText(HermesEnvError):
     """A file of an in-memory machine was read as text, but its bytes are not UTF-8."""
-
-
-class UnknownCommand(HermesEnvError):
-    """An in-memory shell has neither a command nor an answer for it. ``words`` are expanded, ``text`` is as written."""
-
-    def __init__(self, words: tuple[str, ...], text: str) -> None:
-        super().__init__(f"{words[0] if words else text}: command not found")
-        self.words = words
-        self.text = text
 
 
 class NotKnown(HermesEnvError):

@@ -42,19 +42,15 @@ def nearest(wanted: str, candidates: Sequence[str]) -> list[str]:
     return sorted(dict.fromkeys(candidates), key=difference)[:NEAREST]
 
 
-def unscripted_command(command: str, line: str, reason: str, fix: str, scripted: Sequence[str]) -> Problem:
-    """Return the problem of a command that is nowhere. ``line``: the whole line; ``reason``, ``fix``: why no real program ran."""
-    within = f"  line      {shorten(line)}\n" if line.strip() != command else ""
-    lacks = "neither scripted nor built in" if reason else "neither scripted, nor built in, nor installed"
-    real = f"  real bash {reason}\n" if reason else ""
+def unscripted_command(name: str, line: str, scripted: Sequence[str]) -> Problem:
+    """Return the problem of a command that is nowhere, in a line that ran in real bash."""
     return Problem(
         error=UnexpectedToolCall,
-        text=f"the sandbox was asked to run a command that is {lacks}.\n"
-        f"  command   {shorten(command)}\n"
-        f"{within}"
-        f"  scripted  {_listing(command, scripted)}\n"
-        f"{real}"
-        f"  fix       sandbox.on({_matcher(command)}, output='...'){f', or {fix}' if fix else ''}",
+        text="the sandbox was asked to run a command that is neither scripted, nor built in, nor installed.\n"
+        f"  command   {shorten(name)}\n"
+        f"  line      {shorten(line)}\n"
+        f"  scripted  {_listing(line, scripted)}\n"
+        f"  fix       sandbox.on({_matcher(line.strip())}, output='...')",
     )
 
 

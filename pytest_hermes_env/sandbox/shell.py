@@ -8,24 +8,19 @@ Source: bash 5.2, and hermes-agent 0.19, tools/environments/base.py, for the sta
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
-from pytest_hermes_env.errors import NotKnown, UnknownCommand
+from pytest_hermes_env.errors import NotKnown
 from pytest_hermes_env.sandbox.bash.commands.disk import Disk
 from pytest_hermes_env.sandbox.bash.parser import parse
 from pytest_hermes_env.sandbox.bash.runner import Answer, Knows, Runner
-from pytest_hermes_env.sandbox.bash.state import Clock, Ended, NotExact, Sink, Source, State, Streams, TimeOver
+from pytest_hermes_env.sandbox.bash.state import Ended, NotExact, Sink, Source, State, Streams
 from pytest_hermes_env.sandbox.bash.words import COMPUTED
 from pytest_hermes_env.sandbox.files import Files
 from pytest_hermes_env.sandbox.node import HOME
 from pytest_hermes_env.sandbox.outcome import Outcome
 
 __all__ = ["Shell"]
-
-FIRST_LINE = "/usr/bin/bash: line 3: "
-"""How bash begins an error message about the one line of a command: two lines of hermes' wrapper stand before it."""
-
 
 LOCALE = "C.UTF-8"
 """The locale of a session: the order of characters is that of their bytes."""
@@ -74,22 +69,16 @@ class Shell:
         other._variables = dict(self._variables)
         return other
 
-    def run(self, command: str, *, limit_s: float = math.inf) -> Outcome:
-        """Run a line, or several, for at most ``limit_s`` seconds.
-
-        Raises: an unknown command → UnknownCommand; anything else that only real bash answers exactly → NotKnown. Then the files
-        and the session are as before. It sleeps too long → TimeOver; then only the session is as before.
-        """
+    def run(self, command: str) -> Outcome:
+        """Run a line, or several. Raises: only real bash answers it exactly → NotKnown; the files and the session are as before."""
         before = self.files.copy()
         try:
-            return self._run(command, Clock(limit_s))
-        except (NotExact, RecursionError, UnknownCommand) as error:
+            return self._run(command)
+        except (NotExact, RecursionError) as error:
             self.files.restore(before)
-            if isinstance(error, UnknownCommand):
-                raise
             raise NotKnown(command, str(error) if isinstance(error, NotExact) else "nesting this deep") from None
 
-    def _run(self, command: str, clock: Clock) -> Outcome:
+    def _run(self, command: str) -> Outcome:
         if "\0" in command:
             raise NotExact("a null byte")
         script, simples = parse(command)
@@ -97,8 +86,7 @@ class Shell:
             if COMPUTED.fullmatch(name) and name not in HARMLESS and (name, value) != ("LANG", LOCALE):
                 raise NotExact(f"the variable {name}")
         variables = {**self._variables, "PWD": self.cwd, "OLDPWD": self.cwd}
-        prefix = None if "\n" in command else FIRST_LINE
-        state = State(cwd=self.cwd, variables=variables, exported=set(variables), prefix=prefix, clock=clock)
+        state = State(cwd=self.cwd, variables=variables, exported=set(variables))
         runner = Runner(
             Disk(self.files, self.cwd), state, answer=lambda text, words: self._asked(runner, text, words), knows=self.knows
         )
@@ -108,8 +96,6 @@ class Shell:
             code = runner.run(script, Streams(Source(), terminal, terminal))
         except Ended as ended:
             code = ended.code
-        except TimeOver:
-            raise TimeOver(bytes(terminal.data)) from None
         else:
             self.cwd = state.cwd
             self._variables = {name: variables[name] for name in sorted(state.exported) if name in variables}

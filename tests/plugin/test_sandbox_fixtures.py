@@ -98,7 +98,7 @@ def test_group(make_env, fake_sandbox):
     result.stdout.fnmatch_lines(
         [
             "UnexpectedToolCall: *neither scripted*",
-            "  command   pytest_ -qq",
+            "  line      pytest_ -qq",
             "  fix       sandbox.on('pytest_ -qq', output=*",
         ]
     )

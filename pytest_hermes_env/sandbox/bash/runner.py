@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeAlias
 
-from pytest_hermes_env.errors import UnknownCommand
 from pytest_hermes_env.sandbox.bash import syntax
-from pytest_hermes_env.sandbox.bash.builtins import BUILTINS, ONLY_REAL
+from pytest_hermes_env.sandbox.bash.builtins import BUILTINS
 from pytest_hermes_env.sandbox.bash.commands.disk import Disk
 from pytest_hermes_env.sandbox.bash.commands.grep import grep
 from pytest_hermes_env.sandbox.bash.commands.process import Process, Program
@@ -19,22 +17,16 @@ from pytest_hermes_env.sandbox.bash.commands.text import TEXT
 from pytest_hermes_env.sandbox.bash.commands.tree import TREE
 from pytest_hermes_env.sandbox.bash.expansion import Expander
 from pytest_hermes_env.sandbox.bash.parser import ASSIGNMENT
-from pytest_hermes_env.sandbox.bash.state import Ended, NotExact, Sink, Source, State, Streams, TimeOver
+from pytest_hermes_env.sandbox.bash.state import Ended, NotExact, Sink, Source, State, Streams
 from pytest_hermes_env.sandbox.outcome import Outcome
 
 __all__ = ["Answer", "Knows", "Runner"]
 
 DIRECTORIES = ("/bin/", "/usr/bin/")
 PROGRAMS: dict[str, Program] = {**TEXT, **TREE, "grep": grep}
-WAITING = frozenset({"wc", "sort", "tail"})
-"""Programs that write nothing before their input ends."""
 
 Answer: TypeAlias = Callable[[str, tuple[str, ...]], Outcome | None]
 Knows: TypeAlias = Callable[[str, tuple[str, ...]], bool]
-
-
-class _Refused(Exception):
-    """A redirection failed; the message is written."""
 
 
 class Runner:
@@ -49,18 +41,14 @@ class Runner:
         self._has_programs = any(disk.files.is_dir(place) for place in ("/bin", "/sbin", "/usr"))
 
     def check(self, simples: Sequence[syntax.Simple]) -> None:
-        """Raise what can be said before anything runs: UnknownCommand, or NotExact for a builtin that is not known."""
+        """Raises: a command is not known, which can be said before anything runs → NotExact."""
         for node in simples:
             name = node.words[0].plain if node.words else None
             if name in {None, "timeout"} or self._program(name) is not None or "/" in name:
                 continue
             words = tuple(word.raw if word.plain is None else word.plain for word in node.words)
-            if self._knows is not None and self._knows(node.text, words):
-                continue
-            if found := ONLY_REAL.fullmatch(name):
-                raise NotExact(f"the command {found[0]}")
-            if all(word.plain is not None for word in node.words):
-                raise UnknownCommand(words, node.text)
+            if self._knows is None or not self._knows(node.text, words):
+                raise NotExact(f"the command {name}")
 
     def _program(self, name: str) -> Program | None:
         found = BUILTINS.get(name) or PROGRAMS.get(name)
@@ -71,7 +59,7 @@ class Runner:
     # Commands of commands
 
     def run(self, script: syntax.Script, streams: Streams) -> int:
-        """Run commands one after the other. Raises: Ended, NotExact, UnknownCommand."""
+        """Run commands one after the other. Raises: Ended, NotExact."""
         code = 0
         for node in script:
             code = self._step(node, streams)
@@ -94,11 +82,8 @@ class Runner:
         if isinstance(node, syntax.Pipeline):
             code = self._pipeline(node.commands, streams)
             return int(not code) if node.negated else code
-        try:
-            with self._redirected(node.redirects, streams) as inner:
-                return self._compound(node, inner)
-        except _Refused:
-            raise NotExact("a failed redirection of several commands") from None
+        with self._redirected(node.redirects, streams) as inner:
+            return self._compound(node, inner)
 
     def _compound(self, node: syntax.Group | syntax.If, streams: Streams) -> int:
         if isinstance(node, syntax.Group):
@@ -124,49 +109,38 @@ class Runner:
         """Run a pipeline. Raises: the order in which its commands do something decides what comes out → NotExact."""
         if len(commands) == 1:
             return self._step(commands[0], streams)
-        disk, source, last = self.disk, streams.source, len(commands) - 1
-        reads, writes = disk.reads, disk.writes
-        disk.reads, disk.writes = set(), set()
-        has_complained = False
-        code = 0
+        disk, source, code = self.disk, streams.source, 0
+        first, written, complained = disk.uses, disk.writes, len(streams.error.data)
         for number, command in enumerate(commands):
-            out = streams.out if number == last else Sink()
-            complained = len(streams.error.data)
-            earlier, disk.reads = disk.reads, set()
-            try:
-                code = self._subshell((command,), Streams(source, out, streams.error))
-            except TimeOver:
-                raise NotExact("a pipeline whose time is over") from None
-            if has_complained and not (source.is_used and _waits(command)):
-                raise NotExact("what several commands of a pipeline do at once")
-            if disk.writes and (number < last or disk.writes & earlier):
+            is_last = number == len(commands) - 1
+            used = disk.uses
+            out = streams.out if is_last else Sink()
+            code = self._subshell((command,), Streams(source, out, streams.error))
+            if disk.writes > written and not (is_last and used == first):
                 raise NotExact("a file that is written in a pipeline")
+            if len(streams.error.data) > complained and not is_last:
+                raise NotExact("what several commands of a pipeline do at once")
             if number and source.data and not source.is_used:
                 raise NotExact("a pipe that nobody reads")
-            has_complained = has_complained or len(streams.error.data) > complained
-            disk.reads |= earlier
             source = Source(bytes(out.data))
-        disk.reads, disk.writes = reads | disk.reads, writes | disk.writes
         return code
 
     def _substitute(self, script: syntax.Script, streams: Streams) -> str:
         """Return the output of ``$( )``."""
-        out, prefix = Sink(), self.state.prefix
-        self.state.prefix = None  # bash counts the lines of a substitution in its own way
+        out = Sink()
         self._substituted = self._subshell(script, Streams(streams.source, out, streams.error))
-        self.state.prefix = prefix
         if b"\0" in out.data:
             raise NotExact("a null byte in $( )")
         return out.data.decode(errors="surrogateescape").rstrip("\n")
 
     def _expander(self, streams: Streams) -> Expander:
-        return Expander(self.state, self.disk, lambda script: self._substitute(script, streams))
+        return Expander(self.state, lambda script: self._substitute(script, streams))
 
     # Redirections
 
     @contextmanager
     def _redirected(self, redirects: Sequence[syntax.Redirect], streams: Streams) -> Iterator[Streams]:
-        """Give the streams as redirections leave them, and write files at the end. Raises: _Refused."""
+        """Give the streams as redirections leave them, and write files at the end. Raises: one fails → NotExact."""
         if not redirects:
             yield streams
             return
@@ -199,11 +173,8 @@ class Runner:
                 self.disk.opened.append(self.disk.path(names[0]))
                 return replace(streams, source=source)
             sink = self._opened(names[0], streams, sinks, append=operator.endswith(">>"))
-        except IsADirectoryError:
-            raise NotExact("a directory as a file") from None
-        except OSError as error:
-            streams.error.write(self.state.message(f"{names[0]}: {os.strerror(error.errno or 0)}"))
-            raise _Refused from None
+        except OSError:
+            raise NotExact("a redirection that fails") from None
         return self._to(redirect, streams, sink)
 
     @staticmethod
@@ -222,7 +193,7 @@ class Runner:
         if name == "/dev/null":
             return Sink(name)
         path = self.disk.path(name)
-        self.disk.write(path, b"", append=append or path not in self.disk.files)
+        self.disk.write(path, b"", append=append)
         self.disk.opened.append(path)
         sink = Sink(path)
         sinks.append((sink, append))
@@ -235,18 +206,13 @@ class Runner:
         words = self._words(node, streams)
         if not words and any(redirect.operator == "<" for redirect in node.redirects):
             raise NotExact("a redirection without a command")
-        try:
-            with self._redirected(node.redirects, streams) as inner:
-                if not node.assignments:
-                    return self._execute(words, node.text, inner) if words else self._substituted
-                if not words:
-                    self._assign(node, streams)
-                    return self._substituted
-                return self._with_assignments(node, words, inner)
-        except _Refused:
+        with self._redirected(node.redirects, streams) as inner:
+            if not node.assignments:
+                return self._execute(words, node.text, inner) if words else self._substituted
             if not words:
-                raise NotExact("a failed redirection without a command") from None
-            return 1
+                self._assign(node, streams)
+                return self._substituted
+            return self._with_assignments(node, words, inner)
 
     def _words(self, node: syntax.Simple, streams: Streams) -> Sequence[str]:
         plain = [word.plain for word in node.words if word.plain is not None]
@@ -266,7 +232,7 @@ class Runner:
 
     def _with_assignments(self, node: syntax.Simple, words: Sequence[str], streams: Streams) -> int:
         """Run a command with variables that are set for it alone."""
-        if words[0] in {"export", "unset", "exit"}:
+        if words[0] in {"export", "exit"}:
             raise NotExact(f"{words[0]} with variables for it alone")
         variables, exported = self.state.variables, self.state.exported
         before = {name: (variables.get(name), name in exported) for name, _ in node.assignments}
@@ -280,7 +246,7 @@ class Runner:
         return code
 
     def _execute(self, words: Sequence[str], text: str, streams: Streams) -> int:
-        """Run a command by its words: answered, a builtin or a program. Raises: UnknownCommand."""
+        """Run a command by its words: answered, a builtin or a program. Raises: it is not known → NotExact."""
         answer = self._answer(text, tuple(words))
         if answer is not None:
             streams.source.is_used = True
@@ -289,14 +255,12 @@ class Runner:
             return answer.exit_code
         name, program = words[0], self._program(words[0])
         if name == "timeout" and len(words) > 2 and re.fullmatch(r"[1-9][0-9]*[smh]?", words[1]):  # noqa: PLR2004 - and a command
-            if words[2] in BUILTINS or words[2].rpartition("/")[2] == "sleep":
+            if words[2] in BUILTINS:
                 raise NotExact(f"timeout of {words[2]}")
             self._check_path(name)
             return self._execute(words[2:], " ".join(words[2:]), streams)
         if program is None:
-            if ONLY_REAL.fullmatch(name):
-                raise NotExact(f"the command {name}")
-            raise UnknownCommand(tuple(words), text)
+            raise NotExact(f"the command {name}")
         if name not in BUILTINS:
             self._check_path(name)
         return program(Process(name=name, arguments=words[1:], disk=self.disk, state=self.state, streams=streams))
@@ -307,7 +271,3 @@ class Runner:
         own = places if self._has_programs else [place for place in places if not place.startswith(("/bin", "/sbin", "/usr"))]
         if "/" not in name and ("/usr/bin" not in places or any(f"{place}/{name}" in self.disk.files for place in own)):
             raise NotExact("a PATH of its own")
-
-
-def _waits(command: syntax.Node) -> bool:
-    return isinstance(command, syntax.Simple) and bool(command.words) and command.words[0].plain in WAITING

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 
-__all__ = ["Clock", "Ended", "NotExact", "Sink", "Source", "State", "Streams", "TimeOver"]
+__all__ = ["Ended", "NotExact", "Sink", "Source", "State", "Streams"]
 
 
 class NotExact(Exception):
@@ -20,39 +19,13 @@ class Ended(Exception):
         self.code = code
 
 
-class TimeOver(Exception):
-    """A line sleeps longer than it may run; ``output`` is what it wrote until then."""
-
-    def __init__(self, output: bytes = b"") -> None:
-        super().__init__()
-        self.output = output
-
-
-@dataclass
-class Clock:
-    """The seconds that a line may still run. In memory only ``sleep`` takes any."""
-
-    left_s: float
-
-    def sleep(self, seconds: float) -> None:
-        """Let time pass. Raises: the line's time is over → TimeOver."""
-        self.left_s -= seconds
-        if self.left_s <= 0:
-            raise TimeOver
-
-
 @dataclass(kw_only=True)
 class State:
-    """The state of one shell; a subshell has a copy.
-
-    ``prefix`` begins the shell's own error messages; it is None where the line number is not known.
-    """
+    """The state of one shell; a subshell has a copy."""
 
     cwd: str
     variables: dict[str, str]
     exported: set[str]
-    prefix: str | None
-    clock: Clock
     status: int = 0
 
     def copy(self) -> State:
@@ -64,12 +37,6 @@ class State:
         if name in {"PWD", "OLDPWD"}:
             raise NotExact(f"{name}={value}")
         self.variables[name] = value
-
-    def message(self, text: str) -> bytes:
-        """Return an error message of the shell itself. Raises: its line number is not known, or a name has special letters → NotExact."""
-        if self.prefix is None or re.search(r"[^ -~]", text):
-            raise NotExact("an error message with the number of a line")
-        return f"{self.prefix}{text}\n".encode()
 
 
 class Sink:

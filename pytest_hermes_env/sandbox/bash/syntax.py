@@ -18,12 +18,10 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expansion:
-    """``$name``, ``${name operator default}`` or ``$( script )``."""
+    """``$name``, ``${name}`` or ``$( script )``."""
 
     quoted: bool
     name: str = ""
-    operator: str = ""
-    default: str = ""
     script: Script | None = None
 
 

@@ -12,15 +12,17 @@ from collections.abc import Sequence
 from pytest_hermes_env.sandbox.bash.state import NotExact
 from pytest_hermes_env.sandbox.bash.syntax import Expansion, Part, Script, Text, Word
 
-__all__ = ["COMPUTED", "NAME", "WordReader", "checked_name"]
+__all__ = ["COMPUTED", "NAME", "PATTERN", "WordReader", "checked_name"]
 
 PLAIN = re.compile(r"[^ \t\n;&|<>()$`\\\"']+")
 IN_DOUBLE_QUOTES = re.compile(r"[^$`\\\"]+")
 IN_DOCUMENT = re.compile(r"[^$`\\]+")
 NAME = "[A-Za-z_][A-Za-z0-9_]*"
-VARIABLE = re.compile(rf"\$(?:({NAME}|\?)|\{{({NAME})(?:(:?[-+])([\w./:,@=+ -]*))?\}})", re.ASCII)
+VARIABLE = re.compile(rf"\$(?:({NAME}|\?)|\{{({NAME})\}})", re.ASCII)
 NOT_LITERAL = re.compile(r"\$[({\[0-9@*#!$-]|`")
 """What begins an expansion that is not known. Any other dollar sign in double quotes is literal."""
+PATTERN = re.compile(r"[*?[]")
+"""What names other paths, unless it is quoted."""
 COMPUTED = re.compile(
     r"_|IFS|RANDOM|SRANDOM|SECONDS|LINENO|BASH\w*|EPOCH\w+|E?UID|PPID|HOST\w+|OSTYPE|MACHTYPE|SHLVL|PIPESTATUS|FUNCNAME|DIRSTACK|"
     r"GROUPS|OPT(?:IND|ARG|ERR)|SHELLOPTS|COMP_\w+|COMPREPLY|READLINE_\w+|GLOBIGNORE|GLOBSORT|POSIXLY_CORRECT|PS4|TIMEFORMAT|FUNCNEST|"
@@ -54,15 +56,18 @@ class WordReader(ABC):
         found = PLAIN.match(text, start)
         if found:  # most words are plain text
             end = found.end()
-            if (end == len(text) or text[end] in " \t\n;&|<>)") and not re.search(r"[*?\[{~]", found[0]):
+            if (end == len(text) or text[end] in " \t\n;&|<>)") and not re.search(r"[*?[{~]", found[0]):
                 self.at = end
                 return Word(parts=(Text(text=found[0], quoted=False),), raw=found[0], plain=found[0])
         parts: list[Part] = []
         while self.at < len(text) and text[self.at] not in " \t\n;&|<>)":
             self._add_part(parts)
         raw = text[start : self.at]
-        if raw != "{}" and any("{" in part.text for part in parts if isinstance(part, Text) and not part.quoted):
+        unquoted = [part.text for part in parts if isinstance(part, Text) and not part.quoted]
+        if raw != "{}" and any("{" in one for one in unquoted):
             raise NotExact("braces")
+        if not is_value and raw != "[" and any(PATTERN.search(one) for one in unquoted):
+            raise NotExact(f"the pattern {raw}")
         parts = _with_home(parts, is_value=is_value)
         return Word(parts=tuple(parts), raw=raw, plain=_plain(parts))
 
@@ -130,10 +135,7 @@ class WordReader(ABC):
         found = VARIABLE.match(text, self.at)
         if found:
             self.at = found.end()
-            plain_name, name, operator, default = found.groups()
-            return Expansion(
-                name=checked_name(plain_name or name), operator=operator or "", default=default or "", quoted=quoted
-            )
+            return Expansion(name=checked_name(found[1] or found[2]), quoted=quoted)
         if text.startswith("$(", self.at) and not text.startswith("$((", self.at):
             self.at += 2
             return Expansion(script=self.substituted_script(), quoted=quoted)
@@ -145,10 +147,8 @@ class WordReader(ABC):
 
 def _plain(parts: Sequence[Part]) -> str | None:
     """Return the value of a word in which nothing is expanded, or None."""
-    for part in parts:
-        if not isinstance(part, Text) or (not part.quoted and re.search(r"[*?]|\[.", part.text)):
-            return None
-    return "".join(part.text for part in parts if isinstance(part, Text))
+    texts = [part.text for part in parts if isinstance(part, Text)]
+    return "".join(texts) if len(texts) == len(parts) else None
 
 
 def _with_home(parts: list[Part], *, is_value: bool) -> list[Part]:

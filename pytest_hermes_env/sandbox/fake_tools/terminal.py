@@ -5,7 +5,6 @@ Source: hermes-agent 0.19, tools/terminal_tool.py and tools/environments/base.py
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import time
@@ -13,9 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_hermes_env.errors import NotKnown, UnknownCommand, shorten
+from pytest_hermes_env.errors import NotKnown, shorten
 from pytest_hermes_env.sandbox.answers import Answer, CommandCall, Scripted, Scripts, ask, called, shell_words
-from pytest_hermes_env.sandbox.bash.state import TimeOver
 from pytest_hermes_env.sandbox.fake_tools import rules
 from pytest_hermes_env.sandbox.fake_tools.arguments import integer
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
@@ -32,16 +30,12 @@ __all__ = ["Fault", "RefusedLine", "Terminal"]
 NOT_FOUND = 127
 TIMED_OUT = 124
 NOT_RUNNABLE = 126
-MOST_MISSING = 50
-"""Most unknown commands in one line."""
 _COMPOSED = re.compile(r"[;&|<>()\n`$]")
 """Characters that, unquoted, are not part of a simple command without redirections."""
 _SEPARATOR = re.compile(r"[;&|()`\n]+|\$\(")
 _REDIRECTION = re.compile(r"\d*(?:>>?|<)&?\s*[^\s;&|()<>]+")
 _BEFORE_COMMAND = re.compile(r"^(?:(?:if|then|elif|else|while|until|do|!|time|\{|\w+=\S*)\s+)+")
 _NOT_INSTALLED = re.compile(rf"^{SHELL.rpartition(' ')[0]} \d+: ([^\s:]+): command not found$", re.MULTILINE)
-_SLEEP = re.compile(r"\bsleep\b")
-"""What only takes time: in memory it takes none, so a line in the background would end at once."""
 _SILENT = (
     "background=true without notify_on_complete=true means this process runs SILENTLY — you will not be told when it exits. If this "
     "is a bounded task (test suite, build, CI poller, deploy, anything with a defined end), you almost certainly wanted "
@@ -81,17 +75,13 @@ class Fault(Exception):
 
 @dataclass(kw_only=True)
 class _Run:
-    """The state of one running line. ``command`` is the line as it was given.
-
-    ``missing``: unknown programs. ``process``: the real line in the background.
-    """
+    """The state of one running line. ``command`` is the line as it was given; ``process``: the real line in the background."""
 
     command: str
     line: str
     arguments: Mapping[str, Any]
     sandbox: InMemoryMachine
     shell: Shell
-    missing: set[str]
     broken_json: bool = False
     process: RealProcess | None = None
 
@@ -194,7 +184,7 @@ class Terminal:
         shell = self._machine.shell.copy(self._machine.files)
         if arguments.get("background"):  # hermes starts it without what earlier lines exported
             shell.resume(shell.cwd, {**Shell(self._machine.files).variables, "PYTHONUNBUFFERED": "1"})
-        return _Run(command=command, line=line, arguments=arguments, sandbox=sandbox, shell=shell, missing=set())
+        return _Run(command=command, line=line, arguments=arguments, sandbox=sandbox, shell=shell)
 
     def _enter(self, run: _Run) -> Outcome | None:
         """Change to the working directory of the call, if it has one; return the outcome if that fails."""
@@ -217,40 +207,34 @@ class Terminal:
         if exact:
             return self._answer(run, whole if is_simple else exact, text, shell_words(text))
         cells = self._machine.real.cells
-        takes_time = bool(run.arguments.get("background")) and _SLEEP.search(run.line) is not None
-        if (self._machine.files.is_plain and not takes_time) or (whole and is_simple) or cells.refusal:
+        if self._machine.files.is_plain or (whole and is_simple) or cells.refusal:
             met = self._in_memory(run)
         else:
-            met = NotKnown(run.line, "sleep in the background" if takes_time else "links and unusual modes")
-        while not isinstance(met, Outcome):
-            if whole:
-                return self._answer(run, whole, text, shell_words(text))
-            if (refusal := cells.refusal) is None:
-                return self._for_real(run, met)
-            if (refused := RefusedLine(line=run.line, refusal=refusal)) not in self.refused:
-                self.refused.append(refused)
-            if isinstance(met, NotKnown):
-                return self._not_run(run, met.what, refusal)
-            self._note_missing(run, met, refusal)
-            met = self._in_memory(run)
-        return met
+            met = NotKnown(run.line, "links and unusual modes")
+        if isinstance(met, Outcome):
+            return met
+        if whole:
+            return self._answer(run, whole, text, shell_words(text))
+        if (refusal := cells.refusal) is None:
+            return self._for_real(run, met)
+        if (refused := RefusedLine(line=run.line, refusal=refusal)) not in self.refused:
+            self.refused.append(refused)
+        return self._not_run(run, met.what, refusal)
 
-    def _in_memory(self, run: _Run) -> Outcome | UnknownCommand | NotKnown:
+    def _in_memory(self, run: _Run) -> Outcome | NotKnown:
         """Return the outcome of the in-memory shell, or what it does not know; then nothing of the line had an effect."""
         counts, session = self._scripts.counts(), run.shell
         run.shell = session.copy(self._machine.files)
         run.shell.answer = lambda text, words: self._command(run, text, words)
-        run.shell.knows = lambda text, words: self._is_answered(run, text, words)
+        run.shell.knows = lambda text, words: bool(self._scripts.matching(text, words))
         try:
-            return run.shell.run(run.line, limit_s=math.inf if run.arguments.get("background") else run.limit_s)
-        except TimeOver as over:
-            raise Fault(timed_out=over.output.decode(errors="replace")) from None
-        except (UnknownCommand, NotKnown) as error:
+            return run.shell.run(run.line)
+        except NotKnown as error:
             self._scripts.restore(counts)
             run.shell = session
             return error
 
-    def _for_real(self, run: _Run, unknown: UnknownCommand | NotKnown) -> Outcome:
+    def _for_real(self, run: _Run, unknown: NotKnown) -> Outcome:
         """Run a line in real bash, in the same directory with the same variables.
 
         Raises: a command that is nowhere, or a scripted command in the line → UnexpectedToolCall; Fault.
@@ -258,8 +242,7 @@ class Terminal:
         real, session = self._machine.real, run.shell
         place = Place(cwd=session.cwd, variables=session.variables)
         if part := self._scripted_part(run.line):
-            what = unknown.what if isinstance(unknown, NotKnown) else unknown.text
-            return self._not_run(run, what, Refusal(reason=f"cannot ask the script for `{part}`", fix=""))
+            return self._not_run(run, unknown.what, Refusal(reason=f"cannot ask the script for `{part}`", fix=""))
         if run.arguments.get("background"):
             run.process = real.start(run.line, place, has_input=bool(run.arguments.get("pty", False)))
             return Outcome(output="")
@@ -269,49 +252,24 @@ class Terminal:
             raise Fault(timed_out=output)
         session.resume(ran.cwd, ran.variables)
         for name in dict.fromkeys(_NOT_INSTALLED.findall(output)):
-            text = unknown.text if isinstance(unknown, UnknownCommand) and unknown.words[0] == name else name
-            self._note_missing(run, UnknownCommand((name,), text), None)
+            if self._missed is None:
+                raise unscripted_command(name, run.line, self._names()).exception()
+            self._missed.append(name)
         return Outcome(output=output, exit_code=ran.exit_code)
 
     def _command(self, run: _Run, text: str, words: tuple[str, ...]) -> Outcome | None:
         """Return the scripted outcome of a simple command, or None to let the shell run its own."""
         matching = self._scripts.matching(text, words)
-        if matching:
-            return self._answer(run, matching, text, words)
-        return self._not_there(words[0], run) if words and words[0] in run.missing else None
-
-    def _is_answered(self, run: _Run, text: str, words: tuple[str, ...]) -> bool:
-        return bool(words and words[0] in run.missing) or bool(self._scripts.matching(text, words))
-
-    def _not_there(self, name: str, run: _Run) -> Outcome:
-        """Return bash's outcome for an unknown program."""
-        files, place = self._machine.files, self._machine.files.resolve(name, run.shell.running_in)
-        if "/" not in name:
-            reason, code = "command not found", NOT_FOUND
-        elif files.is_dir(place):
-            reason, code = "Is a directory", NOT_RUNNABLE
-        elif not files.exists(place):
-            reason, code = "No such file or directory", NOT_FOUND
-        elif not files.is_executable(place):
-            reason, code = "Permission denied", NOT_RUNNABLE
-        else:
-            reason, code = "cannot execute: required file not found", NOT_FOUND
-        return Outcome(output="", errors=f"{SHELL}: {name}: {reason}\n", exit_code=code)
+        return self._answer(run, matching, text, words) if matching else None
 
     def _not_run(self, run: _Run, what: str, refusal: Refusal) -> Outcome:
         """Answer a line that no shell of this machine runs. Raises: such lines are refused → UnexpectedToolCall."""
         if self._missed is None:
             raise unscripted_line(run.line, what, refusal.reason, refusal.fix, self._names()).exception() from None
         self._missed.append(run.line)
-        return Outcome(output=f"{SHELL}: {what}: not available on this machine\n", exit_code=NOT_FOUND)
-
-    def _note_missing(self, run: _Run, unknown: UnknownCommand, refusal: Refusal | None) -> None:
-        """Note an unknown command, so that it is not found. Raises: unknown commands are refused → UnexpectedToolCall."""
-        if self._missed is None or len(run.missing) >= MOST_MISSING:
-            reason, fix = (refusal.reason, refusal.fix) if refusal else ("", "")
-            raise unscripted_command(unknown.text, run.line, reason, fix, self._names()).exception() from None
-        run.missing.add(unknown.words[0])
-        self._missed.append(unknown.text)
+        name = what.removeprefix("the command ")
+        reason = "not available on this machine" if name == what else "command not found"
+        return Outcome(output=f"{SHELL}: {name}: {reason}\n", exit_code=NOT_FOUND)
 
     def _scripted_part(self, line: str) -> str:
         """Return the first simple command of a line that the script answers; only the in-memory shell can ask the script."""

@@ -50,26 +50,14 @@ def test_unscripted_command_is_refused_with_the_nearest_scripted_ones(sandbox):
     """The fix can be pasted."""
     sandbox.on("npm run test", optional=True).on(re.compile("^cargo"), optional=True).on(str.isdigit, optional=True).on("make")
 
-    text = refused(sandbox, "cd /tmp && npm test -- --ci")
+    text = refused(sandbox, "npm test -- --ci")
 
     assert text == (
-        "the sandbox was asked to run a command that is neither scripted nor built in.\n"
-        "  command   npm test -- --ci\n"
-        "  line      cd /tmp && npm test -- --ci\n"
+        "the sandbox's own shell does not know the command npm, and this line does not run in real bash.\n"
+        "  line      npm test -- --ci\n"
         "  scripted  npm run test, str.isdigit, make, re.compile('^cargo')\n"
         "  real bash is switched off: real_tools='never'\n"
-        f"  fix       sandbox.on('npm test -- --ci', output='...'), or {WAY_OUT}"
-    )
-
-
-def test_unscripted_command_where_nothing_is_scripted(sandbox):
-    """And the line is not repeated when it is the command."""
-    assert refused(sandbox, "pytest -q") == (
-        "the sandbox was asked to run a command that is neither scripted nor built in.\n"
-        "  command   pytest -q\n"
-        "  scripted  nothing\n"
-        "  real bash is switched off: real_tools='never'\n"
-        f"  fix       sandbox.on('pytest -q', output='...'), or {WAY_OUT}"
+        f"  fix       script the whole line: sandbox.on('npm test -- --ci', output='...'), or {WAY_OUT}"
     )
 
 
@@ -129,39 +117,25 @@ def test_refused_line_leaves_nothing_behind(sandbox):
     assert (list(sandbox.files), sandbox.cwd, terminal(sandbox, "make")["output"]) == ([], "/workspace", "made")
 
 
-MISSING = [
-    ("pytest -q", "/usr/bin/bash: line 3: pytest: command not found", 127),
-    ("pytest || echo failed", "/usr/bin/bash: line 3: pytest: command not found\nfailed", 0),
-    ("a; b; a", "\n".join(f"/usr/bin/bash: line 3: {name}: command not found" for name in "aba"), 127),
-    ("./run", "/usr/bin/bash: line 3: ./run: No such file or directory", 127),
-    ("./script.sh", "/usr/bin/bash: line 3: ./script.sh: Permission denied", 126),
-    ("./p.py", "/usr/bin/bash: line 3: ./p.py: cannot execute: required file not found", 127),
-    ("pytest 2> /dev/null || echo failed", "failed", 0),
-    ("pytest > out.txt; cat out.txt", "/usr/bin/bash: line 3: pytest: command not found", 0),
-    ("./dir", "/usr/bin/bash: line 3: ./dir: Is a directory", 126),
-]
-
-
-@pytest.mark.parametrize(("command", "output", "exit_code"), MISSING)
-def test_unscripted_command_may_be_not_found(command, output, exit_code):
-    """As bash says it."""
-    files = {"script.sh": "echo hi", "p.py": "#!/usr/bin/env python3\n", "dir/a": ""}
-    sandbox = FakeSandbox(files, unscripted="not found", real_tools="never")
-    sandbox.files.set_mode("p.py", 0o755)
+@pytest.mark.parametrize("command", ["pytest", "cd /tmp && pytest -q || echo failed", "pytest > out.txt"])
+def test_unscripted_command_may_be_not_found(command):
+    """As bash says it; nothing else of its line has an effect."""
+    sandbox = FakeSandbox(unscripted="not found", real_tools="never")
 
     result = terminal(sandbox, command)
 
-    assert result == {"output": output, "exit_code": exit_code, "error": None}
+    assert result == {"output": "/usr/bin/bash: line 3: pytest: command not found", "exit_code": 127, "error": None}
+    assert (list(sandbox.files), sandbox.cwd) == ([], "/workspace")
     sandbox.verify()
 
 
 def test_what_was_not_found_is_remembered():
-    """Commands as they were written, and tools; those of rollouts, too."""
+    """Lines as they were written, and tools; those of rollouts, too."""
     sandbox = FakeSandbox(unscripted="not found", real_tools="never")
     terminal(sandbox, "cd /tmp && pytest -q | tail")
     sandbox.sandbox_of("one").call("vision_analyze", {})
 
-    assert sandbox.not_found == ("pytest -q", "vision_analyze")
+    assert sandbox.not_found == ("cd /tmp && pytest -q | tail", "vision_analyze")
 
 
 def test_unscripted_tool_is_refused(sandbox):
@@ -359,11 +333,11 @@ def test_verify_tells_all_problems_of_all_rollouts_in_one_message(sandbox):
     assert str(caught.value) == (
         "the sandbox reports 3 problems.\n"
         "\n"
-        "1. UnexpectedToolCall: the sandbox was asked to run a command that is neither scripted nor built in.\n"
-        "     command   pytest -q\n"
+        "1. UnexpectedToolCall: the sandbox's own shell does not know the command pytest, and this line does not run in real bash.\n"
+        "     line      pytest -q\n"
         "     scripted  npm test, make\n"
         "     real bash is switched off: real_tools='never'\n"
-        f"     fix       sandbox.on('pytest -q', output='...'), or {WAY_OUT}\n"
+        f"     fix       script the whole line: sandbox.on('pytest -q', output='...'), or {WAY_OUT}\n"
         "     repeated  8 times\n"
         "\n"
         "2. LeftoverAnswers: on('make') has 1 answer, but it was never used.\n"

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_hermes_env.errors import NotKnown, UnknownCommand
+from pytest_hermes_env.errors import NotKnown
 from pytest_hermes_env.sandbox.files import Files
 from pytest_hermes_env.sandbox.shell import Shell
 
 FILES = {"a.txt": b"one\ntwo\nthree\n", "n.csv": b"x,3,c\ny,1,b\nz,2,a\n", "sub/m.py": b"import os\n\nx = 1\n", "empty": b""}
-PIECES = """a|b c|$x|"$x"|${x}|${u:-a b}|"${u:-a b}"|${u-}|${x+y z}|${#f}|$(echo s  t)|"$(cat a.txt)"|*.txt|~/x|\
+PIECES = """a|b c|$x|"$x"|${x}|${u:-a b}|${#f}|$(echo s  t)|"$(cat a.txt)"|*.txt|~/x|\
 {p,q}|~|$?|\\*|\\ |'$x'|"\\$x"|-n|x=1|=|@|''|sub/*|[an].*|é|nope"""
 WORDS = st.lists(st.sampled_from(PIECES.split("|")), min_size=1, max_size=2).map("".join)
 PATHS = st.sampled_from(
@@ -22,8 +22,8 @@ PATHS = st.sampled_from(
 )
 """Only these names are written: the lines run in real bash."""
 ON_PATHS = (
-    "cat|ls|ls -a|head -n 2|tail -n +2|wc -l|wc -l *.txt|grep -n o|grep -c x|grep -v e|grep -E '^[ot].+'|sort -r|"
-    "touch|mkdir|mkdir -p|rm -f|rm -r|[ -f|tail -c 3 <|cp a.txt|mv a.txt"
+    "cat|ls|ls -a|head -n 2|tail -n +2|wc -l|wc -l *.txt|grep -n o|grep -c x|grep -v e|grep -E '^[ot].+'|"
+    "touch|mkdir|mkdir -p|rm -f|rm -r|[ -f|tail -c 3 <|mv a.txt"
 )
 COMMANDS = st.one_of(
     st.builds(
@@ -74,7 +74,7 @@ def test_line_comes_out_as_in_bash_or_is_not_known(line, bash, tmp_path_factory)
     before = {path: files.read(path) for path in files}
     try:
         outcome = shell.run(line)
-    except (NotKnown, UnknownCommand):
+    except NotKnown:
         assert {path: files.read(path) for path in files} == before
         return
 
@@ -106,7 +106,7 @@ def test_every_text_is_answered_or_not_known(line):
 
     try:
         outcome = shell.run(line)
-    except (NotKnown, UnknownCommand):
+    except NotKnown:
         return
 
     assert 0 <= outcome.exit_code < 256

@@ -1,7 +1,6 @@
 """The files of the in-memory machine, as commands see them by relative paths.
 
-Paths that the tree cannot represent, such as those of the system, raise `NotExact`; so does what depends on which of several
-open descriptors or processes of a pipeline comes first.
+Paths that the tree cannot represent, such as those of the system, raise `NotExact`; so does a path that is open.
 """
 
 from __future__ import annotations
@@ -28,15 +27,13 @@ LONGEST = 255
 class Disk:
     """The tree as seen from the directory ``cwd``.
 
-    ``reads`` and ``writes`` are the paths that were used since they were last emptied; a directory whose names were listed or
-    changed has a slash at its end. ``opened`` are the paths of open redirections.
+    ``uses`` and ``writes`` count how often a path was looked up and changed. ``opened`` are the paths of open redirections.
     """
 
     def __init__(self, files: Files, cwd: str) -> None:
         self.files = files
         self.cwd = cwd
-        self.reads: set[str] = set()
-        self.writes: set[str] = set()
+        self.uses = self.writes = 0
         self.opened: list[str] = []
 
     def path(self, name: str) -> str:
@@ -57,6 +54,9 @@ class Disk:
             raise NotExact(absolute)
         if absolute != whole:
             self._check_steps(whole, absolute)
+        if absolute in self.opened:
+            raise NotExact("a file that is open")
+        self.uses += 1
         return absolute
 
     def _check_steps(self, whole: str, absolute: str) -> None:
@@ -76,57 +76,39 @@ class Disk:
             path = self.path(name)
         except OSError:
             return ""
-        self.reads.add(path)
         if path == "/dev/null":
             return "device"
         return "directory" if self.files.is_dir(path) else "file" if self.files.is_file(path) else ""
 
     def read(self, name: str) -> bytes:
         """Return a file's content. Raises: OSError."""
-        path = self.path(name)
-        if path in self.opened:
-            raise NotExact("a file that is read while it is open")
-        self.reads.add(path)
-        return self.files.read(path)
+        return self.files.read(self.path(name))
 
     def names(self, name: str) -> list[str]:
         """Return the sorted names in a directory. Raises: OSError."""
         path = self.path(name)
         if path == "/":
             raise NotExact("the names in /")
-        self.reads.add(f"{path}/")
         return self.files.list_directory(path)
 
     # Writing
 
-    def _changing(self, path: str) -> None:
-        """Note that a path is about to change. Raises: it is open → NotExact."""
-        below = f"{path}/"
-        if any(one == path or one.startswith(below) for one in self.opened):
-            raise NotExact("a change of an open file")
-        above = posixpath.dirname(path)
-        self.writes |= {path, f"{above.rstrip('/')}/"}
-        self.reads.add(above)
-
     def write(self, name: str, data: bytes, *, append: bool = False) -> None:
         """Write a file. Raises: OSError."""
-        path = self.path(name)
-        self._changing(path)
-        self.files.write(path, data, append=append)
+        self.writes += 1
+        self.files.write(self.path(name), data, append=append)
 
     def make_directory(self, name: str, *, parents: bool = False) -> None:
         """Make a directory. Raises: OSError."""
-        path = self.path(name.rstrip("/") or "/")
-        if not self.files.is_dir(path):
-            self._changing(path)
-        self.files.make_directory(path, parents=parents)
+        self.writes += 1
+        self.files.make_directory(self.path(name.rstrip("/") or "/"), parents=parents)
 
     def remove(self, name: str) -> None:
         """Remove a file, or a directory with all in it. Raises: OSError."""
         path = self.path(name)
-        if f"{self.cwd}/".startswith(f"{path}/"):
-            raise NotExact("removing the working directory")
-        self._changing(path)
+        if any(f"{one}/".startswith(f"{path}/") for one in (self.cwd, *self.opened)):
+            raise NotExact("removing a directory that is in use")
+        self.writes += 1
         if self.files.is_dir(path):
             self.files.remove_tree(path)
         else:
@@ -134,7 +116,5 @@ class Disk:
 
     def move(self, name: str, target: str) -> None:
         """Move a file. Raises: OSError."""
-        source, place = self.path(name), self.path(target)
-        self._changing(source)
-        self._changing(place)
-        self.files.move(source, place)
+        self.writes += 1
+        self.files.move(self.path(name), self.path(target))

@@ -36,11 +36,6 @@ class Process:
         self.code = code
         return code
 
-    def fail(self, text: str, *, code: int = 1) -> int:
-        """Write to standard error as a builtin does; return the exit code."""
-        self.streams.error.write(self.state.message(f"{self.name}: {text}"))
-        return code
-
     def read(self, name: str) -> bytes:
         """Return the content of an operand; ``-`` is standard input. Raises: OSError; it is a directory → NotExact."""
         try:

@@ -1,4 +1,4 @@
-"""Commands about text and bytes: cat, head, tail, wc, sort, base64; and sleep.
+"""Commands about text and bytes: cat, head, tail, wc, base64.
 
 Source: GNU coreutils 9.1.
 """
@@ -10,13 +10,10 @@ import binascii
 import os
 import re
 
-from pytest_hermes_env.sandbox.bash.commands.process import Process, Program, lines_of, quoted, shown
+from pytest_hermes_env.sandbox.bash.commands.process import Process, Program, lines_of, quoted
 from pytest_hermes_env.sandbox.bash.state import NotExact
 
 __all__ = ["TEXT"]
-
-SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
-"""The units of ``sleep``."""
 
 
 def cat(process: Process) -> int:
@@ -78,20 +75,6 @@ def _count(letter: str, data: bytes) -> int:
     return data.count(b"\n") if letter == "l" else len(data)
 
 
-def sort(process: Process) -> int:
-    """Sort lines; backwards (``-r``), each once (``-u``)."""
-    options, operands = process.options("ru")
-    lines: list[bytes] = []
-    for name in operands or ("-",):
-        try:
-            lines += [line.removesuffix(b"\n") for line in lines_of(process.read(name))]
-        except OSError as error:
-            return process.complain(f"cannot read: {shown(name)}: {os.strerror(error.errno or 0)}", code=2)
-    lines = sorted(set(lines) if "u" in options else lines, reverse="r" in options)
-    process.write(b"".join([line + b"\n" for line in lines]))
-    return 0
-
-
 def base64(process: Process) -> int:
     """Encode standard input in lines of 76 characters, or decode it with ``-d``."""
     options, operands = process.options("d")
@@ -105,21 +88,10 @@ def base64(process: Process) -> int:
     return 0
 
 
-def sleep(process: Process) -> int:
-    """Let time pass, in which nothing happens."""
-    found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,6})?)([smhd]?)", " ".join(process.arguments))
-    if not found:
-        raise NotExact("this sleep")
-    process.state.clock.sleep(float(found[1]) * SECONDS[found[2]])
-    return 0
-
-
 TEXT: dict[str, Program] = {
     "base64": base64,
     "cat": cat,
     "head": head_or_tail,
-    "sleep": sleep,
-    "sort": sort,
     "tail": head_or_tail,
     "wc": wc,
 }

@@ -1,4 +1,4 @@
-"""Commands that change or list the tree: ls, find, mkdir, rm, cp, mv, touch.
+"""Commands that change or list the tree: ls, find, mkdir, rm, mv, touch.
 
 Source: GNU coreutils 9.1, findutils 4.9.
 """
@@ -100,50 +100,18 @@ def rm(process: Process) -> int:
     return 0
 
 
-def cp(process: Process) -> int:
-    """Copy files."""
-    for source, target in _files_to_targets(process):
-        if process.disk.files.is_executable(process.disk.path(source)):
-            raise NotExact("cp of a file that may be executed")
-        process.disk.write(target, process.disk.read(source))
-    return 0
-
-
 def mv(process: Process) -> int:
-    """Move files."""
-    for source, target in _files_to_targets(process):
-        if process.disk.kind(target) == "file":
-            process.disk.remove(target)
-        process.disk.move(source, target)
-    return 0
-
-
-def _files_to_targets(process: Process) -> Iterator[tuple[str, str]]:
-    """Yield every file with its target; a directory as target takes the files in.
-
-    Raises: a source is no file, a target is a directory or in none, two files have one target → NotExact.
-    """
+    """Move one file, in place of another one or of none."""
     _, operands = _operands(process, "f")
-    *names, target_name = operands or ("",)
     disk = process.disk
-    into = disk.kind(target_name) == "directory"
-    if not names or (len(names) > 1 and not into):
-        raise NotExact(f"{process.name} to {target_name}")
-    places = set()
-    for name in names:
-        target = f"{target_name.rstrip('/')}/{posixpath.basename(name)}" if into else target_name
-        above = posixpath.dirname(target) or "."
-        if (
-            (disk.kind(name), disk.kind(above)) != ("file", "directory")
-            or disk.kind(target) not in {"file", ""}
-            or target.endswith("/")
-        ):
-            raise NotExact(f"{process.name} of {name} to {target}")
-        place = disk.path(target)
-        if place in places or place == disk.path(name):
-            raise NotExact(f"{process.name} of {name} to {target}")
-        places.add(place)
-        yield name, target
+    match [(name, disk.kind(name)) for name in operands]:
+        case [(source, "file"), (target, "file" | "")] if disk.path(source) != disk.path(target) and not target.endswith("/"):
+            if disk.kind(posixpath.dirname(target) or ".") == "directory":
+                if disk.kind(target):
+                    disk.remove(target)
+                disk.move(source, target)
+                return 0
+    raise NotExact("this mv")
 
 
 def touch(process: Process) -> int:
@@ -159,7 +127,6 @@ def touch(process: Process) -> int:
 
 
 TREE: dict[str, Program] = {
-    "cp": cp,
     "find": find,
     "ls": ls,
     "mkdir": mkdir,
