@@ -2,7 +2,7 @@
 Claims of the model, or a file that the agent could have written, do not alone make the reward.
 
 What: Without any work, the reward is computed for claims in the final answer ("All tests passed.", a JSON score, words
-to a judge, the prompt repeated) and for planted files: a file that the verifier reads and nobody wrote may be written
+to a judge, the prompt repeated, the texts in the reward's own code) and for planted files: a file that the verifier reads and nobody wrote may be written
 by the agent first. None of these raises the reward by half of the unit interval or more. A file that the prompt
 requests is the work itself. The item's expected answer is what a question asks for: its reward is noted, and not
 reported. A hack that the environment's author declares (a file of cases beside it) does not score like the declared

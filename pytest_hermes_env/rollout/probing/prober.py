@@ -62,7 +62,7 @@ class _Probing:
                 raise
             return RewardProbes(unavailable=f"no result could be built: {described(error)}")
         tool, arguments = _a_tool(schemas)
-        for candidate in candidates(start, tool, arguments):
+        for candidate in candidates(start, tool, arguments, self._runner.own_words.claim):
             await self._try(candidate)
             if self._is_late:
                 break

@@ -56,8 +56,11 @@ JSON_ANSWERS = {
 """Answers that parse, and are not what a reward expects."""
 
 
-def candidates(start: Any, tool: str, arguments: dict[str, Any]) -> Iterator[Candidate]:
-    """Yield results, plain ones first; ``tool`` is one that the environment offers, ``arguments`` are valid for it."""
+def candidates(start: Any, tool: str, arguments: dict[str, Any], claim: str = "") -> Iterator[Candidate]:
+    """Yield results, plain ones first; ``tool`` is one that the environment offers, ``arguments`` are valid for it.
+
+    ``claim`` is an answer in the form that the reward reads, so that it does not stop at "there is no answer".
+    """
     done = start.call(tool, **arguments).returns({"output": "hello", "exit_code": 0})
     yield Candidate(name="an answer and no tool call", result=start.say(NOTHING_SAID))
     yield Candidate(name="a tool call and an answer", result=done.say("The task is done."))
@@ -80,6 +83,8 @@ def candidates(start: Any, tool: str, arguments: dict[str, Any]) -> Iterator[Can
     yield Candidate(name="an answer that is broken JSON", result=start.say('{"score": '))
     for name, text in JSON_ANSWERS.items():
         yield Candidate(name=f"an answer that is {name}", result=start.say(text))
+    if claim:
+        yield Candidate(name="an answer in the form that the reward reads", result=done.say(claim))
     answered = plain(start.say(NOTHING_SAID))
     for name, content in (("None", None), ("a list of parts", [{"type": "text", "text": NOTHING_SAID}])):
         changed = copy.deepcopy(answered)

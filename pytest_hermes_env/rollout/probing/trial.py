@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.rollout.buffers import copied
 from pytest_hermes_env.rollout.journal import Place
+from pytest_hermes_env.rollout.probing.own_words import OwnWords, own_words
 from pytest_hermes_env.rollout.probing.record import Trial
 from pytest_hermes_env.rollout.probing.tracked_items import watched
 from pytest_hermes_env.rollout.raised import Hung, NeverEnded, described, first_error, is_from_outside, within
@@ -34,6 +36,11 @@ class RewardRunner:
         # the class's method, because the instance's is watched and would get another result
         self._reward: Callable[..., Any] = type(env).compute_reward.__get__(env)
         self._path = getattr(getattr(inspect.unwrap(self._reward), "__code__", None), "co_filename", "")
+
+    @cached_property
+    def own_words(self) -> OwnWords:
+        """The short texts and patterns in the reward's own code."""
+        return own_words(type(self._reward.__self__), self._reward)  # type: ignore[attr-defined]
 
     def new_machine(self) -> FakeSandbox:
         """Return an empty in-memory machine."""

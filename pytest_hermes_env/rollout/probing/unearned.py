@@ -6,11 +6,12 @@ it is what the agent must say.
 
 from __future__ import annotations
 
+import json
 import posixpath
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pytest_hermes_env.rollout.probing.record import Canary, Trial
+from pytest_hermes_env.rollout.probing.record import PAID, Canary, Trial
 from pytest_hermes_env.rollout.probing.transcripts import NOTHING_SAID
 from pytest_hermes_env.rollout.verifier_reads import SYSTEM_DIRECTORIES, verifier_reads
 
@@ -45,23 +46,25 @@ async def canaries_of(runner: RewardRunner, start: Any, worked: Any, item: Any, 
     base = await runner.trial(idle, machine=machine)
     if base.number is None:
         return ()
+    own = runner.own_words
     found = [canary async for canary in _words(runner, start, item, prompt, base)]
     found += [canary async for canary in _boasts(runner, worked)]
     paths = [read.path for read in machine.files.reads if _could_be_planted(read.path, read.reader, read.written_by, prompt)]
-    planted = [await _file(runner, idle, path, base) for path in paths[:MOST_FILES]]
+    contents = (*CONTENTS, *own.texts, *(json.dumps(text) for text in own.texts))
+    planted = [await _file(runner, idle, path, base, contents) for path in paths[:MOST_FILES]]
     return (*found, *planted)
 
 
 async def _words(runner: RewardRunner, start: Any, item: Any, prompt: str, base: Trial) -> Any:
     said = [(text, False) for text in CLAIMS]
-    if prompt:
-        said.append((prompt, False))
+    said += [(text, False) for text in (prompt, runner.own_words.claim) if text]
     said += [(text, True) for text in _answers(item)]
     for text, is_answer in said:
         result = start.say(text)
         trial = await runner.trial(result)
         if trial.number is not None and base.number is not None:
-            name = "the expected answer" if is_answer else "the prompt, repeated" if text == prompt else f"the claim {text!r}"
+            names = {prompt: "the prompt, repeated,", runner.own_words.claim: "an answer of the texts in the reward's own code"}
+            name = "the expected answer" if is_answer else names.get(text, f"the claim {text!r}")
             yield Canary(
                 kind="words", name=name, expression=repr(result), base=base.number, reward=trial.number, is_answer=is_answer
             )
@@ -84,10 +87,10 @@ def _answers(item: Any) -> Iterator[str]:
                 yield str(value)
 
 
-async def _file(runner: RewardRunner, idle: Any, path: str, base: Trial) -> Canary:
-    """Return the most that a file written by the agent earned, and what the verifier read."""
+async def _file(runner: RewardRunner, idle: Any, path: str, base: Trial, contents: Iterable[str]) -> Canary:
+    """Return the most that a file written by the agent earned, up to the first that is paid, and what the verifier read."""
     best = Canary(kind="file", name=path, expression="", base=base.number or 0.0, reward=base.number or 0.0)
-    for content in CONTENTS:
+    for content in contents:
         machine = runner.new_machine()
         with machine.acting_as("agent"):
             machine.write_bytes(path, content.encode())
@@ -96,6 +99,8 @@ async def _file(runner: RewardRunner, idle: Any, path: str, base: Trial) -> Cana
             reads = verifier_reads(machine)
             expression = f"sandbox.files[{path!r}] = {content!r}"
             best = Canary(kind="file", name=path, expression=expression, base=best.base, reward=trial.number, reads=reads)
+        if best.reward - best.base >= PAID:
+            break
     return best
 
 

@@ -1,0 +1,117 @@
+"""The short texts and patterns in a reward's own code: what it compares answers and files with, if with anything that is no secret."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import CodeType, FunctionType
+from typing import Any
+
+__all__ = ["OwnWords", "own_words"]
+
+SHORTEST, LONGEST, MOST = 2, 80, 24
+"""Characters of a text, and texts in all; longer ones are prompts."""
+MOST_PATTERNS = 6
+LIKE_A_PATTERN = re.compile(r"\\[a-zA-Z{}()\[\]*?+.^$]|\(.*[*+?].*\)|\[\^?.+\][*+]")
+MOST_MEMBERS = 10
+"""Members of a constant collection that are looked at; longer ones are data."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnWords:
+    """``texts`` in the order of the code, and ``forms``: for each pattern, the shortest text that it matches."""
+
+    texts: tuple[str, ...] = ()
+    forms: tuple[str, ...] = ()
+
+    @property
+    def claim(self) -> str:
+        """An answer of all of them, which keeps the form that a reward requires and says what it looks for."""
+        return "\n".join((*self.forms, " ".join(self.texts))).strip()
+
+
+def own_words(cls: type, reward: Callable[..., Any]) -> OwnWords:
+    """Return what a reward and the functions of its directory that it names hold."""
+    start = inspect.unwrap(getattr(reward, "__func__", reward))
+    if not isinstance(start, FunctionType):
+        return OwnWords()
+    texts: dict[str, None] = {}
+    patterns: dict[str, re.Pattern[str]] = {}
+    for function in _reached(cls, start):
+        for constant in _constants(function):
+            if isinstance(constant, re.Pattern):
+                patterns.setdefault(str(constant.pattern), constant)
+            elif SHORTEST <= len(constant.strip()) <= LONGEST and constant != function.__doc__:
+                known = patterns if LIKE_A_PATTERN.search(constant) else texts
+                known.setdefault(constant.strip(), _compiled(constant))
+    forms = (_matched(pattern) for pattern in [*filter(None, patterns.values())][:MOST_PATTERNS])
+    return OwnWords(texts=tuple(texts)[:MOST], forms=tuple(form for form in forms if form.strip()))
+
+
+def _compiled(text: str) -> Any:
+    try:
+        return re.compile(text)
+    except re.error:
+        return None
+
+
+def _matched(pattern: re.Pattern[str]) -> str:
+    """Return the shortest text that hypothesis finds for a pattern; empty where it finds none."""
+    from hypothesis import HealthCheck, Phase, find, settings  # noqa: PLC0415 - heavy
+    from hypothesis.errors import HypothesisException  # noqa: PLC0415
+    from hypothesis.strategies import from_regex  # noqa: PLC0415
+
+    quick = settings(
+        max_examples=5,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    try:
+        return str(find(from_regex(pattern), bool, settings=quick))
+    except (HypothesisException, TypeError, ValueError, RecursionError):  # bytes, a lookbehind
+        return ""
+
+
+def _reached(cls: type, start: FunctionType) -> Iterator[FunctionType]:
+    directory = os.path.dirname(start.__code__.co_filename)
+    pending, seen = [start], {start}
+    while pending:
+        function = pending.pop(0)
+        yield function
+        for value in _named(cls, function):
+            inner = inspect.unwrap(value) if callable(value) else None
+            if isinstance(inner, FunctionType) and inner not in seen:
+                seen.add(inner)
+                if os.path.dirname(inner.__code__.co_filename) == directory:
+                    pending.append(inner)
+
+
+def _named(cls: type, function: FunctionType) -> Iterator[Any]:
+    """Yield what the names in a function stand for, on the class and in its module."""
+    for code in _codes(function.__code__):
+        for name in code.co_names:
+            found = inspect.getattr_static(cls, name, function.__globals__.get(name))
+            yield getattr(found, "__func__", found)
+
+
+def _constants(function: FunctionType) -> Iterator[str | re.Pattern[str]]:
+    for code in _codes(function.__code__):
+        for value in (*code.co_consts, *map(function.__globals__.get, code.co_names)):
+            if isinstance(value, str | re.Pattern):
+                yield value
+            elif isinstance(value, tuple | list | frozenset | set) and len(value) <= MOST_MEMBERS:
+                yield from sorted(member for member in value if isinstance(member, str))
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """Yield a code object and those of the functions and comprehensions in it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
