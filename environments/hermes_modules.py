@@ -44,6 +44,13 @@ def _origin(name: str) -> str:
     module = sys.modules.get(name)
     if module is not None:
         return getattr(module, "__file__", None) or ""
+    return _origin_on(tuple(sys.path), name)
+
+
+@functools.cache
+def _origin_on(path: tuple[str, ...], name: str) -> str:
+    """Search ``path``, which is sys.path, once: the question comes up for every group."""
+    del path
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError):

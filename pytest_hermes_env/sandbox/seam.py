@@ -182,6 +182,10 @@ def _pass_on_working_directory(sandbox: Any, task_id: str) -> None:
         sandbox.alias(directory)
 
 
+def _never() -> bool:
+    return False
+
+
 @contextlib.contextmanager
 def offering(tool_names: Iterable[str], *, withheld: Iterable[str] = ()) -> Iterator[None]:
     """Make hermes offer these tools although their requirements (a key, a browser) are absent: a double answers them.
@@ -191,12 +195,15 @@ def offering(tool_names: Iterable[str], *, withheld: Iterable[str] = ()) -> Iter
     import model_tools  # noqa: PLC0415 - hermes is heavy
     from tools.registry import invalidate_check_fn_cache, registry  # noqa: PLC0415
 
-    checks = (*((name, None) for name in tool_names), *((name, lambda: False) for name in withheld))
+    checks = dict.fromkeys(tool_names) | dict.fromkeys(withheld, _never)
+    entries = {name: registry.get_entry(name) for name in checks}
+    changed = [(entry, checks[name]) for name, entry in entries.items() if entry and entry.check_fn not in {None, checks[name]}]
+    if not changed:  # as for all environments of a contract run but the first: hermes keeps its memo of the tools
+        yield
+        return
     with contextlib.ExitStack() as replaced:
-        for name, check in checks:
-            entry = registry.get_entry(name)
-            if entry is not None and entry.check_fn:
-                replaced.enter_context(replace("ToolEntry.check_fn", check, owner=entry))
+        for entry, check in changed:
+            replaced.enter_context(replace("ToolEntry.check_fn", check, owner=entry))
         model_tools._clear_tool_defs_cache()  # noqa: SLF001 - hermes has no public way to forget its memo
         try:
             yield

@@ -5,11 +5,12 @@ import json
 import threading
 from typing import Any
 
+import model_tools
 import pytest
 from tools.registry import registry
 
 from pytest_hermes_env.errors import UnexpectedToolCall
-from pytest_hermes_env.sandbox.seam import ToolCall, ToolSeam, Turns
+from pytest_hermes_env.sandbox.seam import ToolCall, ToolSeam, Turns, offering
 
 
 class Machine:
@@ -122,3 +123,19 @@ def test_turns_are_counted_per_rollout() -> None:
         thread.join()
 
     assert (turns.of("a"), turns.of("b"), turns.of("c")) == (2000, 2000, 0)
+
+
+def test_tools_that_are_offered_already_are_not_computed_again() -> None:
+    """hermes reads its configuration for it, and each of a contract run's environments offers the same tools."""
+    names, withheld = ("web_search", "terminal"), ("kanban_show",)
+    with offering(names, withheld=withheld):
+        model_tools.get_tool_definitions(enabled_toolsets=["web", "terminal"], quiet_mode=True)
+        memo = dict(model_tools._tool_defs_cache)
+        with offering(names, withheld=withheld):
+            inside = dict(model_tools._tool_defs_cache)
+        after = dict(model_tools._tool_defs_cache)
+        with offering((*names, "vision_analyze"), withheld=withheld):
+            others = dict(model_tools._tool_defs_cache)
+
+    assert memo
+    assert (inside, after, others) == (memo, memo, {})
