@@ -34,24 +34,27 @@ class OwnWords:
 
 
 def own_words(cls: type, reward: Callable[..., Any]) -> OwnWords:
-    """Return what a reward and the functions of its directory that it names hold."""
+    """Return the texts of a reward and of the functions of its directory that it names, and the patterns of its whole module."""
     start = inspect.unwrap(getattr(reward, "__func__", reward))
     if not isinstance(start, FunctionType):
         return OwnWords()
     texts: dict[str, None] = {}
-    patterns: dict[str, re.Pattern[str]] = {}
-    for function in _reached(cls, start):
-        for constant in _constants(function):
+    patterns: dict[str, re.Pattern[str] | None] = {}
+    reached = dict.fromkeys(_reached(cls, start))
+    for value in dict.fromkeys((*reached, *_of_module(start))):
+        for constant in _constants(value) if isinstance(value, FunctionType) else (value,):
             if isinstance(constant, re.Pattern):
                 patterns.setdefault(str(constant.pattern), constant)
-            elif SHORTEST <= len(constant.strip()) <= LONGEST and constant != function.__doc__:
-                known = patterns if LIKE_A_PATTERN.search(constant) else texts
-                known.setdefault(constant.strip(), _compiled(constant))
+            elif SHORTEST <= len(constant.strip()) <= LONGEST and constant != value.__doc__:
+                if LIKE_A_PATTERN.search(constant):
+                    patterns.setdefault(constant.strip(), _compiled(constant))
+                elif value in reached:  # elsewhere are items and their answers
+                    texts.setdefault(constant.strip())
     forms = (_matched(pattern) for pattern in [*filter(None, patterns.values())][:MOST_PATTERNS])
     return OwnWords(texts=tuple(texts)[:MOST], forms=tuple(form for form in forms if form.strip()))
 
 
-def _compiled(text: str) -> Any:
+def _compiled(text: str) -> re.Pattern[str] | None:
     try:
         return re.compile(text)
     except re.error:
@@ -90,6 +93,17 @@ def _reached(cls: type, start: FunctionType) -> Iterator[FunctionType]:
                 seen.add(inner)
                 if os.path.dirname(inner.__code__.co_filename) == directory:
                     pending.append(inner)
+
+
+def _of_module(start: FunctionType) -> Iterator[FunctionType | re.Pattern[str]]:
+    """Yield the functions, methods and patterns of a module: a reward may reach them through objects."""
+    module = start.__globals__.get("__name__")
+    for value in list(start.__globals__.values()):
+        members = vars(value).values() if isinstance(value, type) and value.__module__ == module else (value,)
+        for member in members:
+            function = getattr(member, "fget", getattr(member, "__func__", member))
+            if isinstance(function, re.Pattern) or (isinstance(function, FunctionType) and function.__module__ == module):
+                yield function
 
 
 def _named(cls: type, function: FunctionType) -> Iterator[Any]:

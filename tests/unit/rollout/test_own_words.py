@@ -36,6 +36,16 @@ def flag_of(text: str) -> str | None:
     return found[1] if found else None
 
 
+class Reader:
+    """A helper that the reward reaches through an object."""
+
+    SCORE = re.compile(r"SCORE \[\d+\]")
+
+    def items(self) -> list[str]:
+        """Return items."""
+        return ["an item's answer"]
+
+
 class Believing:
     """A reward that believes a word, where the answer has the right form."""
 
@@ -64,7 +74,9 @@ def test_texts_and_shortest_matches_come_from_all_that_the_reward_calls():
 
     assert {"verified", "checked", "content"} <= set(words.texts)
     assert not {"Grade.", "Look for a word, and for an answer among the data.", "word 1"} & set(words.texts)
-    assert [bool(re.search(r"DONE:\s+\d", words.claim)), bool(FLAG.search(words.claim))] == [True, True]
+    assert "an item's answer" not in words.texts
+    forms = [re.compile(r"DONE:\s+\d"), FLAG, Reader.SCORE]
+    assert [bool(form.search(words.claim)) for form in forms] == [True, True, True]
     assert own_words(Believing, len).claim == ""
 
 
