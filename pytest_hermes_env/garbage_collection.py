@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 from collections.abc import Iterator
 
@@ -27,7 +28,7 @@ def collecting_new_garbage() -> Iterator[None]:
 
     Looking at all that atroposlib and hermes loaded takes a fifth of a second each time, and finds nothing.
     """
-    if gc.get_freeze_count():
+    if _something_is_left_out():
         yield
         return
     gc.freeze()
@@ -35,3 +36,9 @@ def collecting_new_garbage() -> Iterator[None]:
         yield
     finally:
         gc.unfreeze()
+
+
+@functools.cache
+def _something_is_left_out() -> bool:
+    """Return whether the program has frozen objects itself; asked once, because Python counts them."""
+    return gc.get_freeze_count() > 0

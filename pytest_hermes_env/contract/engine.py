@@ -26,6 +26,7 @@ from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.contract.statement_at import was_run
 from pytest_hermes_env.contract.verdict import Outcome, Verdict, one_per_place
+from pytest_hermes_env.garbage_collection import collecting_new_garbage
 from pytest_hermes_env.layer import layer_of
 from pytest_hermes_env.rollout.cases import Cases, Rung
 from pytest_hermes_env.rollout.lines_run import Line, recording_lines
@@ -168,8 +169,8 @@ class ClassContract:
     def result(self, rule: Rule) -> RuleResult:
         """Return what ``rule`` concludes about the class."""
         start = time.perf_counter()
-        static = self._static(rule)
-        dynamic = self._dynamic(rule)
+        with collecting_new_garbage():
+            static, dynamic = self._static(rule), self._dynamic(rule)
         result = joined(rule, static, dynamic, self._lines_run)
         shown = dynamic.findings if dynamic is not None else ()
         findings = self._with_a_test(rule, result.findings, shown)

@@ -19,7 +19,6 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_hermes_env.errors import HermesEnvError
-from pytest_hermes_env.garbage_collection import collecting_new_garbage
 from pytest_hermes_env.inference.server import MockServer
 from pytest_hermes_env.layer import layer_of
 from pytest_hermes_env.rollout.auto_script import thinking, tool_using_policy
@@ -109,7 +108,7 @@ class Collector:
         if families := families_of(missing):
             environment, directory = dict(os.environ), os.getcwd()
             try:
-                with playing(self._env_class.__name__, len(missing)), exits_raise(), _quiet(), collecting_new_garbage():
+                with playing(self._env_class.__name__, len(missing)), exits_raise(), _quiet():
                     process = ProcessWatcher(self._environment_code)
                     with process.watching():
                         _run_in_own_loop(functools.partial(self._play, families), self._new_loop)

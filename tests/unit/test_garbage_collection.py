@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from pytest_hermes_env import garbage_collection
 from pytest_hermes_env.garbage_collection import collecting_new_garbage, no_garbage_collection
 
 
@@ -39,7 +40,9 @@ def nothing_frozen() -> Iterator[None]:
     was_frozen = gc.get_freeze_count()
     gc.unfreeze()
     gc.disable()  # it would collect at any moment
+    garbage_collection._something_is_left_out.cache_clear()
     yield
+    garbage_collection._something_is_left_out.cache_clear()
     gc.enable()
     if was_frozen:
         gc.freeze()
