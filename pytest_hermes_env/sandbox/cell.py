@@ -106,7 +106,8 @@ class Cell:
             self._first = os.pidfd_open(target)
             self._namespace = os.readlink(f"/proc/{target}/ns/pid")
             limits = asdict(self._plan.limits)
-            self.ask({"do": "begin", "limits": limits, "has_tree": self._plan.has_tree, "directory": self._plan.directory}, [])
+            about = {"has_tree": self._plan.has_tree, "directory": self._plan.directory}
+            self.ask({"do": "begin", "limits": limits, "most_bytes": limits["disk_bytes"], **about}, [])
         except BaseException as error:
             self.stop()
             if isinstance(error, EOFError):

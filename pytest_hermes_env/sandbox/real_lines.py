@@ -17,7 +17,6 @@ from pytest_hermes_env.sandbox.confinement import available
 from pytest_hermes_env.sandbox.files import Files
 from pytest_hermes_env.sandbox.node import Node
 from pytest_hermes_env.sandbox.real_shell import Changed, Place, Ran, RealShell
-from pytest_hermes_env.sandbox.unconfined_shell import UnconfinedShell
 from pytest_hermes_env.types import RealToolsUse
 
 __all__ = ["Cells", "RealLines", "RealProcess", "Refusal"]
@@ -58,7 +57,7 @@ class Cells:
             fix=f"{_way_out('always')}, which runs it without confinement",
         )
 
-    def open(self, lines: RealLines) -> RealShell | UnconfinedShell:
+    def open(self, lines: RealLines) -> RealShell:
         """Return a new cell. Raises: this machine cannot start one → OSError."""
         with self._lock:
             extra = len(self._warm) - MOST_CELLS + 1
@@ -66,7 +65,7 @@ class Cells:
             for one in idle:
                 del self._warm[one]
             self._warm[lines] = None
-        return RealShell() if available().is_in_force else UnconfinedShell()
+        return RealShell(unconfined=self.use == "always" and not available().is_in_force)
 
     def used(self, lines: RealLines) -> None:
         """Note that a machine's cell was used just now."""
@@ -128,7 +127,7 @@ class RealLines:
 
     files: Files
     cells: Cells
-    shell: RealShell | UnconfinedShell | None = None
+    shell: RealShell | None = None
     running: list[RealProcess] = field(default_factory=list)
     _links: dict[str, Node] = field(default_factory=dict)
     _there: dict[str, Node] = field(default_factory=dict)
@@ -191,7 +190,7 @@ class RealLines:
             self._lock.release()
 
     @contextlib.contextmanager
-    def _warm_shell(self) -> Iterator[RealShell | UnconfinedShell]:
+    def _warm_shell(self) -> Iterator[RealShell]:
         with self._lock:
             if self.shell is None:
                 self.shell = self.cells.open(self)

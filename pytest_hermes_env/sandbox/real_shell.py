@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 from pytest_hermes_env.errors import EnvironmentSetupError
 from pytest_hermes_env.sandbox.cell import Cell, CellError, CellPlan
 from pytest_hermes_env.sandbox.confinement import Confinement, available
+from pytest_hermes_env.sandbox.host_cell import HostCell
 from pytest_hermes_env.sandbox.inside.line_script import AT_START
 from pytest_hermes_env.sandbox.limits import Limits
 from pytest_hermes_env.sandbox.node import Node
@@ -63,12 +64,15 @@ class Ran:
 class RealShell:
     """One warm cell. It starts at the first line and ends, with every process in it, at `close`. Thread-safe."""
 
-    def __init__(self, *, confinement: Confinement | None = None, limits: Limits | None = None) -> None:
-        """Use ``confinement``, by default the best one that works here."""
+    def __init__(
+        self, *, confinement: Confinement | None = None, limits: Limits | None = None, unconfined: bool = False
+    ) -> None:
+        """Use ``confinement``, by default the best one that works here; or, if ``unconfined``, none."""
+        self._unconfined = unconfined
         self._confinement = confinement or available()
         self._limits = limits or Limits()
         self._lock = threading.Lock()
-        self._cell: Cell | None = None
+        self._cell: Cell | HostCell | None = None
 
     def run(self, command: str, place: Place, *, changed: Changed, timeout: float) -> Ran:
         """Write ``changed``, run a line in bash, and return what it did.
@@ -143,7 +147,11 @@ class RealShell:
             raise EnvironmentSetupError(_no_path(answer["error"]))
         return answer, answered
 
-    def _started(self) -> Cell:
+    def _started(self) -> Cell | HostCell:
+        if self._unconfined:
+            host = HostCell()
+            host.start()
+            return host
         library = inner_library()
         plan = CellPlan(
             steps=real_view(self._limits),

@@ -24,8 +24,8 @@ def line_script(command: str, cwd: str, mark: str, exports: Mapping[str, str]) -
         f"eval {_quoted(command)}",
         "__hermes_ec=$?",
         "umask 077",
-        f"{{ export -p > {mark}.exports; }} 2>/dev/null || true",
-        f"{{ pwd -P > {mark}.cwd; }} 2>/dev/null || true",
+        f"{{ export -p > {_quoted(mark)}.exports; }} 2>/dev/null || true",
+        f"{{ pwd -P > {_quoted(mark)}.cwd; }} 2>/dev/null || true",
         "exit $__hermes_ec",
     ))  # fmt: skip
 

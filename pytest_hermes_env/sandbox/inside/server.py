@@ -54,18 +54,24 @@ class Job:
 
 
 def main() -> None:
-    """Serve until standard input ends; then the kernel kills every process in the cell."""
+    """Serve until standard input ends; then the kernel kills every process in the cell.
+
+    An argument is the root directory of files where there is no cell, but only this process.
+    """
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # from inside, the first process can then not be interrupted either
     os.umask(0o022)
-    kernel.give_up_rights()
-    _Server().serve()
+    root = sys.argv[1] if sys.argv[1:] else "/"
+    if root == "/":
+        kernel.give_up_rights()
+    _Server(root).serve()
 
 
 class _Server:
-    def __init__(self) -> None:
+    def __init__(self, root: str) -> None:
         self._limits: dict[str, int] = {}
         self._bash = "/usr/bin/bash" if os.path.exists("/usr/bin/bash") else "/bin/bash"
-        self._tree = Tree("/")
+        self._tree = Tree(root)
+        self._scratch = SCRATCH if root == "/" else os.path.dirname(root)
         self._jobs: dict[int, Job] = {}
         self._lines = 0
         self._hit = ""
@@ -81,6 +87,8 @@ class _Server:
                 request, blobs = receive(0)
                 answer, answered = getattr(self, f"_{request['do']}")(request, blobs)
             except EOFError:
+                for job in self._jobs.values():
+                    self._end(job, 0.0)
                 return
             except OSError as error:
                 answer, answered = {"error": str(error)}, []
@@ -89,7 +97,7 @@ class _Server:
     def _begin(self, request: Mapping[str, Any], _: list[bytes]) -> tuple[dict[str, Any], list[bytes]]:
         self._limits = request["limits"]
         self._directory = request["directory"]
-        self._tree.most_bytes = self._limits["disk_bytes"]
+        self._tree.most_bytes = request["most_bytes"]
         if request["has_tree"]:
             self._tree.begin()
         return {}, []
@@ -97,7 +105,7 @@ class _Server:
     def _run(self, request: Mapping[str, Any], blobs: list[bytes]) -> tuple[dict[str, Any], list[bytes]]:
         self._tree.apply(request["changed"], blobs)
         self._lines += 1
-        mark = f"{SCRATCH}/{self._lines}-{os.urandom(8).hex()}"
+        mark = f"{self._scratch}/{self._lines}-{os.urandom(8).hex()}"
         script = line_script(request["command"], request["cwd"], mark, request["exports"])
         job = self._start_job(script, request, has_input=False)
         timed_out = self._wait(job, time.monotonic() + request["timeout"])
@@ -158,7 +166,8 @@ class _Server:
             os.closerange(3, MOST_DESCRIPTORS)
             for number in (signal.SIGPIPE, signal.SIGXFSZ):
                 signal.signal(number, signal.SIG_DFL)
-            kernel.limit_resources(self._limits)
+            if self._limits:
+                kernel.limit_resources(self._limits)
             with contextlib.suppress(OSError):
                 os.chdir(request["cwd"])
             os.execve(self._bash, [self._bash, *request["options"], script], request["variables"])  # noqa: S606
@@ -181,11 +190,14 @@ class _Server:
                 self._end(job)
         return False
 
-    def _end(self, job: Job) -> None:
+    def _end(self, job: Job, patience: float = GRACE_S) -> None:
         """End the process group of a job as hermes does: SIGTERM, and SIGKILL for what is left."""
-        for number, seconds in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, GRACE_S)):
-            with contextlib.suppress(ProcessLookupError):
+        for number, seconds in ((signal.SIGTERM, patience), (signal.SIGKILL, GRACE_S)):
+            try:
                 os.killpg(job.process, number)
+            except ProcessLookupError:
+                if job.exit_code is None:  # it has no group yet
+                    os.kill(job.process, number)
             until = time.monotonic() + seconds
             while (job.exit_code is None or _is_group_alive(job.process)) and time.monotonic() < until:
                 self._attend(0.01, job)
@@ -238,11 +250,11 @@ class _Server:
 
     def _check_limits(self) -> None:
         """Kill every process in the cell but this one if together they use too much."""
+        self._next_check = time.monotonic() + CHECK_S
+        if not self._limits:  # not a cell
+            return
         count, memory = _usage()
         self._has_processes = count > 0
-        self._next_check = time.monotonic() + CHECK_S
-        if not self._limits:
-            return
         hit = ""
         if count > self._limits["processes"]:
             hit = f"processes: at most {self._limits['processes']} at a time"

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import psutil
 import pytest
 
 from pytest_hermes_env.errors import UnexpectedToolCall, UsageError
@@ -14,7 +15,8 @@ from pytest_hermes_env.sandbox import real_lines
 from pytest_hermes_env.sandbox.confinement import UNCONFINED
 from pytest_hermes_env.sandbox.context import FakeToolContext
 from pytest_hermes_env.sandbox.fake import FakeSandbox
-from pytest_hermes_env.sandbox.node import FileRead
+from pytest_hermes_env.sandbox.node import FileRead, Node
+from pytest_hermes_env.sandbox.real_shell import Place, RealShell
 
 Ask = Callable[..., dict[str, Any]]
 
@@ -346,6 +348,17 @@ def test_lines_run_unconfined_where_that_is_asked_for(unconfinable, terminal, as
 
     assert (wrote["output"], checked["output"], waited["output"]) == ("/tmp", "True\n/tmp/x\n/root", "done\n")
     assert (sandbox.files["answer.txt"], sandbox.cwd) == ("42", "/workspace")
+
+
+def test_unconfined_processes_end_with_their_shell():
+    """Nobody but the shell knows of them."""
+    shell = RealShell(unconfined=True)
+    process = shell.start("sleep 300", Place(cwd="/workspace"), changed={"/workspace": Node(kind="directory", mode=0o755)})
+    assert psutil.Process(process).is_running()
+
+    shell.close()
+
+    assert not psutil.pid_exists(process)
 
 
 def test_use_of_real_tools_is_checked():
