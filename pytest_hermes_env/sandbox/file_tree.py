@@ -193,10 +193,6 @@ class FileTree:
         below = _below(self.follow(path))
         return sorted(one for one, node in self._nodes.items() if node.kind == "file" and one.startswith(below))
 
-    def is_executable(self, path: str) -> bool:
-        """Return whether a file may be executed. Raises: as `read`."""
-        return bool(self._found(path).mode & 0o111)
-
     def set_mode(self, path: str, mode: int) -> None:
         """Set the permissions of a file or a directory. Raises: FileNotFoundError, NotADirectoryError."""
         absolute = self.follow(path)

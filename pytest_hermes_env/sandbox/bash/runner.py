@@ -38,7 +38,6 @@ class Runner:
         self._answer = answer
         self._knows = knows
         self._substituted = 0
-        self._has_programs = any(disk.files.is_dir(place) for place in ("/bin", "/sbin", "/usr"))
 
     def check(self, simples: Sequence[syntax.Simple]) -> None:
         """Raises: a command is not known, which can be said before anything runs → NotExact."""
@@ -268,6 +267,7 @@ class Runner:
     def _check_path(self, name: str) -> None:
         """Raise NotExact if PATH leads to something else than the system's program."""
         places = self.state.variables.get("PATH", "").split(":")
-        own = places if self._has_programs else [place for place in places if not place.startswith(("/bin", "/sbin", "/usr"))]
-        if "/" not in name and ("/usr/bin" not in places or any(f"{place}/{name}" in self.disk.files for place in own)):
+        if "/" not in name and (
+            "/usr/bin" not in places or any(f"{place}/{name}" in self.disk.files.nodes for place in places)
+        ):
             raise NotExact("a PATH of its own")

@@ -172,7 +172,6 @@ def test_commands_read_and_write_bytes(files):
         (lambda files: files.move("sub", "sub/x"), ("EINVAL", "/workspace/sub/x")),
         (lambda files: files.list_directory("nope"), ("ENOENT", "/workspace/nope")),
         (lambda files: files.list_directory("a.txt"), ("ENOTDIR", "/workspace/a.txt")),
-        (lambda files: files.is_executable("nope"), ("ENOENT", "/workspace/nope")),
         (lambda files: files.written_by("sub"), ("EISDIR", "/workspace/sub")),
     ],
 )
@@ -221,13 +220,13 @@ def test_files_and_directories_are_moved(files):
     assert (files["/data/c"], files.is_dir("other/deep"), files.is_dir("sub")) == ("one\n", True, False)
 
 
-def test_files_know_whether_they_may_be_executed(files):
-    """Also after they were written again."""
+def test_mode_of_a_file_stays(files):
+    """Also after it was written again."""
     files.set_mode("a.txt", 0o755)
     files["a.txt"] = "two"
     files["b.txt"] = ""
 
-    assert (files.is_executable("a.txt"), files.is_executable("b.txt")) == (True, False)
+    assert (files.nodes["/workspace/a.txt"].mode, files.nodes["/workspace/b.txt"].mode) == (0o755, 0o644)
 
 
 def test_files_know_when_and_by_whom_they_were_written(files):

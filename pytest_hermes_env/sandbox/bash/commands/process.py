@@ -83,9 +83,7 @@ def quoted(name: str) -> str:
 
 
 def shown(name: str) -> str:
-    """Return a name as GNU's messages show it: quoted only where a shell would need it."""
+    """Return a name that GNU's messages show as it is. Raises: they quote it → NotExact."""
     if re.fullmatch(r"[A-Za-z0-9_./-]+", name):
         return name
-    if " " in name:
-        return quoted(name)
     raise NotExact("a message about a name with special letters")

@@ -46,25 +46,14 @@ def head_or_tail(process: Process) -> int:
 
 
 def wc(process: Process) -> int:
-    """Count lines (``-l``), words (``-w``) or bytes (``-c``)."""
+    """Count the lines (``-l``), words (``-w``) or bytes (``-c``) of one input."""
     options, names = process.options("lwc")
-    chosen = [letter for letter in "lwc" if letter in options]
-    if len(chosen) != 1 or "-" in names:
+    if len(options) != 1 or len(names) > 1 or "-" in names:
         raise NotExact("this wc")
-    counts: list[tuple[int, str]] = []
-    size = 0
+    (letter,) = options
     for name, data in process.inputs(names):
-        counts.append((_count(chosen[0], data), name))
-        size += len(data)
-    if len(names) <= 1:
-        process.write("".join(f"{count}{f' {name}' if names else ''}\n" for count, name in counts))
-        return process.code
-    if process.code:
-        raise NotExact("wc of files of which some do not exist")
-    counts.append((sum(count for count, _ in counts), "total"))
-    width = len(str(size))
-    process.write("".join(f"{count:{width}d} {name}\n" for count, name in counts))
-    return 0
+        process.write(f"{_count(letter, data)}{f' {name}' if names else ''}\n")
+    return process.code
 
 
 def _count(letter: str, data: bytes) -> int:
