@@ -24,6 +24,9 @@ KEPT = frozenset({
 KEPT_PREFIXES = ("COV", "HYPOTHESIS_", "LC_", "PY", "TOX_")
 """Variables that tests may see. API keys, proxies, HERMES_HOME and the settings of any service are not among them."""
 
+HIDDEN = frozenset({"PYTHONDONTWRITEBYTECODE"})
+"""Set in many containers: each of some hundred new processes would compile the plugin again."""
+
 OFFLINE = {
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_VERBOSITY": "error",
@@ -117,7 +120,7 @@ def visible(environ: Mapping[str, str]) -> set[str]:
     """Return the names of the variables that tests may see."""
     is_made_by_the_plugin = "pytest-hermes-home-" in environ.get("HERMES_HOME", "")  # when a conftest imported hermes
     kept = KEPT | ({"HERMES_HOME", "TERMINAL_HOME_MODE"} if is_made_by_the_plugin else frozenset())
-    return {name for name in environ if name in kept or name.startswith(KEPT_PREFIXES)}
+    return {name for name in environ if name not in HIDDEN and (name in kept or name.startswith(KEPT_PREFIXES))}
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,15 @@ import pytest
 pytestmark = pytest.mark.usefixtures("warm_python")
 
 CONFTEST = Path(__file__).with_name("conftest.py")
-HIDDEN = ("OPENROUTER_API_KEY", "HF_TOKEN", "WANDB_API_KEY", "https_proxy", "HERMES_ENV_PROVIDER", "BROWSER_CDP_URL")
+HIDDEN = (
+    "PYTHONDONTWRITEBYTECODE",
+    "OPENROUTER_API_KEY",
+    "HF_TOKEN",
+    "WANDB_API_KEY",
+    "https_proxy",
+    "HERMES_ENV_PROVIDER",
+    "BROWSER_CDP_URL",
+)
 
 SEEN = f"""
 import os
