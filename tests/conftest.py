@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
+import itertools
 import os
+import runpy
 import shlex
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 
@@ -36,8 +39,10 @@ OFFLINE = {
 }
 
 LOADED_BY_SUITES = (
+    "atroposlib.api.server",
     "environments.terminal_test_env.terminal_test_env",  # loads atroposlib and hermes-agent
     "hypothesis.strategies",
+    "jsonschema",
     "openai.resources",
     "pytest_hermes_env.atropos.trainer",
     "pytest_hermes_env.cassette.open_cassette",
@@ -49,11 +54,19 @@ LOADED_BY_SUITES = (
     "pytest_hermes_env.inference.app",
     "pytest_hermes_env.inference.server_thread",
     "pytest_hermes_env.rollout.driver",
+    "pytest_hermes_env.sandbox.context",
+    "pytest_hermes_env.sandbox.fake",
+    "pytest_hermes_env.sandbox.local",
     "pytest_hermes_env.strategies",
     "uvicorn.protocols.http.httptools_impl",
     "vcr",
 )
 
+
+WARM = Path(__file__).with_name("warm")
+"""Programs and functions that spare new processes, and runs in this one, what was done before."""
+
+inner_runs = itertools.count(1)
 
 LIBRARIES = ("pytest", "atroposlib.envs.base", "openai.resources", "hypothesis.strategies", "requests", "websockets", "xdist")
 """What takes a new process seconds to import, without the layer, hermes-agent and the plugin."""
@@ -98,8 +111,21 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if any("pytester" in getattr(item, "fixturenames", ()) for item in session.items):
         for name in LOADED_BY_SUITES:
             importlib.import_module(name)
+        runpy.run_path(str(WARM / "distributions.py"))["read_once"]()
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Take what inner runs have loaded meanwhile out of garbage collection, too, after each twenty of them."""
+    ran = yield
+    if "pytester" in getattr(item, "fixturenames", ()) and next(inner_runs) % 20 == 0:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)  # as at the end of each inner run
+            gc.collect()
+        gc.freeze()
+    return ran
 
 
 @contextlib.contextmanager
@@ -126,7 +152,6 @@ def visible(environ: Mapping[str, str]) -> set[str]:
 @pytest.fixture(scope="session")
 def start_warm_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., str]]:
     """``start_warm_python(*modules, **variables)``: start a process that has imported modules; return a Python that forks it."""
-    here = Path(__file__).parent / "warm"
     with contextlib.ExitStack() as started:
 
         def start(*modules: str, **variables: str) -> str:
@@ -134,14 +159,14 @@ def start_warm_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Call
             short = started.enter_context(tempfile.TemporaryDirectory(prefix="warm-"))
             where = f"{short}/socket"  # which may have 108 characters
             environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | variables
-            words = [sys.executable, str(here / "server.py"), where, *modules]
+            words = [sys.executable, str(WARM / "server.py"), where, *modules]
             server = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment, cwd=directory)
             started.callback(server.communicate)
             started.callback(server.terminate)
             assert server.stdout is not None
             assert server.stdout.readline() == "ready\n"
             python = directory / "python"
-            client = shlex.join([sys.executable, "-ISB", str(here / "client.py"), where])
+            client = shlex.join([sys.executable, "-ISB", str(WARM / "client.py"), where])
             python.write_text(f'#!/bin/sh\nexec {client} "$@"\n', encoding="utf-8")
             python.chmod(0o755)
             return str(python)

@@ -18,6 +18,8 @@ import socket
 import sys
 from typing import Any
 
+from distributions import read_once  # beside this file
+
 TIMEOUT_S = 240
 PATH = sys.path[1:]
 """Where a program finds modules, without PYTHONPATH and its own directory."""
@@ -26,6 +28,7 @@ PATH = sys.path[1:]
 def main() -> None:
     """Serve clients until this process is terminated. Returns in the children, once their command has returned."""
     where, *modules = sys.argv[1:]
+    read_once()
     for name in modules:
         importlib.import_module(name)
     for name, module in sys.modules.items():
