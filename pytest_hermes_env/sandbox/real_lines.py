@@ -57,14 +57,13 @@ class Cells:
             fix=f"{_way_out('always')}, which runs it without confinement",
         )
 
-    def open(self, lines: RealLines) -> RealShell:
+    def open(self) -> RealShell:
         """Return a new cell. Raises: this machine cannot start one → OSError."""
         with self._lock:
             extra = len(self._warm) - MOST_CELLS + 1
             idle = [one for one in list(self._warm) if extra > 0 and one.close(only_idle=True)][:extra]
             for one in idle:
                 del self._warm[one]
-            self._warm[lines] = None
         return RealShell(unconfined=self.use == "always" and not available().is_in_force)
 
     def used(self, lines: RealLines) -> None:
@@ -101,24 +100,26 @@ class RealProcess:
 
     def poll(self) -> None:
         """Bring ``output`` and ``exit_code`` up to date."""
-        shell = self.lines.shell
-        if self.exit_code is not None:
-            return
-        if shell is None:
+        if self.exit_code is None and self._shell is None:
             self.exit_code = KILLED
-            return
-        output, self.exit_code = shell.poll(self.number)
-        self.output = output.decode(errors="replace")
+        elif self.exit_code is None and self._shell is not None:
+            output, self.exit_code = self._shell.poll(self.number)
+            self.output = output.decode(errors="replace")
 
     def write(self, data: str) -> None:
         """Send text to its standard input."""
-        if self.lines.shell is not None:
-            self.lines.shell.write(self.number, data.encode(errors="surrogateescape"))
+        if self._shell is not None:
+            self._shell.write(self.number, data.encode(errors="surrogateescape"))
 
     def kill(self) -> None:
         """End it, and the processes that it started."""
-        if self.lines.shell is not None:
-            self.lines.shell.kill(self.number)
+        if self._shell is not None:
+            self._shell.kill(self.number)
+
+    @property
+    def _shell(self) -> RealShell | None:
+        """The shell that it runs in; None if that was closed, even if there is another one by now."""
+        return self.lines.shell if self in self.lines.running else None
 
 
 @dataclass(eq=False, kw_only=True)
@@ -193,7 +194,7 @@ class RealLines:
     def _warm_shell(self) -> Iterator[RealShell]:
         with self._lock:
             if self.shell is None:
-                self.shell = self.cells.open(self)
+                self.shell = self.cells.open()
             self.cells.used(self)
             try:
                 yield self.shell

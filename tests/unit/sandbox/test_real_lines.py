@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
-from pytest_hermes_env.errors import UnexpectedToolCall, UsageError
+from pytest_hermes_env.errors import EnvironmentSetupError, UnexpectedToolCall, UsageError
 from pytest_hermes_env.sandbox import real_lines
 from pytest_hermes_env.sandbox.confinement import UNCONFINED
 from pytest_hermes_env.sandbox.context import FakeToolContext
@@ -348,6 +348,20 @@ def test_lines_run_unconfined_where_that_is_asked_for(unconfinable, terminal, as
 
     assert (wrote["output"], checked["output"], waited["output"]) == ("/tmp", "True\n/tmp/x\n/root", "done\n")
     assert (sandbox.files["answer.txt"], sandbox.cwd) == ("42", "/workspace")
+
+
+def test_background_process_ends_with_its_cell(machine, terminal, ask):
+    """Also when the machine has another one by now, which knows nothing of it."""
+    session = terminal(machine, "sleep 300", background=True)["session_id"]
+    machine.files["/usr/mine"] = "no cell can have it"
+    with pytest.raises(EnvironmentSetupError):
+        machine.call("terminal", {"command": "awk 1 /dev/null"})
+    machine.files.remove_tree("/usr")
+    terminal(machine, "awk 1 /dev/null")
+
+    state = ask(machine, "process", action="poll", session_id=session)
+
+    assert (state["status"], state["exit_code"]) == ("exited", -15)
 
 
 def test_unconfined_processes_end_with_their_shell():
