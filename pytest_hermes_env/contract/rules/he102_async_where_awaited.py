@@ -30,6 +30,7 @@ from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.journal import Reward
+from pytest_hermes_env.rollout.scenario_names import CASES, PROBES
 from pytest_hermes_env.rollout.unavailable import Cause, ErrorKind
 from pytest_hermes_env.source import (
     ClassKind,
@@ -53,6 +54,7 @@ OF_LAYER = ("compute_reward", "format_prompt")
 AWAITED = (*OF_ATROPOS, "compute_reward")
 PLAYED = {"compute_reward": "happy", "evaluate": "evaluate", "wandb_log": "wandb_log"}
 """The scenarios that show whether a wrapped method can be awaited."""
+SCENARIOS = ("items", "setup", *PLAYED.values(), PROBES)
 _PLAIN_DECORATORS = frozenset(
     {"abstractmethod", "classmethod", "final", "no_type_check", "override", "retry", "staticmethod", "typechecked"}
 )
@@ -232,7 +234,7 @@ def dynamic(evidence: Evidence) -> Verdict:
 def _never_awaited(evidence: Evidence) -> Iterator[Finding]:
     """Yield the coroutines that Python said nobody awaited, where the class has them, or the source shows who dropped them."""
     shown = dict(_forgotten(evidence.source)) if evidence.source is not None else {}
-    for scenario in evidence.scenarios("setup", "items", *PLAYED.values()):
+    for scenario in [*evidence.scenarios(*SCENARIOS), *evidence.played_cases]:
         for name in dict.fromkeys(name for warning in scenario.warnings for name in _NEVER_AWAITED.findall(warning)):
             if name in shown:
                 yield dataclasses.replace(shown[name], scenario=scenario.name)
@@ -301,6 +303,6 @@ RULE = Rule(
     severity=Severity.ERROR,
     static=static,
     dynamic=dynamic,
-    scenarios=("items", "setup", *PLAYED.values()),
+    scenarios=(*SCENARIOS, CASES),
     holds_for_base_env=True,
 )

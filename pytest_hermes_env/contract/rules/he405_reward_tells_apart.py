@@ -7,7 +7,8 @@ Policies that need no author (the prompt repeated, the right form with wrong con
 transcripts `compute_reward` returns more than one value, and a rollout that used its tools does not score below one
 that did nothing. A reward that is the same for every transcript is reported when it is not 0.0, or when the source can
 return nothing else, or when every call caught the same mistake of its own code: a name or an attribute that does not
-exist, wrong arguments, a key that the item does not have. An honest verifier returns 0.0 for all rollouts that never
+exist, wrong arguments, a key that the item does not have; or when nothing that the agent did is read, as where a reward
+looks for messages of a role that no message has. An honest verifier returns 0.0 for all rollouts that never
 did the work: then the rule is not exercised until a good transcript is declared. It is not exercised either where a declared transcript got no reward,
 because the rollout or the reward raised, or where equal inputs have different rewards: other rules report these.
 
@@ -184,6 +185,12 @@ def _constant(evidence: Evidence, every: list[float]) -> Verdict:
     if (mistake := _caught_each_time(evidence)) is not None:
         message = f"each rollout scored {value:g}, because compute_reward catches a mistake of its own: {mistake.error}"
         return Verdict.failed([evidence.finding(message, place=mistake.place, scenario=SCENARIOS[0])])
+    if not evidence.probes.reads_work:
+        message = (
+            f"each rollout scored {value:g}, and compute_reward reads nothing that the agent did: no text or call of an "
+            "assistant message, no tool result, no file"
+        )
+        return Verdict.failed([evidence.finding(message, "compute_reward", scenario=PROBES)])
     open_ones = [rung.unavailable for rung in evidence.rungs if not rung.is_automatic and rung.unavailable]
     return Verdict.not_exercised("; ".join(dict.fromkeys(open_ones)) or NEEDS_A_CASE, is_excused=True)
 

@@ -7,7 +7,9 @@ the scenario's event loop, where the environment's clients live.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
+import functools
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -16,7 +18,7 @@ from pytest_hermes_env.errors import HermesEnvError
 from pytest_hermes_env.rollout.buffers import picture
 from pytest_hermes_env.rollout.probing.record import Probe, Relation, RewardProbes, Trial, as_number
 from pytest_hermes_env.rollout.probing.relations import Variation, variations
-from pytest_hermes_env.rollout.probing.transcripts import Candidate, candidates, start_of
+from pytest_hermes_env.rollout.probing.transcripts import Candidate, candidates, plain, start_of
 from pytest_hermes_env.rollout.probing.trial import RewardRunner
 from pytest_hermes_env.rollout.probing.unearned import canaries_of
 from pytest_hermes_env.rollout.raised import described, is_from_outside
@@ -31,6 +33,8 @@ SHRINKING = 60
 ENOUGH_S = 20.0
 """Seconds after which probing ends early; the record says so."""
 MOST_TURNS = 3
+MANY = 8
+"""Calls of a rollout that is long enough for rewards which ask for some work first."""
 
 
 async def probe_reward(env: Any, item: Any, asked: Callable[[], int], *, real_tools: RealToolsUse = "confined") -> RewardProbes:
@@ -40,7 +44,8 @@ async def probe_reward(env: Any, item: Any, asked: Callable[[], int], *, real_to
 
     The environment's buffers change as they do in training.
     """
-    return await _Probing(env, item, RewardRunner(env, item, asked=asked, real_tools=real_tools)).run()
+    with contextlib.closing(RewardRunner(env, item, asked=asked, real_tools=real_tools)) as runner:
+        return await _Probing(env, item, runner).run()
 
 
 class _Probing:
@@ -77,7 +82,18 @@ class _Probing:
             probes=tuple(self._probes),
             relations=tuple(self._relations),
             canaries=canaries,
+            reads_work=self._is_late or await self._reads_work(worked),
         )
+
+    async def _reads_work(self, worked: Any) -> bool:
+        """Return whether compute_reward reads anything of a rollout; it is asked only where every reward was the same."""
+        if len({probe.trial.number for probe in self._probes}) > 1:
+            return True
+        longer = functools.reduce(
+            lambda made, _: made.call("terminal", command="ls").returns({"output": ""}), range(MANY), worked
+        )
+        answers = [answer for answer in ("The task is done.", self._runner.own_words.claim) if answer]
+        return any([await self._runner.reads_work(plain(made.say(answer))) for made in (worked, longer) for answer in answers])
 
     def _prompt(self) -> str:
         prompt = self._env.format_prompt(copy.deepcopy(self._item))

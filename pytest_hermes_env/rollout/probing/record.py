@@ -90,7 +90,10 @@ class Canary:
 
 @dataclass(frozen=True, kw_only=True)
 class RewardProbes:
-    """Everything that probing found. ``unavailable`` is why there was none, ``cut`` why it ended early, ``item`` a picture."""
+    """Everything that probing found. ``unavailable`` is why there was none, ``cut`` why it ended early, ``item`` a picture.
+
+    ``reads_work``: compute_reward looked at anything that the agent did.
+    """
 
     unavailable: str = ""
     cut: str = ""
@@ -98,6 +101,7 @@ class RewardProbes:
     probes: tuple[Probe, ...] = ()
     relations: tuple[Relation, ...] = ()
     canaries: tuple[Canary, ...] = ()
+    reads_work: bool = True
 
     @property
     def trials(self) -> tuple[Trial, ...]:

@@ -13,6 +13,7 @@ from pytest_hermes_env.rollout.journal import Place
 from pytest_hermes_env.rollout.probing.own_words import OwnWords, own_words
 from pytest_hermes_env.rollout.probing.record import Trial
 from pytest_hermes_env.rollout.probing.tracked_items import watched
+from pytest_hermes_env.rollout.probing.work_reads import noting_attributes, noting_reads
 from pytest_hermes_env.rollout.raised import Hung, NeverEnded, described, first_error, is_from_outside, within
 from pytest_hermes_env.rollout.watchers.call_site import raised_in
 from pytest_hermes_env.types import RealToolsUse
@@ -33,6 +34,7 @@ class RewardRunner:
 
     def __init__(self, env: Any, item: Any, *, asked: Callable[[], int], real_tools: RealToolsUse = "confined") -> None:
         self._item, self._asked, self._real_tools = item, asked, real_tools
+        self._spare: FakeSandbox | None = None
         # the class's method, because the instance's is watched and would get another result
         self._reward: Callable[..., Any] = type(env).compute_reward.__get__(env)
         self._path = getattr(getattr(inspect.unwrap(self._reward), "__code__", None), "co_filename", "")
@@ -42,23 +44,48 @@ class RewardRunner:
         """The short texts and patterns in the reward's own code."""
         return own_words(type(self._reward.__self__), self._reward)  # type: ignore[attr-defined]
 
+    def close(self) -> None:
+        """Release the machine that is kept for the next call."""
+        if self._spare is not None:
+            self._spare.close()
+
     def new_machine(self) -> FakeSandbox:
         """Return an empty in-memory machine."""
         from pytest_hermes_env.sandbox.fake import FakeSandbox  # noqa: PLC0415 - only where rewards are probed
 
         return FakeSandbox(unscripted="not found", allow_leftovers=True, real_tools=self._real_tools)
 
-    async def trial(self, result: Any, *, machine: FakeSandbox | None = None, is_watched: bool = False) -> Trial:
-        """Return what compute_reward returned for a copy of ``result``; a watched item notes every change."""
+    async def reads_work(self, result: Any) -> bool:
+        """Return whether compute_reward read anything of the agent's work, touched its context, asked a judge, or failed."""
+        read: list[bool] = []
+        trial = await self.trial(result, note=lambda: read.append(True))
+        return bool(read or trial.error or trial.judged)
+
+    async def trial(
+        self,
+        result: Any,
+        *,
+        machine: FakeSandbox | None = None,
+        is_watched: bool = False,
+        note: Callable[[], None] | None = None,
+    ) -> Trial:
+        """Return what compute_reward returned for a copy of ``result``; a watched item notes every change.
+
+        ``note`` is called when the reward reads the agent's work; what it returns then counts for nothing.
+        """
         from pytest_hermes_env.sandbox.context import FakeToolContext  # noqa: PLC0415 - only where rewards are probed
 
-        machine = machine or self.new_machine()
+        is_own = machine is not None
+        machine = machine or self._spare or self.new_machine()
+        files, missed = dict(machine.files.nodes), len(machine.not_found)
         ctx = FakeToolContext(machine, task_id="reward-probe")
         item, given = copy.deepcopy(self._item), copy.deepcopy(result)
         noted: list[str] = []
         if is_watched:
             item = watched(item, lambda: noted.append("the item"))
         before, asked = copied(_fields(item, given)), self._asked()
+        if note is not None:
+            given, ctx = noting_reads(given, note), noting_attributes(ctx, note)
         value: Any = None
         error, place, is_foreign, is_timeout = "", Place(), False, False
         try:
@@ -78,12 +105,16 @@ class RewardRunner:
             place=place,
             is_foreign=is_foreign,
             is_timeout=is_timeout,
-            changed=tuple(dict.fromkeys([*noted, *_changed(before, _fields(item, given))])),
+            changed=tuple(dict.fromkeys([*noted, *(_changed(before, _fields(item, given)) if note is None else ())])),
             cleanups=ctx.cleanups,
             judged=self._asked() - asked,
-            absent=tuple(dict.fromkeys(text.split()[0] if text.split() else text for text in machine.not_found)),
+            absent=tuple(dict.fromkeys(text.split()[0] if text.split() else text for text in machine.not_found[missed:])),
         )
-        ctx.cleanup()
+        # starting a machine that runs real programs takes longer than most rewards: one that nobody changed is used again
+        is_clean = machine.files.nodes == files and machine.cwd == machine.files.cwd and not trial.is_timeout
+        self._spare = machine if is_clean and not is_own else None
+        if self._spare is None:
+            ctx.cleanup()
         return trial
 
 

@@ -1,7 +1,7 @@
 """Mistakes in an environment's own code that it catches itself while it computes a reward: they look like a reward of 0.0.
 
 Place in the flow: `environment` watches each call of compute_reward. A mistake is an exception that no transcript can be the cause
-of: a name or an attribute that does not exist, wrong arguments, a key that the item does not have.
+of: a name or an attribute that does not exist, wrong arguments, a key that the item does not have, a recursion without end.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ class _Watch:
     directory: str
     item: Any
     events: int = 0
+    depth: int = 0
     found: dict[int, tuple[BaseException, Place, Place]] = field(default_factory=dict)
     """For each mistake, by its identity: where it was raised, and the frame that it reached last."""
 
@@ -47,6 +48,8 @@ class _Watch:
 MOST_EVENTS = 20_000
 """Calls and exceptions of one reward that are looked at; a reward that computes much is not slowed down beyond that."""
 MOST_FOUND = 20
+TOO_DEEP = 0.6
+"""Of the recursion limit: nested calls of the environment's own code that a reward has no use for."""
 
 _watch: ContextVar[_Watch | None] = ContextVar("hermes_env_caught_errors", default=None)
 
@@ -96,11 +99,24 @@ def _on_call(frame: FrameType, event: str, arg: Any) -> Any:
         sys.settrace(None)
         return None
     frame.f_trace_lines = False
+    watch.depth += 1
+    if watch.depth > TOO_DEEP * sys.getrecursionlimit() and frame.f_back is not None:
+        _note_recursion(watch, frame.f_back)
     return _on_event
+
+
+def _note_recursion(watch: _Watch, frame: FrameType) -> None:
+    """Note it before it happens: then there is no room left for a trace function either, and Python removes it."""
+    place = Place(path=frame.f_code.co_filename, line=frame.f_lineno, function=frame.f_code.co_name)
+    if not any(isinstance(error, RecursionError) for error, _, _ in watch.found.values()):
+        error = RecursionError("maximum recursion depth exceeded")
+        watch.found[id(error)] = error, place, place
 
 
 def _on_event(frame: FrameType, event: str, arg: Any) -> Any:
     watch = _watch.get()
+    if event == "return" and watch is not None:
+        watch.depth -= 1
     if event == "exception" and watch is not None:
         watch.events += 1
         if watch.events > MOST_EVENTS:

@@ -1,0 +1,68 @@
+"""Whether a reward looks into the agent's work at all: what it said and called, and what its tools returned.
+
+These values are replaced by ones that note every use. A use that cannot be noted, by a function written in C, raises a TypeError, which
+counts as a use as well. How many turns and calls there were is left as it is: the probes vary it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["noting_attributes", "noting_reads"]
+
+_OF_OTHERS = frozenset({"system", "user", "developer"})
+"""Roles of messages that are no work."""
+_ENVELOPE = frozenset({"role", "name", "tool_call_id", "id", "type"})
+"""Keys that say who speaks, and not what."""
+_USES = (
+    "__bool__", "__contains__", "__eq__", "__float__", "__format__", "__getitem__", "__hash__", "__int__", "__iter__", "__len__",
+    "__lt__", "__gt__", "__ne__", "__repr__", "__str__", "__add__", "__radd__",
+)  # fmt: skip
+
+
+def noting_reads(result: Any, note: Callable[[], None]) -> Any:
+    """Let an AgentResult call ``note`` when something of the agent's work is read, and return it."""
+    unread = _unread(note)
+
+    def noting(part: dict[str, Any]) -> dict[str, Any]:
+        return {
+            key: [noting(call) for call in value] if key == "tool_calls" else value if key in _ENVELOPE else unread
+            for key, value in part.items()
+        }
+
+    result.messages = [message if message.get("role") in _OF_OTHERS else noting(message) for message in result.messages]
+    return result
+
+
+def noting_attributes(ctx: Any, note: Callable[[], None]) -> Any:
+    """Let a tool context call ``note`` when anything of it is used, its task id too: an environment's own tools keep state by it."""
+    base: Any = type(ctx)
+
+    def read(self: Any, name: str) -> Any:
+        if not name.startswith(("_", "cleanup")):
+            note()
+        return base.__getattribute__(self, name)
+
+    ctx.__class__ = type(base.__name__, (base,), {"__getattribute__": read})
+    return ctx
+
+
+def _unread(note: Callable[[], None]) -> Any:
+    """Return a value that notes its uses, isinstance() among them, and fails in them as None does."""
+
+    def use(_self: Any, *_args: Any) -> Any:
+        note()
+        raise TypeError("this value only notes that it was read")
+
+    def ask_class(_self: Any) -> type:
+        note()
+        return type(None)
+
+    def ask_attribute(self: Any, name: str) -> Any:
+        note()
+        return object.__getattribute__(self, name)
+
+    members: dict[str, Any] = dict.fromkeys(_USES, use)
+    members |= {"__class__": property(ask_class), "__getattribute__": ask_attribute}
+    return type("Unread", (), members)()
