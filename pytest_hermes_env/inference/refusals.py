@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.errors import UnexpectedRequest
 from pytest_hermes_env.inference.wire import error_body
@@ -99,82 +99,68 @@ def chat_refusal(body: Mapping[str, object]) -> Refusal | None:
     return next(itertools.chain(_bad_types(body), found, _bad_numbers(body)), None)
 
 
-def _bad_types(body: Mapping[str, object]) -> Iterator[Refusal]:
-    """Yield what has another type than OpenAI's and vLLM's; null stands for the default."""
+def _bad_types(body: Mapping[str, Any]) -> Iterator[Refusal]:
+    """Yield what has another type than OpenAI's and vLLM's; null stands for the default.
+
+    Only the first refusal is read, here and below: what follows a yield relies on the check before it.
+    """
     for name, kind in CHAT_TYPES.items():
-        value = body.get(name)
-        if value is not None and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
+        if (value := body.get(name)) is not None and not _is(value, kind):
             yield _wrong_type(name, NAMES[kind], value)
     stop = body.get("stop")
-    if stop is not None and not isinstance(stop, str) and not _are(stop, str):
+    if not (stop is None or isinstance(stop, str) or (isinstance(stop, list) and all(isinstance(one, str) for one in stop))):
         yield _wrong_type("stop", "string or array of strings", stop)
-    tools = body.get("tools")
-    for number, tool in enumerate(tools if isinstance(tools, list) else ()):
-        yield from _bad_tool(f"tools[{number}]", tool)
+    for number, tool in enumerate(body.get("tools") or ()):
+        where = f"tools[{number}]"
+        yield from _bad_fields(where, tool, {"type": object})
+        if (kind_of_tool := tool["type"]) not in ("function", "custom"):
+            yield _unknown_value(f"{where}.type", kind_of_tool, ("function", "custom"))
+        yield from _bad_fields(where, tool, {kind_of_tool: dict})
+        yield from _bad_fields(f"{where}.{kind_of_tool}", tool[kind_of_tool], {"name": str})
 
 
-def _bad_tool(where: str, tool: object) -> Iterator[Refusal]:
-    if not isinstance(tool, dict):
-        yield _wrong_type(where, "object", tool)
-        return
-    kind = tool.get("type")
-    if kind is None:
-        yield _missing(f"{where}.type")
-    elif kind in ("function", "custom"):
-        described = tool.get(kind)
-        if described is None:
-            yield _missing(f"{where}.{kind}")
-        elif not isinstance(described, dict):
-            yield _wrong_type(f"{where}.{kind}", "object", described)
-        elif described.get("name") is None:
-            yield _missing(f"{where}.{kind}.name")
-        elif not isinstance(described["name"], str):
-            yield _wrong_type(f"{where}.{kind}.name", "string", described["name"])
-    else:
-        yield _unknown_value(f"{where}.type", kind, ("function", "custom"))
+def _bad_fields(where: str, value: Any, fields: Mapping[str, type]) -> Iterator[Refusal]:
+    """Yield why a value is not an object with these fields."""
+    if not isinstance(value, dict):
+        yield _wrong_type(where, "object", value)
+    for name, kind in fields.items():
+        if value.get(name) is None:
+            yield _missing(f"{where}.{name}")
+        elif not isinstance(value[name], kind):
+            yield _wrong_type(f"{where}.{name}", NAMES[kind], value[name])
 
 
-def _bad_content(where: str, content: object) -> Iterator[Refusal]:
+def _bad_content(where: str, content: Any) -> Iterator[Refusal]:
     """Yield what is wrong with a content that is not null: it is text, or a list of parts."""
     if isinstance(content, str):
         return
     if not isinstance(content, list):
         yield _wrong_type(where, "string or array of objects", content)
-        return
     for number, part in enumerate(content):
         at = f"{where}[{number}]"
-        if not isinstance(part, dict):
-            yield _wrong_type(at, "object", part)
-            continue
-        kind = part.get("type")
-        if kind is None:
-            yield _missing(f"{at}.type")
-        elif kind not in PARTS:
+        yield from _bad_fields(at, part, {"type": object})
+        if (kind := part["type"]) not in PARTS:
             yield _unknown_value(f"{at}.type", kind, tuple(PARTS))
-        elif part.get(kind) is None:
-            yield _missing(f"{at}.{kind}")
-        elif not isinstance(part[kind], PARTS[kind]):
-            yield _wrong_type(f"{at}.{kind}", NAMES[PARTS[kind]], part[kind])
-        elif kind in ADDRESSED and not isinstance(part[kind].get("url"), str):
+        yield from _bad_fields(at, part, {kind: PARTS[kind]})
+        if kind in ADDRESSED and not isinstance(part[kind].get("url"), str):
             yield _missing(f"{at}.{kind}.url")
 
 
-def _are(values: object, kind: type) -> bool:
-    return isinstance(values, list) and all(isinstance(value, kind) for value in values)
+def _is(value: object, kind: type) -> bool:
+    """Return whether a value has a type of JSON: an integer is a number, a boolean is not."""
+    return isinstance(value, (int, float) if kind is float else kind) and (kind is bool or not isinstance(value, bool))
 
 
-def _bad_numbers(body: Mapping[str, object]) -> Iterator[Refusal]:
+def _bad_numbers(body: Mapping[str, Any]) -> Iterator[Refusal]:
     for name, (low, high, kind) in OPENAI_LIMITS.items():
-        value = body.get(name)
+        value, word = body.get(name), NAMES[kind]
         if value is None:
             continue
-        word = "decimal" if kind is float else "integer"
         fix = f"send {name!r} as {'a number' if kind is float else 'an integer'} from {low:g}" + (
             "" if high is None else f" to {high:g}"
         )
-        if isinstance(value, bool) or not isinstance(value, (int, float) if kind is float else int):
-            message = f"Invalid type for '{name}': expected {_a(word)}, but got {_a(_json_type(value))} instead."
-            yield openai_refusal(message, param=name, code="invalid_type", fix=fix)
+        if not _is(value, kind):
+            yield _wrong_type(name, word, value, fix)
         elif not value >= low:  # also NaN
             message = f"Invalid '{name}': {word} below minimum value. Expected a value >= {low:g}, but got {value} instead."
             yield openai_refusal(message, param=name, code=f"{word}_below_min_value", fix=fix)
@@ -231,7 +217,7 @@ def _unanswered(ids: Sequence[object], param: str) -> Refusal:
     )
 
 
-def _bad_message(place: int, message: Mapping[str, object]) -> Iterator[Refusal]:
+def _bad_message(place: int, message: Mapping[str, Any]) -> Iterator[Refusal]:
     where, role, calls = f"messages[{place}]", message["role"], message.get("tool_calls")
     if role not in ROLES:
         yield _unknown_value(f"{where}.role", role, ROLES)
@@ -251,7 +237,6 @@ def _bad_message(place: int, message: Mapping[str, object]) -> Iterator[Refusal]
         return
     if not isinstance(calls, list):
         yield _wrong_type(f"{where}.tool_calls", "array", calls)
-        return
     if not calls:
         yield openai_refusal(
             f"Invalid '{where}.tool_calls': empty array. "
@@ -261,25 +246,9 @@ def _bad_message(place: int, message: Mapping[str, object]) -> Iterator[Refusal]
             fix="leave 'tool_calls' out of messages without calls",
         )
     for number, call in enumerate(calls):
-        yield from _bad_call(f"{where}.tool_calls[{number}]", call)
-
-
-def _bad_call(where: str, call: object) -> Iterator[Refusal]:
-    if not isinstance(call, dict):
-        yield _wrong_type(where, "object", call)
-        return
-    for name in ("id", "type", "function"):
-        if call.get(name) is None:
-            yield _missing(f"{where}.{name}")
-    function = call.get("function")
-    if not isinstance(function, dict):
-        yield _wrong_type(f"{where}.function", "object", function)
-        return
-    for name in ("name", "arguments"):
-        if function.get(name) is None:
-            yield _missing(f"{where}.function.{name}")
-        elif not isinstance(function[name], str):
-            yield _wrong_type(f"{where}.function.{name}", "string", function[name])
+        at = f"{where}.tool_calls[{number}]"
+        yield from _bad_fields(at, call, {"id": object, "type": object, "function": dict})
+        yield from _bad_fields(f"{at}.function", call["function"], {"name": str, "arguments": str})
 
 
 def _missing(param: str) -> Refusal:
@@ -293,13 +262,10 @@ def _unknown_value(param: str, value: object, known: Sequence[str]) -> Refusal:
     return openai_refusal(message, param=param, code="invalid_value", fix=f"send one of these as {param}")
 
 
-def _wrong_type(param: str, expected: str, value: object) -> Refusal:
-    message = f"Invalid type for '{param}': expected {_a(expected)}, but got {_a(_json_type(value))} instead."
-    return openai_refusal(message, param=param, code="invalid_type", fix=f"send {param} as {_a(expected)}")
-
-
-def _json_type(value: object) -> str:
-    return NAMES.get(type(value), "null")
+def _wrong_type(param: str, expected: str, value: object, fix: str = "") -> Refusal:
+    got = _a(NAMES.get(type(value), "null"))
+    message = f"Invalid type for '{param}': expected {_a(expected)}, but got {got} instead."
+    return openai_refusal(message, param=param, code="invalid_type", fix=fix or f"send {param} as {_a(expected)}")
 
 
 def _a(word: str) -> str:
