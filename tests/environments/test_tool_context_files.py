@@ -320,11 +320,11 @@ def test_directory_of_an_in_memory_machine_comes_down_without_a_real_program(tmp
     with ToolSeam(machine):
         context = ToolContext("in-memory")
         results = context.download_dir("out", str(tmp_path))
-        missing = context.download_dir("nope", str(tmp_path))
+        missing = [*context.download_dir("nope", str(tmp_path)), context.download_file("nope", str(tmp_path / "nope"))]
 
     assert results == [{"path": ".hidden/b c", "success": True, "bytes": 2}, {"path": "a", "success": True, "bytes": 1}]
     assert ((tmp_path / "a").read_bytes(), (tmp_path / ".hidden/b c").read_bytes()) == (b"1", b"\0\xff")
     assert [(entry["success"], entry["error"].rpartition(": ")[2]) for entry in missing] == [
         (False, "No such file or directory")
-    ]
+    ] * 2
     assert machine.refused == ()

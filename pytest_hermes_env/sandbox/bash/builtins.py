@@ -33,8 +33,9 @@ def cd(process: Process) -> int:
         path = disk.path(target)
         if not disk.files.is_dir(path):
             disk.files.list_directory(path)
-    except OSError:
-        raise NotExact("a cd that fails") from None
+    except OSError as error:
+        process.streams.error.write(state.message(f"cd: {target}", error))
+        return 1
     state.variables["OLDPWD"] = state.variables.get("PWD", state.cwd)
     state.variables["PWD"] = state.cwd = disk.cwd = path
     state.exported |= {"OLDPWD", "PWD"}

@@ -29,6 +29,10 @@ Answer: TypeAlias = Callable[[str, tuple[str, ...]], Outcome | None]
 Knows: TypeAlias = Callable[[str, tuple[str, ...]], bool]
 
 
+class _Refused(Exception):
+    """A redirection failed; the message is written."""
+
+
 class Runner:
     """Runs one line. ``state`` is that of the shell or subshell that runs at the moment."""
 
@@ -81,8 +85,11 @@ class Runner:
         if isinstance(node, syntax.Pipeline):
             code = self._pipeline(node.commands, streams)
             return int(not code) if node.negated else code
-        with self._redirected(node.redirects, streams) as inner:
-            return self._compound(node, inner)
+        try:
+            with self._redirected(node.redirects, streams) as inner:
+                return self._compound(node, inner)
+        except _Refused:
+            raise NotExact("a failed redirection of several commands") from None
 
     def _compound(self, node: syntax.Group | syntax.If, streams: Streams) -> int:
         if isinstance(node, syntax.Group):
@@ -126,8 +133,10 @@ class Runner:
 
     def _substitute(self, script: syntax.Script, streams: Streams) -> str:
         """Return the output of ``$( )``."""
-        out = Sink()
+        out, prefix = Sink(), self.state.prefix
+        self.state.prefix = None  # bash counts the lines of a substitution in its own way
         self._substituted = self._subshell(script, Streams(streams.source, out, streams.error))
+        self.state.prefix = prefix
         if b"\0" in out.data:
             raise NotExact("a null byte in $( )")
         return out.data.decode(errors="surrogateescape").rstrip("\n")
@@ -139,7 +148,7 @@ class Runner:
 
     @contextmanager
     def _redirected(self, redirects: Sequence[syntax.Redirect], streams: Streams) -> Iterator[Streams]:
-        """Give the streams as redirections leave them, and write files at the end. Raises: one fails → NotExact."""
+        """Give the streams as redirections leave them, and write files at the end. Raises: _Refused."""
         if not redirects:
             yield streams
             return
@@ -172,8 +181,11 @@ class Runner:
                 self.disk.opened.append(self.disk.path(names[0]))
                 return replace(streams, source=source)
             sink = self._opened(names[0], streams, sinks, append=operator.endswith(">>"))
-        except OSError:
-            raise NotExact("a redirection that fails") from None
+        except IsADirectoryError:
+            raise NotExact("a directory as a file") from None
+        except OSError as error:
+            streams.error.write(self.state.message(names[0], error))
+            raise _Refused from None
         return self._to(redirect, streams, sink)
 
     @staticmethod
@@ -205,13 +217,18 @@ class Runner:
         words = self._words(node, streams)
         if not words and any(redirect.operator == "<" for redirect in node.redirects):
             raise NotExact("a redirection without a command")
-        with self._redirected(node.redirects, streams) as inner:
-            if not node.assignments:
-                return self._execute(words, node.text, inner) if words else self._substituted
+        try:
+            with self._redirected(node.redirects, streams) as inner:
+                if not node.assignments:
+                    return self._execute(words, node.text, inner) if words else self._substituted
+                if not words:
+                    self._assign(node, streams)
+                    return self._substituted
+                return self._with_assignments(node, words, inner)
+        except _Refused:
             if not words:
-                self._assign(node, streams)
-                return self._substituted
-            return self._with_assignments(node, words, inner)
+                raise NotExact("a failed redirection without a command") from None
+            return 1
 
     def _words(self, node: syntax.Simple, streams: Streams) -> Sequence[str]:
         plain = [word.plain for word in node.words if word.plain is not None]
