@@ -116,7 +116,7 @@ class _Probing:
         """Try one result twice on equal inputs, and its variations."""
         probe = await self._probe(candidate)
         self._probes.append(probe)
-        if not candidate.is_foreign:
+        if candidate.is_varied and not candidate.is_foreign:
             self._relations += await self._broken_relations(candidate, probe)
 
     async def _probe(self, candidate: Candidate) -> Probe:

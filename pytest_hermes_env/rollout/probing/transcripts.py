@@ -22,11 +22,15 @@ UNICODE = "naïve 🦀 漢字 \u202eabc \ud7ff \u0000 é̂"
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A result with a name. ``is_foreign``: see `record.Probe`."""
+    """A result with a name. ``is_foreign``: see `record.Probe`. ``is_varied``: its variations should not be preferred to it.
+
+    A wrong answer in the right form may honestly score below none.
+    """
 
     name: str
     result: Any
     is_foreign: bool = False
+    is_varied: bool = True
 
     @property
     def expression(self) -> str:
@@ -84,7 +88,7 @@ def candidates(start: Any, tool: str, arguments: dict[str, Any], claim: str = ""
     for name, text in JSON_ANSWERS.items():
         yield Candidate(name=f"an answer that is {name}", result=start.say(text))
     if claim:
-        yield Candidate(name="an answer in the form that the reward reads", result=done.say(claim))
+        yield Candidate(name="an answer in the form that the reward reads", result=done.say(claim), is_varied=False)
     answered = plain(start.say(NOTHING_SAID))
     for name, content in (("None", None), ("a list of parts", [{"type": "text", "text": NOTHING_SAID}])):
         changed = copy.deepcopy(answered)
