@@ -13,8 +13,8 @@ import functools
 import io
 import logging
 import os
-import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -272,19 +272,8 @@ def _run_in_own_loop(play: Callable[[], Awaitable[None]], new_loop: Callable[[],
     except RuntimeError:
         _run(play, new_loop)
         return
-    failure: list[BaseException] = []
-
-    def target() -> None:
-        try:
-            _run(play, new_loop)
-        except BaseException as error:  # noqa: BLE001 - raised again in the calling thread
-            failure.append(error)
-
-    thread = threading.Thread(target=target, name="hermes-env-scenarios")
-    thread.start()
-    thread.join()
-    if failure:
-        raise failure[0]
+    with ThreadPoolExecutor(1, "hermes-env-scenarios") as thread:
+        thread.submit(_run, play, new_loop).result()
 
 
 def _run(play: Callable[[], Awaitable[None]], new_loop: Callable[[], ScenarioLoop]) -> None:

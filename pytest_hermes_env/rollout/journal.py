@@ -27,6 +27,7 @@ __all__ = [
     "Event",
     "ItemScored",
     "Journal",
+    "Left",
     "LoopEnded",
     "LoopStarted",
     "Place",
@@ -48,6 +49,15 @@ class Place:
     path: str = ""
     line: int = 0
     function: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Left:
+    """A resource that the environment created at ``place`` and leaked: ``kind`` is process, thread, temporary directory or client."""
+
+    kind: str
+    name: str
+    place: Place
 
 
 @dataclass(frozen=True, kw_only=True)

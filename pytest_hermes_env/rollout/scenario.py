@@ -10,8 +10,7 @@ from typing import Any
 
 from pytest_hermes_env.rollout.buffers import Snapshot
 from pytest_hermes_env.rollout.cases import Rung
-from pytest_hermes_env.rollout.journal import Event, Place, SurroundingChanged
-from pytest_hermes_env.rollout.leaks import Left
+from pytest_hermes_env.rollout.journal import Event, Left, Place, SurroundingChanged
 from pytest_hermes_env.rollout.probing.other_process import OtherRewards
 from pytest_hermes_env.rollout.probing.record import RewardProbes
 from pytest_hermes_env.rollout.sampling import SampledReply

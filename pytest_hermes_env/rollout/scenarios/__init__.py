@@ -13,8 +13,7 @@ from pytest_hermes_env.rollout.scenarios.family import Family
 from pytest_hermes_env.rollout.scenarios.foreign_buffers import other_buffers
 from pytest_hermes_env.rollout.scenarios.items import training_items
 from pytest_hermes_env.rollout.scenarios.metrics import wandb_logs
-from pytest_hermes_env.rollout.scenarios.reward_probes import probed_reward
-from pytest_hermes_env.rollout.scenarios.rewards_elsewhere import probed_elsewhere
+from pytest_hermes_env.rollout.scenarios.reward_probes import probed_elsewhere, probed_reward
 from pytest_hermes_env.rollout.scenarios.setups import offline_setup, second_setup
 from pytest_hermes_env.rollout.scenarios.training import cancelled_groups, failing_groups, healthy_groups, judged_groups
 

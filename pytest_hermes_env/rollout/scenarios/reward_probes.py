@@ -1,14 +1,19 @@
-"""The reward on many results that a rollout could return, without a rollout."""
+"""The reward on many results that a rollout could return, without a rollout, in this process and in another one."""
 
 from __future__ import annotations
 
+import inspect
+
+from pytest_hermes_env.layer import layer_of
+from pytest_hermes_env.rollout.probing.other_process import Request, rewards_elsewhere
 from pytest_hermes_env.rollout.probing.prober import probe_reward
 from pytest_hermes_env.rollout.probing.record import RewardProbes
-from pytest_hermes_env.rollout.scenario_names import PROBES
+from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.rollout.scenario_names import ELSEWHERE, PROBES
 from pytest_hermes_env.rollout.scenarios.family import family
 from pytest_hermes_env.rollout.stage import Stage
 
-__all__ = ["probed_reward"]
+__all__ = ["probed_elsewhere", "probed_reward"]
 
 
 @family(
@@ -24,3 +29,20 @@ async def probed_reward(stage: Stage) -> None:
         found.append(await probe_reward(stage.env, stage.item, lambda: len(stage.mock.journal), real_tools=stage.real_tools))
 
     await stage.play(PROBES, probe, more=lambda _: {"probes": found[0] if found else None})
+
+
+@family(
+    {ELSEWHERE: "the probes run in another process, with another hash seed and other random numbers, on another day"},
+    needs="item",
+    is_alone=True,
+)
+async def probed_elsewhere(stage: Stage) -> None:
+    """Start the other process: only where something in the reward may depend on one."""
+    cls = type(stage.env)
+    request = Request(
+        target=f"{inspect.getsourcefile(cls)}:{cls.__qualname__}",
+        layer=layer_of(cls).base.__module__,
+        server_type=stage.server_type,
+        real_tools=stage.real_tools,
+    )
+    stage.scenarios[ELSEWHERE] = Scenario(name=ELSEWHERE, elsewhere=await rewards_elsewhere(request))

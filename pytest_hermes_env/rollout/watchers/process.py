@@ -17,8 +17,7 @@ from types import FrameType
 from typing import Any
 
 from pytest_hermes_env.patches import intercept
-from pytest_hermes_env.rollout.journal import Journal, Place, SurroundingChanged, current_journal
-from pytest_hermes_env.rollout.leaks import Left
+from pytest_hermes_env.rollout.journal import Journal, Left, Place, SurroundingChanged, current_journal
 from pytest_hermes_env.rollout.watchers.call_site import EnvironmentCode, calling_frame
 
 __all__ = ["ProcessWatcher", "exits_raise"]
