@@ -59,7 +59,11 @@ MUTANTS = (
         "sglang",
     ),
     _noted(
-        "HE501", "attention masks", '        group["masks"] = [[1] * len(row) for row in group["tokens"]]\n', "vllm", "HE502"
+        "HE501",
+        "attention masks",
+        '        group["masks"] = [[1] * len(row) for row in group["tokens"]]\n',
+        "vllm",
+        "HE502 HE510",
     ),
     # ------------------------------------------------------------------ HE502
     _item("HE502", "nothing is trained", '        scored["masks"] = [-100] * len(scored["masks"])\n'),
