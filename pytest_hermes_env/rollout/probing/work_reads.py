@@ -36,7 +36,7 @@ def noting_reads(result: Any, note: Callable[[], None]) -> Any:
 
 
 def noting_attributes(ctx: Any, note: Callable[[], None]) -> Any:
-    """Let a tool context call ``note`` when anything of it is used, its task id too: an environment's own tools keep state by it."""
+    """Return a tool context that calls ``note`` when anything of it is used, its task id too: tools of its own keep state by it."""
     base: Any = type(ctx)
 
     def read(self: Any, name: str) -> Any:
@@ -44,8 +44,9 @@ def noting_attributes(ctx: Any, note: Callable[[], None]) -> Any:
             note()
         return base.__getattribute__(self, name)
 
-    ctx.__class__ = type(base.__name__, (base,), {"__getattribute__": read})
-    return ctx
+    made: Any = object.__new__(type(base.__name__, (base,), {"__getattribute__": read}))
+    object.__getattribute__(made, "__dict__").update(vars(ctx))
+    return made
 
 
 def _unread(note: Callable[[], None]) -> Any:
