@@ -114,7 +114,7 @@ PATCHES: tuple[Patch, ...] = (
         targets=("wandb.log",),
         does="collect metrics; with `wandb_capture`, start a run if there is none",
         why="rules and tests read what was logged",
-        lasts=f"{_CONTRACT_RUN}; inside `capturing_wandb`; during a test that has `wandb_capture`",
+        lasts=f"{_CONTRACT_RUN}; during a test that has `wandb_capture`",
     ),
     Patch(
         targets=(

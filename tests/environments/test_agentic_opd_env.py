@@ -13,8 +13,8 @@ from environments.agentic_opd_env.hints import Turn, judge_messages, majority_hi
 from environments.agentic_opd_env.teacher import TeacherError, distribution_of, hinted_prompt, sampled_spans
 from environments.command_settings import settings_of
 from environments.hermes_swe_env.coding_items import sample_tasks
-from pytest_hermes_env.atropos.wandb_capture import capturing_wandb
 from pytest_hermes_env.inference import Script, call, fail, say
+from tests.environments.captured_metrics import capturing_wandb
 
 ITEM = {"prompt": "Write a function double(n).", "test": "assert double(2) == 4", "entry_point": "double"}
 GOOD = "def double(n):\n    return n * 2\n"

@@ -17,10 +17,10 @@ import pytest
 from environments.answer_checks import TokenModeError
 from environments.hermes_base_env import HermesAgentBaseEnv
 from environments.rollout_end import RolloutEnd
-from pytest_hermes_env.atropos.wandb_capture import capturing_wandb
 from pytest_hermes_env.errors import NoBatch
 from pytest_hermes_env.faults.plan import FAULTS, FaultPlan
 from pytest_hermes_env.inference import call, say
+from tests.environments.captured_metrics import capturing_wandb
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "faults.md"
 ODD = 1

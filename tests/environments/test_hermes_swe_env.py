@@ -14,8 +14,8 @@ import yaml
 from environments.hermes_swe_env import hermes_swe_env
 from environments.hermes_swe_env.coding_items import sample_tasks
 from environments.hermes_swe_env.hermes_swe_env import HermesSweEnv, HermesSweEnvConfig, find_solution
-from pytest_hermes_env.atropos.wandb_capture import capturing_wandb
 from pytest_hermes_env.inference import call, say
+from tests.environments.captured_metrics import capturing_wandb
 
 ALL_SOLUTIONS = Path(__file__).with_name("hermes_swe_solutions.py").read_text()
 NO_MODEL = "http://127.0.0.1:9/v1"

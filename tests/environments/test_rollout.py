@@ -135,7 +135,7 @@ def test_honest_reward_is_kept_as_a_float(make_env, good):
 @pytest.mark.hermes_allow_leftovers
 def test_reward_errors_are_logged_apart(make_env):
     """wandb sees how many rewards were errors; the count starts anew."""
-    from pytest_hermes_env.atropos.wandb_capture import capturing_wandb
+    from tests.environments.captured_metrics import capturing_wandb
 
     async def scenario() -> Any:
         env = make_env(Env, script=[say("done")], enabled_toolsets=["file"])

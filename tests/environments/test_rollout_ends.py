@@ -18,8 +18,8 @@ import pytest
 
 from environments.hermes_base_env import HermesAgentBaseEnv
 from environments.rollout_end import RolloutEnd, end_of_reply
-from pytest_hermes_env.atropos.wandb_capture import capturing_wandb
 from pytest_hermes_env.inference import call, fail, garbage, say
+from tests.environments.captured_metrics import capturing_wandb
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "rollout-ends.md"
 MODES = ("openai", "vllm", "sglang")

@@ -11,8 +11,8 @@ import pytest
 
 from environments.terminal_test_env import terminal_test_env
 from environments.terminal_test_env.terminal_test_env import TASKS, TerminalTestEnv, TerminalTestEnvConfig
-from pytest_hermes_env.atropos.wandb_capture import capturing_wandb
 from pytest_hermes_env.inference import call, say
+from tests.environments.captured_metrics import capturing_wandb
 
 
 def solve(conversation: Any) -> Any:

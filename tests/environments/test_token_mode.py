@@ -12,9 +12,9 @@ import pytest
 
 from environments.hermes_base_env import HermesAgentBaseEnv
 from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
-from pytest_hermes_env.atropos.wandb_capture import capturing_wandb
 from pytest_hermes_env.inference import call, fail, sampled, say, think, turn
 from pytest_hermes_env.inference.templates import TEMPLATES
+from tests.environments.captured_metrics import capturing_wandb
 
 SERVERS = ["vllm", "sglang"]
 

@@ -12,8 +12,8 @@ from environments.chat_template import ChatTemplate, TemplateProblem
 from environments.exact_tokens import TokenModeError
 from environments.hermes_base_env import HermesAgentBaseEnv
 from environments.tool_call_parsers import list_parsers
-from pytest_hermes_env.atropos.wandb_capture import capturing_wandb
 from pytest_hermes_env.inference import build_tokenizer, call, empty_choices, fail, garbage, sampled, say, turn
+from tests.environments.captured_metrics import capturing_wandb
 
 LOGPROBS_ADVICE = (
     " Token mode needs the id and the logprob of every sampled token: from vLLM as [{id: logprob}] for each token, from SGLang as "

@@ -10,7 +10,7 @@ import pytest
 from environments.agent_loop import AgentResult, ToolError
 from environments.rollout_text import render
 from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
-from pytest_hermes_env.atropos.wandb_capture import capturing_wandb
+from tests.environments.captured_metrics import capturing_wandb
 
 
 def with_env(make_env: Any, act: Any, **fields: Any) -> Any:

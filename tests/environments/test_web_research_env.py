@@ -15,8 +15,8 @@ from environments.web_research_env import WebResearchEnv, WebResearchEnvConfig
 from environments.web_research_env.grades import Grade
 from environments.web_research_env.items import sample_questions
 from pytest_hermes_env import check_reward
-from pytest_hermes_env.atropos.wandb_capture import capturing_wandb
 from pytest_hermes_env.inference import Script, call, empty_choices, fail, garbage, hang, say, turn
+from tests.environments.captured_metrics import capturing_wandb
 
 NO_MODEL = "http://127.0.0.1:9/v1"
 ITEM = {"question": "Which river flows through Vienna?", "answer": "The Danube"}
