@@ -9,8 +9,8 @@ Why: The model is trained to work in turns with tools. One chat completion witho
 curve that selects the checkpoint does not show the skill that was trained, and the API money of every evaluation buys
 the wrong number.
 
-Fix: Set `self.eval_items` in `setup()` and `await self.evaluate_items()`, or for each held-out item
-`async with self.agent_rollout(item, temperature=0.0) as rollout:` and score `rollout.result`.
+Fix: Set `self.eval_items` in `setup()` and `await self.evaluate_items()`, or score `rollout.result` in
+`async with self.agent_rollout(item, temperature=0.0) as rollout:` for each item.
 
 Source: `environments.hermes_base_env`, `evaluate_items` and `agent_rollout`; `environments.agent_loop.HermesAgentLoop`;
 atroposlib 0.4.0, `envs/base.py`, `BaseEnv.evaluate`.

@@ -11,7 +11,7 @@ cannot be seen why a score fell; without the `eval/` prefix the numbers land amo
 nothing is written, and Python only mentions a coroutine that was never awaited.
 
 Fix: Set `self.eval_items` in `setup()` and `await self.evaluate_items()`, or
-`await self.evaluate_log(metrics={"eval/mean_reward": mean}, samples=samples, start_time=start, end_time=end)`.
+`await self.evaluate_log({"eval/mean_reward": mean}, samples=samples, start_time=start, end_time=end)`.
 
 Source: `environments.hermes_base_env`, `evaluate_items`; atroposlib 0.4.0, `envs/base.py`, `BaseEnv.evaluate_log`.
 """

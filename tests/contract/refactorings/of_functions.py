@@ -208,4 +208,7 @@ def _bound(node: ast.stmt) -> list[str]:
         case ast.If() | ast.Try():
             return [name for item in ast.walk(node) if item is not node and isinstance(item, ast.stmt) for name in _bound(item)]
         case _:
-            return [item.id for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)]
+            loops = [item.target for item in ast.walk(node) if isinstance(item, ast.comprehension)]
+            inside = {item for target in loops for item in ast.walk(target)}
+            names = [item for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)]
+            return [item.id for item in names if item not in inside]
