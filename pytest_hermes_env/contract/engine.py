@@ -12,7 +12,7 @@ import inspect
 import linecache
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,7 +98,8 @@ class ClassContract:
             path = inspect.getsourcefile(self.env_class)
         except TypeError:
             path = None
-        return read_class(path, self.env_class.__qualname__) if path else None
+        read = (read_class(path, name) for name in _written_names(self.env_class)) if path else ()
+        return next(filter(None, read), None)
 
     @functools.cached_property
     def evidence(self) -> Evidence:
@@ -198,6 +199,14 @@ class ClassContract:
         if rule.id not in self._read:
             self._read[rule.id] = rule.static(self.source)
         return self._read[rule.id]
+
+
+def _written_names(cls: type) -> Iterator[str]:
+    """Yield the qualified names by which a file may define a class: its own, and, where a factory renamed it, those of its methods."""
+    yield cls.__qualname__
+    codes = (getattr(inspect.unwrap(getattr(member, "__func__", member)), "__code__", None) for member in vars(cls).values())
+    names = (code.co_qualname.rpartition(".") for code in codes if code is not None)
+    yield from dict.fromkeys(holder for holder, _, name in names if holder and name in vars(cls))
 
 
 def joined(

@@ -245,6 +245,11 @@ class FakeSandbox:
         return self._toolbox.machine.real.cells.use
 
     @property
+    def has_cell(self) -> bool:
+        """Whether real programs ran on this machine, and their cell is open."""
+        return self._toolbox.machine.real.shell is not None
+
+    @property
     def description(self) -> str:
         """The machine, as a line for reports."""
         return "an in-memory machine" if self.is_confined else "an in-memory machine whose real tools are not confined"

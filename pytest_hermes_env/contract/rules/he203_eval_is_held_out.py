@@ -2,7 +2,8 @@
 Evaluation runs on items that are never trained on, and both sets are non-empty.
 
 What: The items of `evaluate` and those that `get_next_item` draws from do not overlap: different slices of the data, or
-different splits of a dataset. No prompt of the evaluation is the prompt of a training item. `evaluate_items` runs on
+different splits of a dataset. No prompt of the evaluation is the prompt of a training item, unless the items differ in more
+than their labels (the task lies in the sandbox). `evaluate_items` runs on
 `get_eval_items()`, which returns `self.eval_items` by default.
 
 Why: An evaluation on training items measures memory. The curve rises while the model memorises the answers, and the
@@ -23,7 +24,9 @@ from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.same_item import is_same_task
 from pytest_hermes_env.contract.verdict import Verdict
+from pytest_hermes_env.rollout.journal import Reward
 from pytest_hermes_env.source import (
     LAYER_EVALUATION,
     Call,
@@ -342,23 +345,38 @@ def dynamic(evidence: Evidence) -> Verdict:
         return missing
     if not evaluation.happened:
         return Verdict.not_exercised(evaluation.unavailable)
-    trained = {item.prompt for item in items.items if isinstance(item.prompt, str) and item.prompt}
+    trained = [item for item in items.items if isinstance(item.prompt, str) and item.prompt]
     asked = dict.fromkeys(_prompt(request) for request in evaluation.requests if request.get("tools"))
     asked.pop("", None)
-    asked |= dict.fromkeys(item.prompt for item in items.held_out if isinstance(item.prompt, str) and item.prompt)
+    if evidence.is_own("get_eval_items"):
+        asked |= dict.fromkeys(item.prompt for item in items.held_out if isinstance(item.prompt, str) and item.prompt)
     if not trained or not asked:
         reason = evaluation.error or "no prompt of training or of evaluation was seen"
         is_excused = bool(evaluation.requests) and not evaluation.error
         return Verdict.not_exercised(reason, "HE705", "HE701", "HE204", is_excused=is_excused)
-    if len(trained) == 1 and len({item.key for item in items.items}) > 1:
+    evaluated = [reward.item for reward in evaluation.of(Reward)] or [item.value for item in items.held_out]
+    answers = {prompt: _is_trained_on([item.value for item in trained if item.prompt == prompt], evaluated) for prompt in asked}
+    shared = [prompt for prompt, answer in answers.items() if answer]
+    if not shared and None in answers.values():
         return Verdict.not_exercised(
-            "all training items have the same prompt, so prompts cannot show whether evaluation uses them", is_excused=True
+            "different training items have the same prompt, so prompts cannot show whether evaluation uses them",
+            is_excused=True,
         )
-    shared = [prompt for prompt in asked if prompt in trained]
     if not shared:
-        return Verdict.passed(f"{len(asked)} evaluation prompts, none of them among {len(trained)} training prompts")
+        prompts = {item.prompt for item in trained}
+        return Verdict.passed(
+            f"{len(asked)} evaluation prompts, no item of them among those of {len(prompts)} training prompts"
+        )
     message = f"{len(shared)} of {len(asked)} evaluation prompts are training prompts"
     return Verdict.failed([evidence.finding(message, "get_eval_items", "evaluate", seen=shared[0][:120], scenario="evaluate")])
+
+
+def _is_trained_on(trained: list[object], evaluated: list[object]) -> bool | None:
+    """Whether evaluation uses one of the training items of a prompt; None where several are possible and nobody can tell."""
+    if evaluated:
+        return any(is_same_task(item, other) for item in trained for other in evaluated)
+    is_one = all(is_same_task(trained[0], item) for item in trained[1:])
+    return bool(trained) if is_one else None
 
 
 def _prompt(request: dict[str, object]) -> str:

@@ -26,8 +26,8 @@ from pytest_hermes_env.types import RealToolsUse
 
 __all__ = ["probe_reward"]
 
-GENERATED, GENERATED_WITH_JUDGE = 12, 3
-"""Numbers of generated results: probing a fast reward takes less than half a second."""
+GENERATED, GENERATED_IF_SLOW = 12, 3
+"""Numbers of generated results: probing a fast reward takes less than half a second. One that asks a judge or runs programs is slow."""
 SHRINKING = 60
 """The number of results that are drawn to find a smaller one with the same violation."""
 ENOUGH_S = 20.0
@@ -57,6 +57,8 @@ class _Probing:
         self._probes: list[Probe] = []
         self._relations: list[Relation] = []
         self._ends = time.monotonic() + ENOUGH_S
+        self._reads_text = True
+        self._shapes: set[Any] = set()
 
     async def run(self) -> RewardProbes:
         try:
@@ -67,11 +69,13 @@ class _Probing:
                 raise
             return RewardProbes(unavailable=f"no result could be built: {described(error)}")
         tool, arguments = _a_tool(schemas)
+        worked = start.call(tool, **arguments).returns({"output": "", "exit_code": 0})
+        self._reads_text = await self._reads_work(worked, in_sandbox=False)
         for candidate in candidates(start, tool, arguments, self._runner.own_words.claim):
-            await self._try(candidate)
+            if self._is_new(candidate.result):
+                await self._try(candidate)
             if self._is_late:
                 break
-        worked = start.call(tool, **arguments).returns({"output": "", "exit_code": 0})
         canaries = () if self._is_late else await canaries_of(self._runner, start, worked, self._item, self._prompt())
         if self._relations_of_interest and not self._is_late:
             await self._generate(schemas, start)
@@ -82,18 +86,31 @@ class _Probing:
             probes=tuple(self._probes),
             relations=tuple(self._relations),
             canaries=canaries,
-            reads_work=self._is_late or await self._reads_work(worked),
+            reads_work=self._is_late or self._has_two_rewards or await self._reads_work(worked, in_sandbox=True),
         )
 
-    async def _reads_work(self, worked: Any) -> bool:
-        """Return whether compute_reward reads anything of a rollout; it is asked only where every reward was the same."""
-        if len({probe.trial.number for probe in self._probes}) > 1:
-            return True
+    @property
+    def _has_two_rewards(self) -> bool:
+        return len({probe.trial.number for probe in self._probes}) > 1
+
+    def _is_new(self, result: Any) -> bool:
+        """Whether a result may earn another reward: where no text is read, one with another number of turns, messages or errors."""
+        shape = _shape(result)
+        is_known = shape in self._shapes
+        self._shapes.add(shape)
+        return self._reads_text or not is_known
+
+    async def _reads_work(self, worked: Any, *, in_sandbox: bool) -> bool:
+        """Return whether compute_reward reads anything of a short or a long rollout."""
         longer = functools.reduce(
             lambda made, _: made.call("terminal", command="ls").returns({"output": ""}), range(MANY), worked
         )
         answers = [answer for answer in ("The task is done.", self._runner.own_words.claim) if answer]
-        return any([await self._runner.reads_work(plain(made.say(answer))) for made in (worked, longer) for answer in answers])
+        for made in (longer, worked):
+            for answer in answers:
+                if await self._runner.reads_work(plain(made.say(answer)), in_sandbox=in_sandbox):
+                    return True
+        return False
 
     def _prompt(self) -> str:
         prompt = self._env.format_prompt(copy.deepcopy(self._item))
@@ -105,8 +122,8 @@ class _Probing:
 
     @property
     def _relations_of_interest(self) -> bool:
-        """Whether generated results can show anything, which they cannot when every reward fails."""
-        return any(probe.trial.number is not None for probe in self._probes)
+        """Whether generated results can show anything, which they cannot when every reward fails or none reads a text."""
+        return self._reads_text and any(probe.trial.number is not None for probe in self._probes)
 
     @property
     def _asks_a_judge(self) -> bool:
@@ -141,7 +158,8 @@ class _Probing:
         if probe.trial.number is None or not _is_steady(probe):
             return []
         for variation in variations(candidate.result):
-            if variation.name in {relation.name for relation in self._relations}:
+            is_known = variation.name in {relation.name for relation in self._relations}
+            if is_known or not self._is_new(variation.result):
                 continue
             trial = await self._runner.trial(variation.result)
             if _breaks(variation, probe.trial, trial):
@@ -160,7 +178,7 @@ class _Probing:
             strategy = agent_results(list(schemas)[:2] or USUAL_TOOLS, max_turns=MOST_TURNS, start=start)
         except HermesEnvError:
             strategy = agent_results(USUAL_TOOLS, max_turns=MOST_TURNS, start=start)
-        count = GENERATED_WITH_JUDGE if self._asks_a_judge else GENERATED
+        count = GENERATED_IF_SLOW if self._asks_a_judge or self._runner.runs_programs else GENERATED
         shown = {_kind(probe) for probe in self._probes}
         related = {relation.name for relation in self._relations}
         for result in await asyncio.to_thread(_drawn, strategy, count):
@@ -194,6 +212,12 @@ class _Probing:
 
         await asyncio.to_thread(_search, strategy, is_shown)
         return min(seen, key=lambda probe: len(probe.expression), default=None)
+
+
+def _shape(result: Any) -> tuple[Any, ...]:
+    """Return what is left of a result without its texts and calls."""
+    messages = tuple((message.get("role"), len(message.get("tool_calls") or ())) for message in result.messages)
+    return messages, result.turns_used, result.finished_naturally, len(result.tool_errors)
 
 
 def _a_tool(schemas: Iterable[Any]) -> tuple[str, dict[str, Any]]:

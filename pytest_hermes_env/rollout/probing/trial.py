@@ -35,6 +35,8 @@ class RewardRunner:
     def __init__(self, env: Any, item: Any, *, asked: Callable[[], int], real_tools: RealToolsUse = "confined") -> None:
         self._item, self._asked, self._real_tools = item, asked, real_tools
         self._spare: FakeSandbox | None = None
+        self.runs_programs = False
+        """Whether a call so far ran real programs."""
         # the class's method, because the instance's is watched and would get another result
         self._reward: Callable[..., Any] = type(env).compute_reward.__get__(env)
         self._path = getattr(getattr(inspect.unwrap(self._reward), "__code__", None), "co_filename", "")
@@ -55,10 +57,13 @@ class RewardRunner:
 
         return FakeSandbox(unscripted="not found", allow_leftovers=True, real_tools=self._real_tools)
 
-    async def reads_work(self, result: Any) -> bool:
-        """Return whether compute_reward read anything of the agent's work, touched its context, asked a judge, or failed."""
+    async def reads_work(self, result: Any, *, in_sandbox: bool = True) -> bool:
+        """Return whether compute_reward read anything of what the agent said and did, asked a judge, or failed.
+
+        ``in_sandbox``: any use of its context counts as well.
+        """
         read: list[bool] = []
-        trial = await self.trial(result, note=lambda: read.append(True))
+        trial = await self.trial(result, note=lambda: read.append(True), notes_context=in_sandbox)
         return bool(read or trial.error or trial.judged)
 
     async def trial(
@@ -68,10 +73,12 @@ class RewardRunner:
         machine: FakeSandbox | None = None,
         is_watched: bool = False,
         note: Callable[[], None] | None = None,
+        notes_context: bool = False,
     ) -> Trial:
         """Return what compute_reward returned for a copy of ``result``; a watched item notes every change.
 
-        ``note`` is called when the reward reads the agent's work; what it returns then counts for nothing.
+        ``note`` is called when the reward reads the agent's work, with ``notes_context`` also when it uses its context; what it
+        returns then counts for nothing.
         """
         from pytest_hermes_env.sandbox.context import FakeToolContext  # noqa: PLC0415 - only where rewards are probed
 
@@ -85,7 +92,8 @@ class RewardRunner:
             item = watched(item, lambda: noted.append("the item"))
         before, asked = copied(_fields(item, given)), self._asked()
         if note is not None:
-            given, ctx = noting_reads(given, note), noting_attributes(ctx, note)
+            given = noting_reads(given, note)
+            ctx = noting_attributes(ctx, note) if notes_context else ctx
         value: Any = None
         error, place, is_foreign, is_timeout = "", Place(), False, False
         try:
@@ -110,6 +118,7 @@ class RewardRunner:
             judged=self._asked() - asked,
             absent=tuple(dict.fromkeys(text.split()[0] if text.split() else text for text in machine.not_found[missed:])),
         )
+        self.runs_programs |= machine.has_cell
         # starting a machine that runs real programs takes longer than most rewards: one that nobody changed is used again
         is_clean = machine.files.nodes == files and machine.cwd == machine.files.cwd and not trial.is_timeout
         self._spare = machine if is_clean and not is_own else None

@@ -8,6 +8,7 @@ import pytest
 
 from pytest_hermes_env.contract.rules.he203_eval_is_held_out import dynamic
 from pytest_hermes_env.contract.verdict import Outcome
+from pytest_hermes_env.rollout.journal import Place, Reward
 from pytest_hermes_env.rollout.scenario import ItemSeen, Scenario
 from pytest_hermes_env.source.finding import Finding
 
@@ -70,31 +71,51 @@ def test_evaluation_is_held_out(judge, case):
     check(judge, "HE203", case)
 
 
-def evidence(prompts: dict[str, str]):
+def evidence(prompts: dict[str, str], evaluated: tuple[object, ...] = ()):
     """Return what was seen where training items, by key, have these prompts, and evaluation asks "Guess"."""
-    items = tuple(ItemSeen(value=key, key=key, prompt=prompt) for key, prompt in prompts.items())
+    items = tuple(ItemSeen(value={"id": key, "secret": key}, key=key, prompt=prompt) for key, prompt in prompts.items())
     request = {"tools": [{}], "messages": [{"role": "user", "content": "Guess"}]}
-    scenarios = {"items": Scenario(name="items", items=items), "evaluate": Scenario(name="evaluate", requests=(request,))}
+    rewards = tuple(Reward(value=1.0, error="", injected=False, place=Place(), item=item) for item in evaluated)
+    scenarios = {
+        "items": Scenario(name="items", items=items),
+        "evaluate": Scenario(name="evaluate", requests=(request,), events=rewards),
+    }
     return SimpleNamespace(
         scenario=scenarios.__getitem__,
         finding=lambda message, *methods, **rest: Finding(message=message, path="env.py", line=7, **rest),
         without_items=lambda: None,
+        is_own=lambda method: False,
         collection=SimpleNamespace(nothing_to_train=""),
     )
+
+
+LEAKED = ["1 of 1 evaluation prompts are training prompts"]
 
 
 def test_a_prompt_of_training_in_evaluation_is_found():
     verdict = dynamic(evidence({"one": "Guess", "two": "Spell"}))
 
     assert verdict.outcome is Outcome.FAILED
-    assert [item.message for item in verdict.findings] == ["1 of 1 evaluation prompts are training prompts"]
+    assert [item.message for item in verdict.findings] == LEAKED
 
 
-def test_a_prompt_that_all_items_share_tells_nothing_about_them():
-    """A game asks the same of every item, whose secret is elsewhere."""
-    verdict = dynamic(evidence({"one": "Guess", "two": "Guess"}))
+@pytest.mark.parametrize("others", [{}, {"three": "Spell"}])
+def test_a_prompt_that_several_items_share_tells_nothing_about_them(others):
+    """A game asks the same of many items, whose secret is elsewhere."""
+    verdict = dynamic(evidence({"one": "Guess", "two": "Guess", **others}))
 
     assert (verdict.outcome, verdict.note) == (
         Outcome.NOT_EXERCISED,
-        "all training items have the same prompt, so prompts cannot show whether evaluation uses them",
+        "different training items have the same prompt, so prompts cannot show whether evaluation uses them",
     )
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_items_that_evaluation_scored_show_whether_a_shared_prompt_is_a_shared_task(count):
+    """A label names an item and does not change it; everything else does."""
+    prompts = dict.fromkeys(["one", "two"][:count], "Guess")
+    held_out = dynamic(evidence(prompts, ({"id": "one", "secret": "nine"},)))
+    leaked = dynamic(evidence(prompts, ({"id": "eval-7", "secret": "one", "split": "eval"},)))
+
+    assert (held_out.outcome, leaked.outcome) == (Outcome.PASSED, Outcome.FAILED)
+    assert [item.message for item in leaked.findings] == LEAKED

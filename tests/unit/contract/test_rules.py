@@ -20,6 +20,7 @@ RULES_MAY_IMPORT = {
     "pytest_hermes_env.contract.reward_history",
     "pytest_hermes_env.contract.rollout_blocks",
     "pytest_hermes_env.contract.rule",
+    "pytest_hermes_env.contract.same_item",
     "pytest_hermes_env.contract.scored_data",
     "pytest_hermes_env.contract.shared_slots",
     "pytest_hermes_env.contract.training_buffers",

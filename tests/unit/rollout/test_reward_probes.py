@@ -104,3 +104,21 @@ def test_changed_inputs_are_named(field):
     changed = {name for trial in probed(reward).trials for name in trial.changed}
 
     assert changed == {"the item" if field == "item" else "result.messages"}
+
+
+def test_texts_are_varied_only_where_the_reward_reads_them():
+    """A verifier that only runs programs costs tens of milliseconds a call, whatever the agent said."""
+    counts = {}
+
+    def counting(name, rewarding):
+        async def reward(self, item, result, ctx):
+            counts[name] = counts.get(name, 0) + 1
+            return rewarding(result)
+
+        return probed(reward)
+
+    silent = counting("reads nothing", lambda result: float(result.turns_used > 2))
+    counting("reads a text", lambda result: float("4" in str(text_of(result))))
+
+    assert counts["reads nothing"] * 3 < counts["reads a text"]
+    assert {relation.name for relation in silent.relations} == {"extra-call"}
