@@ -34,6 +34,7 @@ ALLOWED = {
     "row_factory": "a setting of a database connection that the kit opens",
     "use_wandb, max_agent_turns": "settings of the environment under test, restored at the end of a scenario",
     "_hermes_env_number": "the kit's own mark on a ToolContext",
+    "daemon": "of a thread that the environment under test is about to start, so that the process can end",
     "showwarning": "warnings.catch_warnings restores it",
     "dont_write_bytecode": "documented switch of sys",
     "exec_module": "of a module spec that the import hook of a recorded command returns; that file imports nothing of the kit",

@@ -3,7 +3,7 @@ Importing an environment's file has no side effects: no change to environment va
 network.
 
 What: No statement at module or class level, and no function that such a statement calls, sets `os.environ` or
-`sys.path`, changes the working directory, writes files, starts processes, or uses the network. Code under `if __name__
+`sys.path`, changes the working directory, writes files, starts threads or processes, or uses the network. Code under `if __name__
 == "__main__":` runs only when the file is started, and is fine.
 
 Why: Tests, tools, documentation and Atropos' workers import the file. Its side effects reach every other environment in
@@ -56,6 +56,7 @@ _CALLS = (
     ),
     (re.compile(r"wandb\.(?:init|login)|weave\.init|huggingface_hub\.login"), "logs in to a service"),
 )
+_STARTED = re.compile(r"threading\.(?:Thread|Timer)|(?:multiprocessing\.)?(?:.*\.)?Process")
 _WRITERS = frozenset({"write_text", "write_bytes", "mkdir", "touch", "unlink", "rmdir"})
 
 
@@ -153,9 +154,18 @@ def _effect_of_call(node: ast.Call, module: Module) -> str:
             return effect
     if (dotted in {"open", "io.open"} or (not holder and name == "open")) and _writes(node):
         return "writes a file"
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "start" and _made_by(module, node.func.value, _STARTED):
+        return "starts a thread or a process"
     if isinstance(node.func, ast.Attribute) and node.func.attr in _WRITERS and _is_path(module, node.func.value):
         return "changes files"
     return ""
+
+
+def _made_by(module: Module, node: ast.expr, makers: re.Pattern[str]) -> bool:
+    """Whether an expression, or what its module-level name is bound to, calls one of ``makers``."""
+    bound = module.names.get(node.id, ()) if isinstance(node, ast.Name) else ()
+    values = [getattr(item.node, "value", item.node) for item in bound if not item.module] or [node]
+    return any(isinstance(value, ast.Call) and makers.fullmatch(_dotted(module, value.func)) is not None for value in values)
 
 
 def _writes(node: ast.Call) -> bool:

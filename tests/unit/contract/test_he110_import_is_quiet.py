@@ -62,6 +62,13 @@ CASES = (
         "importing the file starts a process",
     ),
     broken(
+        "a thread",
+        "import threading\nfrom threading import Timer\n\nthreading.Thread(target=print).start()  # <- here\n"
+        "BEAT = Timer(1.0, print)\nBEAT.start()  # <- here\n" + ENV,
+        "importing the file starts a thread or a process",
+        "importing the file starts a thread or a process",
+    ),
+    broken(
         "in a function that the import calls",
         "import os\n\ndef prepare():\n    os.chdir('/')  # <- here\n\nprepare()\n" + ENV,
         "importing the file changes the working directory",
@@ -80,7 +87,7 @@ CASES = (
     ),
     sound(
         "reading",
-        "import json, os, sys\nfrom pathlib import Path\n\nHERE = Path(__file__).parent\nHOME = os.environ.get('HOME')\nROWS = json.loads((HERE / 'x').read_text()) if 0 else open('x').read\npath = list(sys.path)\npath.append('x')\nlogger.info('read')\n"
+        "import json, os, sys, threading\nfrom pathlib import Path\n\nHERE = Path(__file__).parent\nHOME = os.environ.get('HOME')\nROWS = json.loads((HERE / 'x').read_text()) if 0 else open('x').read\npath = list(sys.path)\npath.append('x')\nGAME = Game()\nGAME.start()\nLATER = threading.Thread(target=print)\nlogger.info('read')\n"
         + ENV,
     ),
 )

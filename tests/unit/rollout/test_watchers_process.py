@@ -137,3 +137,40 @@ def test_a_daemon_thread_of_a_library_is_no_leak() -> None:
         thread.join()
 
     assert leaked == ["False"]
+
+
+ENDLESS = """
+import concurrent.futures, threading, time
+
+def forever():
+    while True:
+        time.sleep(60)
+
+def act():
+    threading.Thread(target=forever).start()
+    concurrent.futures.ThreadPoolExecutor().submit(forever)
+"""
+
+
+def test_a_thread_that_never_ends_does_not_keep_the_process(tmp_path: Path) -> None:
+    """One of its own, and one of an executor: pytest would never exit."""
+    (tmp_path / "endless.py").write_text(ENDLESS, encoding="utf-8")
+    lines = (
+        "import endless",
+        "from environments.hermes_base_env import HermesAgentBaseEnv",
+        "from pytest_hermes_env.layer import layer_of",
+        "from pytest_hermes_env.rollout.journal import recording",
+        "from pytest_hermes_env.rollout.watchers.call_site import EnvironmentCode",
+        "from pytest_hermes_env.rollout.watchers.process import ProcessWatcher",
+        "Env = type('Env', (HermesAgentBaseEnv,), {'setup': endless.act, '__module__': 'endless'})",
+        "watcher = ProcessWatcher(EnvironmentCode(Env, layer_of(Env)))",
+        "with watcher.watching(), recording():",
+        "    endless.act()",
+        "print(sorted(left.kind for left in watcher.leaked()))",
+    )
+
+    ran = subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
+    )
+
+    assert (ran.returncode, ran.stdout.strip()) == (0, "['thread', 'thread']"), ran.stderr
