@@ -19,8 +19,8 @@ class Gate:
     reason: Unavailable | None = None
     beside: Unavailable | None = None
     """Why a set-up failed after the first one had succeeded, while other instances were alive."""
-    is_late: bool = False
-    """Whether a scenario of the class did not end in time: the others get less."""
+    hangs: int = 0
+    """How many scenarios of the class did not end in time: the others get less."""
     _is_taken: bool = False
     _is_open: asyncio.Event = field(default_factory=asyncio.Event)
 

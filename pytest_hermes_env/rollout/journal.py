@@ -18,6 +18,7 @@ from typing import Any
 from pytest_hermes_env.rollout.faults import Faults
 
 __all__ = [
+    "NEVER_RETURNED",
     "Asked",
     "Blocked",
     "Cleaned",
@@ -131,6 +132,10 @@ class Caught:
     error: str
     place: Place
     caught_at: Place
+
+
+NEVER_RETURNED = "did not return before the scenario's time was over"
+"""The error of a reward that hung."""
 
 
 @dataclass(frozen=True, kw_only=True)

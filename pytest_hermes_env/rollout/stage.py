@@ -38,7 +38,7 @@ CLOSING = ("aclose", "close", "shutdown", "teardown")
 """Names of methods that close an environment; Atropos itself defines none."""
 
 LATER_S = 10.0
-"""Seconds that a scenario gets after another one did not end: one hang is enough to know."""
+"""Seconds that a scenario gets after another one did not end, half of them after two, and so on: one hang is enough to know."""
 
 MOST_HANGS = 8
 """How often code may block the event loop until it is interrupted, before no further scenario is played."""
@@ -325,9 +325,10 @@ class Stage:
             return None
 
         def late() -> None:
-            journal.is_late = self.gate.is_late = True
+            journal.is_late = True
+            self.gate.hangs += 1
 
-        limit_s = min(self.timeout_s, LATER_S) if self.gate.is_late else self.timeout_s
+        limit_s = min(self.timeout_s, LATER_S / self.gate.hangs) if self.gate.hangs else self.timeout_s
 
         def progress() -> tuple[int, ...]:
             work = int(time.process_time() / limit_s * 10)  # a process that waits for nothing but a processor is at work

@@ -47,6 +47,12 @@ _SPLITS = frozenset({"train_test_split", "random_split", "KFold", "ShuffleSplit"
 _GENERATORS = frozenset({"Random", "RandomState", "default_rng", "Generator", "SystemRandom"})
 _SEEDS = frozenset({"seed", "set_seed", "manual_seed", "seed_everything"})
 _SHARED = frozenset({"random", "numpy.random", "np.random"})
+_CHANGING = frozenset(
+    {"id", "time.time", "time.time_ns", "time.monotonic", "time.perf_counter", "os.getpid", "os.urandom", "uuid.uuid1", "uuid.uuid4",
+     "datetime.datetime.now", "datetime.datetime.utcnow", "datetime.date.today", "secrets.randbits", "secrets.randbelow",
+     "random.random", "random.randint", "random.getrandbits"}
+)  # fmt: skip
+"""Calls whose result is another one in every process."""
 
 
 def static(source: ClassSource) -> Verdict:
@@ -68,7 +74,7 @@ def static(source: ClassSource) -> Verdict:
                 continue
             count += 1
             if not is_seeded and not _has_seed(node, function):
-                findings.append(finding_at(function, node, f"{what} has no seed: the split differs in every run"))
+                findings.append(finding_at(function, node, f"{what} has no fixed seed: the split differs in every run"))
             names = [name for given in _given(node) if (name := _of_module(given, function))]
             findings += [finding_at(function, node, f"{what} shuffles the module-level list {name} in place") for name in names]
     return Verdict.of(sorted_findings(findings), f"{count} seeded shuffles" if count else "nothing is shuffled")
@@ -85,7 +91,31 @@ def _seeds(node: ast.AST, module: Module) -> bool:
     if not isinstance(node, ast.Call) or last_name(node.func) not in _SEEDS or not (node.args or node.keywords):
         return False
     holder = node.func.value if isinstance(node.func, ast.Attribute) else None
-    return holder is None or _dotted(holder, module) in {*_SHARED, "torch", "transformers", "pytorch_lightning"}
+    is_known = holder is None or _dotted(holder, module) in {*_SHARED, "torch", "transformers", "pytorch_lightning"}
+    return is_known and not any(_changes(given, module) for given in [*node.args, *(word.value for word in node.keywords)])
+
+
+def _changes(seed: ast.expr, module: Module) -> bool:
+    """Whether a seed is another one in every process: made of the time, of random numbers, or of the hash of a text."""
+    for node in ast.walk(seed):
+        if isinstance(node, ast.Call):
+            name = _dotted(node.func, module) or (ast.unparse(node.func) if isinstance(node.func, ast.Name) else "")
+            if name.removeprefix("builtins.") in _CHANGING:
+                return True
+            if name.removeprefix("builtins.") == "hash" and any(map(_is_text, node.args)):
+                return True
+    return False
+
+
+def _is_text(node: ast.expr) -> bool:
+    """Whether an expression makes, or contains, a text, whose hash depends on the process."""
+    if isinstance(node, ast.Tuple):
+        return any(map(_is_text, node.elts))
+    if isinstance(node, ast.BinOp):
+        return _is_text(node.left) or _is_text(node.right)
+    if isinstance(node, ast.Call):
+        return last_name(node.func) in {"str", "repr", "join", "format", "lower", "strip"}
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
 def _shuffled(node: ast.Call, function: Function) -> str | None:
@@ -108,7 +138,7 @@ def _has_seed(node: ast.Call, function: Function) -> bool:
     for word in ("seed", "random_state", "generator", "rng"):
         given = keyword(node, word)
         if given is not None:
-            return not (isinstance(given, ast.Constant) and given.value is None)
+            return _is_seed(given, function.module)
     if any(word.arg is None for word in node.keywords):
         return True
     name = last_name(node.func)
@@ -121,10 +151,12 @@ def _has_seed(node: ast.Call, function: Function) -> bool:
         return False
     made = _generator(node.func, function)
     if made is not None:
-        return bool(made.args or made.keywords) and not (
-            made.args and isinstance(made.args[0], ast.Constant) and made.args[0].value is None
-        )
+        return any(_is_seed(given, function.module) for given in [*made.args[:1], *(word.value for word in made.keywords)])
     return name != "shuffle" or bool(node.args)  # dataset.shuffle() has none; other generators come from elsewhere
+
+
+def _is_seed(given: ast.expr, module: Module) -> bool:
+    return not (isinstance(given, ast.Constant) and given.value is None) and not _changes(given, module)
 
 
 def _generator(func: ast.expr, function: Function) -> ast.Call | None:

@@ -63,10 +63,19 @@ def _violations(frame: Frame) -> Iterator[Finding]:
         if isinstance(node, ast.Attribute) and _is_dict(access.base) and not hasattr(dict, node.attr):
             yield from _finding(frame, node, access.base, ast.unparse(node))
     for call in frame.calls:
-        if call.name == "getattr" and len(call.node.args) == 2 and _is_dict(call.arguments[0]):  # noqa: PLR2004
-            word = call.node.args[1]
-            if isinstance(word, ast.Constant) and isinstance(word.value, str) and not hasattr(dict, word.value):
+        if call.name == "getattr" and len(call.node.args) > 1 and _is_dict(call.arguments[0]):
+            word, *default = call.node.args[1:]
+            name = word.value if isinstance(word, ast.Constant) else None
+            is_wrong = isinstance(name, str) and not hasattr(dict, name)
+            if is_wrong and not (default and _also_as_a_dict(frame.function, call.node.args[0], name)):
                 yield from _finding(frame, call.node, call.arguments[0], ast.unparse(call.node))
+
+
+def _also_as_a_dict(function: Function, read: ast.expr, name: object) -> bool:
+    """Whether a function that has a default for a dict reads the same from it as from a dict, or asks what it is."""
+    words = [node for node in function.own_nodes() if isinstance(node, ast.Constant) and node.value == name]
+    asked = (node for node in function.own_nodes() if isinstance(node, ast.Call) and last_name(node.func) == "isinstance")
+    return len(words) > 1 or any(node.args and ast.unparse(node.args[0]) == ast.unparse(read) for node in asked)
 
 
 def _is_dict(values: Values) -> bool:

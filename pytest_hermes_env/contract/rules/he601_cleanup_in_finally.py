@@ -349,6 +349,8 @@ SCENARIOS = (
     "evaluate",
     "evaluate_reward_raises",
     "evaluate_loop_raises",
+    "evaluate_tools_fail",
+    "evaluate_cancelled_in_loop",
     "evaluate_cancelled",
 )
 

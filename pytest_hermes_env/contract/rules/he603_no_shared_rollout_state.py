@@ -42,6 +42,7 @@ from pytest_hermes_env.source import (
 from pytest_hermes_env.source.finding import Finding, Severity
 
 _ENVIRON = frozenset({"os.environ", "environ"})
+_COLLECTS = frozenset({"append", "extend", "insert", "add", "appendleft"})
 _ROLLOUT = ("format_prompt", "collect_trajectory", "collect_trajectories", "compute_reward")
 
 
@@ -75,6 +76,7 @@ def static(source: ClassSource) -> Verdict:
                 findings.append(finding_at(change.function, change.node, message))
         findings += _in_the_process(frame)
     findings += _in_slots(source, frames)
+    findings += [found for function in dict.fromkeys(frame.function for frame in frames) for found in _in_defaults(function)]
     findings += _of_the_next_item(source, reads)
     return Verdict.of(sorted_findings(findings), "rollouts store nothing where other rollouts see it")
 
@@ -186,6 +188,36 @@ def _in_the_process(frame: Frame) -> Iterator[Finding]:
         if any(value.kind is Kind.EXTERNAL and value.name == "os.chdir" for value in call.callee):
             message = f"{function.name} changes the working directory, which all rollouts share"
             yield finding_at(call.function, call.node, message)
+
+
+def _in_defaults(function: Function) -> Iterator[Finding]:
+    """Yield where a function adds to a list or set that is the default of its parameter, and so the same one in all rollouts."""
+    arguments = function.node.args
+    named = [*zip(reversed([*arguments.posonlyargs, *arguments.args]), reversed(arguments.defaults), strict=False)]
+    named += [
+        (name, value) for name, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if value is not None
+    ]
+    shared = {name.arg for name, value in named if _is_new_collection(value)}
+    rebound = {
+        name
+        for node in function.own_nodes()
+        if isinstance(node, ast.Assign)
+        for item in node.targets
+        for name in _stored_in(item)
+    }
+    for node in function.own_nodes() if shared - rebound else ():
+        grown: ast.expr | None = node.target if isinstance(node, ast.AugAssign) else None
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _COLLECTS:
+            grown = node.func.value
+        if isinstance(grown, ast.Name) and grown.id in shared - rebound:
+            what = f"adds to {grown.id}, whose default is made once: it holds what all rollouts have added"
+            yield finding_at(function, node, f"{function.name} {what}")
+
+
+def _is_new_collection(node: ast.expr) -> bool:
+    """Whether an expression makes a list or a set; a dict by default remembers, by what it is asked for."""
+    is_made = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"list", "set", "deque"}
+    return is_made or isinstance(node, (ast.List, ast.Set, ast.ListComp, ast.SetComp))
 
 
 def _put_into_environ(node: ast.AST) -> list[ast.expr]:

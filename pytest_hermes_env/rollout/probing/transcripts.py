@@ -73,7 +73,9 @@ def candidates(start: Any, tool: str, arguments: dict[str, Any], claim: str = ""
     yield Candidate(name="a server error after a tool call", result=done.server_error())
     yield Candidate(name="the turn limit, without an answer", result=done.hit_turn_limit())
     yield Candidate(name="malformed arguments", result=start.bad_arguments(tool, '{"command": ').say("Sorry."))
-    yield Candidate(name="arguments that are not an object", result=start.bad_arguments(tool, "null").say("Sorry."))
+    for text in ("null", '"ls"', "[1]"):
+        name = f"arguments that are not an object but {text}"
+        yield Candidate(name=name, result=start.bad_arguments(tool, text).say("Sorry."))
     yield Candidate(name="an unknown tool", result=start.unknown_tool("no_such_tool", value=1).say("Sorry."))
     yield Candidate(
         name="a tool result that is not JSON", result=start.call(tool, **arguments).returns("not JSON").say("Done.")

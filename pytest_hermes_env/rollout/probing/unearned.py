@@ -50,7 +50,7 @@ async def canaries_of(runner: RewardRunner, start: Any, worked: Any, item: Any, 
     found = [canary async for canary in _words(runner, start, item, prompt, base)]
     found += [canary async for canary in _boasts(runner, worked)]
     paths = [read.path for read in machine.files.reads if _could_be_planted(read.path, read.reader, read.written_by, prompt)]
-    contents = (*CONTENTS, *own.texts, *(json.dumps(text) for text in own.texts))
+    contents = (*CONTENTS, *filter(None, [own.claim]), *own.texts, *(json.dumps(text) for text in own.texts))
     planted = [await _file(runner, idle, path, base, contents) for path in paths[:MOST_FILES]]
     return (*found, *planted)
 

@@ -41,6 +41,8 @@ _FAULTS: dict[str, tuple[Fault, int | None]] = {
         "evaluate_one_loop_raises": "evaluate() runs while the agent loop of one rollout raises",
         "evaluate_reward_raises": "evaluate() runs while compute_reward raises",
         "evaluate_loop_raises": "evaluate() runs while the agent loop raises after its rollout",
+        "evaluate_tools_fail": "evaluate() runs while every tool call of the agents, the set-up and the verifiers returns an error",
+        "evaluate_cancelled_in_loop": "evaluate() is cancelled when the agent loop of a rollout is about to return",
         "evaluate_cancelled": "evaluate() is cancelled while a reward is being computed",
     },
     needs="setup",
@@ -67,6 +69,8 @@ async def evaluations(stage: Stage) -> None:
         await stage.play("evaluate_item_fails", evaluate, policy=failing_in_one(brief_policy))
         for name, (fault, most) in _FAULTS.items():
             await stage.play(name, evaluate, policy=brief_policy, faults=Faults(fault=fault, most=most))
+        await stage.play("evaluate_tools_fail", evaluate, policy=brief_policy, fault="tools_fail")
+        await stage.cancel("evaluate_cancelled_in_loop", evaluate, policy=brief_policy, fault="loop_hangs", is_needed=False)
         await stage.cancel("evaluate_cancelled", evaluate, policy=brief_policy, fault="reward_hangs", is_needed=False)
 
 

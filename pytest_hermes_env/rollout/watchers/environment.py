@@ -16,6 +16,7 @@ from pytest_hermes_env.patches import intercept
 from pytest_hermes_env.rollout.buffers import copied, picture
 from pytest_hermes_env.rollout.faults import Faults, InjectedFault
 from pytest_hermes_env.rollout.journal import (
+    NEVER_RETURNED,
     Caught,
     EvaluationLogged,
     ItemScored,
@@ -84,7 +85,7 @@ async def _compute_reward(layer: Layer, source: Place, real: Any, *args: Any, **
         caught = tuple(noted)
     except BaseException as raised:
         if journal.is_late or not is_from_outside(raised):
-            error = "CancelledError: the scenario did not end in time" if journal.is_late else described(raised)
+            error = NEVER_RETURNED if journal.is_late else described(raised)
             note_reward(None, error, place=raised_in(source.path, raised) or source)
         raise
     finally:

@@ -352,6 +352,40 @@ MUTANTS = (
     ),
     terminal_tasks(
         rule="HE601",
+        name="prepared before the try that cleans up",
+        changes=(
+            (
+                "        ctx = ToolContext(str(uuid.uuid4()))\n",
+                f"        ctx = ToolContext(str(uuid.uuid4()))  {MARK}\n"
+                "        made = await asyncio.to_thread(ctx.terminal, 'mkdir -p notes')\n"
+                "        if made['exit_code'] != 0:\n"
+                "            raise RuntimeError('the sandbox could not be prepared')\n",
+            ),
+        ),
+    ),
+    terminal_tasks(
+        rule="HE601",
+        name="cleaned up after errors, and not when it is cancelled at work",
+        changes=(
+            ("        ctx = ToolContext(str(uuid.uuid4()))\n", f"        ctx = ToolContext(str(uuid.uuid4()))  {MARK}\n"),
+            (
+                "            result = await agent.run(messages)\n"
+                "            return result, await self.compute_reward(item, result, ctx)\n"
+                "        finally:\n"
+                "            ctx.cleanup()\n",
+                "            result = await agent.run(messages)\n"
+                "        except Exception:\n"
+                "            ctx.cleanup()\n"
+                "            raise\n"
+                "        try:\n"
+                "            return result, await self.compute_reward(item, result, ctx)\n"
+                "        finally:\n"
+                "            ctx.cleanup()\n",
+            ),
+        ),
+    ),
+    terminal_tasks(
+        rule="HE601",
         name="cleaned up only after a reward",
         changes=(
             ("        ctx = ToolContext(str(uuid.uuid4()))\n", f"        ctx = ToolContext(str(uuid.uuid4()))  {MARK}\n"),

@@ -10,7 +10,7 @@ from .rule_cases import broken, check, open_, other, sound
 def env(body: str = "", field: str = "weight: float = 0.5") -> str:
     """Return an environment with one setting and a method."""
     return (
-        f"class Config(HermesAgentEnvConfig):\n    {field}  # <- here\n    group_size: int = 2\n\n"
+        f"class Config(HermesAgentEnvConfig):\n    {field.replace(chr(10), '  # <- here' + chr(10), 1) if chr(10) in field else field + '  # <- here'}\n    group_size: int = 2\n\n"
         "class Parent(HermesAgentBaseEnv):\n    env_config_cls = Config\n\nclass Env(Parent):\n"
         f"    async def setup(self):\n        self.items = []\n        {body}\n"
     )
@@ -23,6 +23,24 @@ CASES = (
     broken("only given", env("self.other = Config(weight=0.3)"), UNREAD),
     broken("only set", env("self.config.weight = 3"), UNREAD),
     broken("the configuration goes to the base alone", env("super().__init__(config=self.config)"), UNREAD),
+    broken(
+        "only validated",
+        env(field="weight: float = 0.5\n    @field_validator('weight')\n    def is_positive(cls, weight): return weight"),
+        UNREAD,
+    ),
+    broken(
+        "only compared",
+        env(
+            field="weight: float = 0.5\n    @model_validator(mode='after')\n    def is_small(self): assert self.weight < 1; return self"
+        ),
+        UNREAD,
+    ),
+    sound(
+        "a validator that gives another field its value",
+        env(
+            field="weight: float = 0.5\n    @model_validator(mode='after')\n    def twice(self): self.other = self.weight; return self"
+        ),
+    ),
     sound("self.config", env("print(self.config.weight)")),
     sound("another name", env("c = self.config; print(c.weight)")),
     sound("getattr", env("print(getattr(self.config, 'weight', 1))")),

@@ -23,7 +23,7 @@ def env(body: str, more: str = "") -> str:
 
 def unseeded(what: str) -> str:
     """Return the message about a shuffle."""
-    return f"{what} has no seed: the split differs in every run"
+    return f"{what} has no fixed seed: the split differs in every run"
 
 
 CASES = (
@@ -53,6 +53,16 @@ CASES = (
         env("mine = ROWS\nrandom.Random(1).shuffle(mine)  # <- here"),
         "shuffle() shuffles the module-level list ROWS in place",
     ),
+    *(
+        broken(f"a seed of {seed}", env(f"random.Random({seed}).shuffle(rows)  # <- here"), unseeded("shuffle()"))
+        for seed in ("hash(f'{self.name}/1')", "hash(('train', 1))", "id(self)")
+    ),
+    broken(
+        "a seeded module whose seed is the time",
+        env("import time\nrandom.seed(time.time())\nrandom.shuffle(rows)  # <- here"),
+        unseeded("random.shuffle()"),
+    ),
+    sound("a seed that is the hash of a number", env("random.Random(hash(self.config.seed)).shuffle(rows)")),
     sound("a generator with a seed", env("random.Random(42).shuffle(rows)")),
     sound("a generator behind a name", env("rng = np.random.default_rng(7)\nrng.shuffle(rows)")),
     sound("a seeded module", env("random.seed(42)\nrandom.shuffle(rows)")),

@@ -40,6 +40,12 @@ BROKEN = {
                 return [getattr(c, "function")["name"] for c in result.messages[-1]["tool_calls"]]  # <- here
             return float(len(names()))
     """,
+    "getattr with a default, and no other way": """
+        async def compute_reward(self, item, result, ctx):
+            calls = [c for m in result.messages for c in m.get("tool_calls") or []]
+            made = [getattr(c, "function", None) for c in calls]  # <- here
+            return float(any(isinstance(one, dict) for one in made))
+    """,
     "a broad except": """
         async def compute_reward(self, item, result, ctx):
             try:
@@ -54,6 +60,11 @@ SOUND = {
         async def compute_reward(self, item, result, ctx):
             names = [c["function"]["name"] for m in result.messages for c in m.get("tool_calls") or ()]
             return float(len(names)) + len(result.messages[-1].get("content") or "")
+    """,
+    "both shapes, asked by a default": """
+        async def compute_reward(self, item, result, ctx):
+            calls = [c for m in result.messages for c in m.get("tool_calls") or []]
+            return float(any(getattr(c, "function", None) or c["function"] for c in calls))
     """,
     "both shapes, asked by isinstance": """
         async def compute_reward(self, item, result, ctx):

@@ -37,6 +37,15 @@ BROKEN = (
         return 1.0
     """,
     """
+    async def compute_reward(self, item, result, ctx):
+        return float(len(self._words(result)))
+
+    def _words(self, result, words=[], *, seen=set()):
+        words.append(result.turns_used)  # <- here
+        seen |= {result.turns_used}  # <- here
+        return words
+    """,
+    """
     async def collect_trajectories(self, item):
         self._note(item)
         return await super().collect_trajectories(item)

@@ -20,6 +20,7 @@ from pytest_hermes_env.patches import intercept
 from pytest_hermes_env.rollout.collection import Collection
 from pytest_hermes_env.rollout.driver import Collector
 from pytest_hermes_env.rollout.journal import (
+    NEVER_RETURNED,
     Asked,
     Blocked,
     Cleaned,
@@ -392,6 +393,22 @@ def test_an_environment_that_waits_forever_is_given_up() -> None:
     record = one(Waiting, "happy", timeout_s=2)
 
     assert str(record.unavailable) == "setup failed: did not finish within 2 s"
+
+
+class WaitingReward(SmallEnv):
+    """Waits forever for what no other rollout brings."""
+
+    async def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:
+        """Hang."""
+        await asyncio.Event().wait()
+        return 1.0
+
+
+def test_a_reward_that_waits_forever_is_told_as_such() -> None:
+    """It raised nothing: the scenario's time was over."""
+    (reward, *_) = one(WaitingReward, "happy", timeout_s=2).of(Reward)
+
+    assert (reward.error, reward.place.line) == (NEVER_RETURNED, line_of(WaitingReward.compute_reward, "Event"))
 
 
 def test_an_environment_that_is_never_built_is_given_up() -> None:

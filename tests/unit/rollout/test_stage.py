@@ -428,3 +428,14 @@ def test_the_loop_is_told_to_steps_that_hang_in_threads() -> None:
         return faults.loop is asyncio.get_running_loop()
 
     assert asyncio.run(main()) is True
+
+
+def test_each_scenario_that_hangs_leaves_the_next_ones_less_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dozen scenarios with the same deadlock cost little more than the first three."""
+    monkeypatch.setattr(stage_module, "LATER_S", 0.04)
+    stage = bare_stage(timeout_s=0.1)
+
+    async def play() -> list[str]:
+        return [(await stage.play(f"scenario {number}", asyncio.Event().wait)).error for number in range(3)]
+
+    assert run(play) == [f"did not finish within {limit} s" for limit in ("0.1", "0.04", "0.02")]
