@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import functools
 import signal
 import sys
 import threading
@@ -24,6 +25,7 @@ from typing import Any
 from pytest_hermes_env.garbage_collection import no_garbage_collection
 from pytest_hermes_env.rollout.journal import Blocked, Place, current_journal
 from pytest_hermes_env.rollout.raised import CANCELLATIONS, CANCELLED_S, Hung, is_interrupt
+from pytest_hermes_env.rollout.watchers.caught_errors import watched_in_thread
 
 __all__ = ["BLOCKED_S", "ScenarioLoop"]
 
@@ -74,9 +76,10 @@ class ScenarioLoop(asyncio.SelectorEventLoop):
             sampler.join()
 
     def stop(self) -> None:
-        """Stop, but not while guarded."""
-        if not self._is_guarded:
-            super().stop()
+        """Stop. Raises, while guarded, what `asyncio.run` would raise at its end → RuntimeError."""
+        if self._is_guarded:
+            raise RuntimeError("Event loop stopped before Future completed: the trainer's loop is no rollout's to stop")
+        super().stop()
 
     def _run_once(self) -> None:
         """Continue after a task that raised SystemExit or KeyboardInterrupt: the task has the exception, for whoever awaits it."""
@@ -178,11 +181,12 @@ class _DaemonThreads(futures.ThreadPoolExecutor):
         """Start the call."""
         call: futures.Future[Any] = futures.Future()
         self._calls.add(call)
+        watched = watched_in_thread(functools.partial(function, *args, **kwargs))
 
         def run() -> None:
             if call.set_running_or_notify_cancel():
                 try:
-                    call.set_result(function(*args, **kwargs))
+                    call.set_result(watched())
                 except BaseException as error:  # noqa: BLE001 - whoever awaits the call gets it
                     call.set_exception(error)
 

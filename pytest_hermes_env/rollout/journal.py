@@ -132,6 +132,8 @@ class Caught:
     error: str
     place: Place
     caught_at: Place
+    is_own: bool = False
+    """Whether it is a mistake also where a handler names it."""
 
 
 NEVER_RETURNED = "did not return before the scenario's time was over"

@@ -128,4 +128,5 @@ def described(error: BaseException) -> str:
         return "it blocked the event loop until it was interrupted"
     if isinstance(error, NeverEnded):
         return str(error)
-    return f"{type(error).__name__}: {shorten(str(error))}"
+    text = shorten(str(error))
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

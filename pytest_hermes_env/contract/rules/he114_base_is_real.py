@@ -2,10 +2,12 @@
 The base class is the layer's own, and what is called on `self` and `super()` exists.
 
 What: The base is not subscripted, and no empty class takes its place where the layer cannot be imported. Each method
-that is called on `self` or `super()` is the environment's, the layer's or Atropos' own.
+that is called on `self` or `super()` is the environment's, the layer's or Atropos' own. No method of the layer's base,
+`HermesAgentLoop` or `ToolContext` is replaced by code of the environment's files that does not call the original.
 
 Why: `HermesAgentBaseEnv` is not generic: `HermesAgentBaseEnv[Config]` raises a TypeError at import. An empty class in
-an `except ImportError` lets the import pass, and every method of the layer is missing later. A misspelt method raises
+an `except ImportError` lets the import pass, and every method of the layer is missing later. With a stub in the place
+of `ToolContext.terminal`, nothing is set up and nothing is verified, in any environment of the process. A misspelt method raises
 an AttributeError in the middle of a run, which Atropos logs and goes on.
 
 Fix: `class Env(HermesAgentBaseEnv)` with `env_config_cls = Config`; let the ImportError be raised; call the method that
@@ -21,8 +23,10 @@ import difflib
 import os
 from collections.abc import Iterator
 
+from pytest_hermes_env.contract.evidence import Evidence, finding_in
+from pytest_hermes_env.contract.replaced_methods import replaced_methods
 from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.verdict import Verdict
+from pytest_hermes_env.contract.verdict import Verdict, one_per_place
 from pytest_hermes_env.source import (
     LAYER_ENV,
     ClassKind,
@@ -145,4 +149,14 @@ def _calls(function: Function, known: frozenset[str]) -> Iterator[Finding]:
             yield finding_at(function, node, f"{function.name} calls {receiver}.{node.func.attr}, which does not exist{hint}")
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static)
+def dynamic(evidence: Evidence) -> Verdict:
+    """Look at the methods of the layer as they are after the class was imported and set up."""
+    evidence.scenario("setup")
+    findings = [
+        finding_in("setup", place, f"{name} of the layer is replaced by code that does not call it")
+        for name, place in replaced_methods(evidence.env_class)
+    ]
+    return Verdict.of(one_per_place(findings), "no method of the layer is replaced")
+
+
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=("setup",))

@@ -196,7 +196,7 @@ def _constant(evidence: Evidence, every: list[float]) -> Verdict:
 
 
 def _caught_each_time(evidence: Evidence) -> Caught | None:
-    """Return the mistake that a broad ``except`` caught in every call, if there is one."""
+    """Return the mistake that was caught in every call, by a broad ``except`` unless it is certain, if there is one."""
     calls = [reward.caught for record in evidence.scenarios("happy") for reward in record.of(Reward) if not reward.injected]
     first = next(iter(calls), ())
     return next(
@@ -204,7 +204,7 @@ def _caught_each_time(evidence: Evidence) -> Caught | None:
             mistake
             for mistake in first
             if all(mistake.place in [other.place for other in caught] for caught in calls)
-            and is_caught_broadly(mistake.caught_at.path, mistake.caught_at.line)
+            and (mistake.is_own or is_caught_broadly(mistake.caught_at.path, mistake.caught_at.line))
         ),
         None,
     )

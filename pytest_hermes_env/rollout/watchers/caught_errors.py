@@ -1,7 +1,8 @@
 """Mistakes in an environment's own code that it catches itself while it computes a reward: they look like a reward of 0.0.
 
 Place in the flow: `environment` watches each call of compute_reward. A mistake is an exception that no transcript can be the cause
-of: a name or an attribute that does not exist, wrong arguments, a key that the item does not have, a recursion without end.
+of: a name or an attribute that does not exist, wrong arguments, a key that the item does not have, a recursion without end, a
+timeout that nothing needed.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
@@ -21,7 +22,7 @@ from typing import Any
 from pytest_hermes_env.rollout.journal import Caught, Place
 from pytest_hermes_env.rollout.raised import described
 
-__all__ = ["noting_caught_errors"]
+__all__ = ["noting_caught_errors", "watched_in_thread"]
 
 _ARGUMENTS = re.compile(
     r"positional argument|keyword argument|is not callable|object is not subscriptable|can't be used in 'await'"
@@ -84,8 +85,25 @@ def noting_caught_errors(directory: str, item: Any) -> Iterator[list[Caught]]:
         if not _watches.number and sys.gettrace() is _on_call:  # not a debugger's, which a breakpoint in the reward started
             sys.settrace(None)
     noted += [
-        Caught(error=described(error), place=raised, caught_at=reached) for error, raised, reached in watch.found.values()
+        Caught(error=described(error), place=raised, caught_at=reached, is_own=_is_of_no_transcript(error))
+        for error, raised, reached in watch.found.values()
     ]
+
+
+def watched_in_thread(function: Callable[[], Any]) -> Callable[[], Any]:
+    """Return a function for another thread, whose mistakes count to the reward that is computed here."""
+    if _watch.get() is None or sys.gettrace() is not _on_call:
+        return function
+    context = copy_context()
+
+    def watched() -> Any:
+        sys.settrace(_on_call)
+        try:
+            return context.run(function)
+        finally:
+            sys.settrace(None)
+
+    return watched
 
 
 def _on_call(frame: FrameType, event: str, arg: Any) -> Any:
@@ -124,7 +142,7 @@ def _on_event(frame: FrameType, event: str, arg: Any) -> Any:
         _, error, trace = arg
         here = Place(path=frame.f_code.co_filename, line=frame.f_lineno, function=frame.f_code.co_name)
         is_new = id(error) not in watch.found and len(watch.found) < MOST_FOUND
-        is_raised_here = trace is not None and (trace.tb_next is None or isinstance(error, RuntimeError))
+        is_raised_here = trace is not None and (trace.tb_next is None or isinstance(error, RuntimeError | TimeoutError))
         if is_new and is_raised_here and _is_mistake(error, frame, watch.item):
             watch.found[id(error)] = error, here, here
         elif id(error) in watch.found:
@@ -133,7 +151,7 @@ def _on_event(frame: FrameType, event: str, arg: Any) -> Any:
 
 
 def _is_mistake(error: BaseException, frame: FrameType, item: Any) -> bool:
-    if isinstance(error, NameError):
+    if isinstance(error, NameError | TimeoutError):
         return True
     if isinstance(error, RuntimeError):
         return "cannot be called from a running event loop" in str(error)
@@ -143,6 +161,12 @@ def _is_mistake(error: BaseException, frame: FrameType, item: Any) -> bool:
         text = str(error)
         return bool(_ARGUMENTS.search(text)) and _NOTHING not in text and not _ANSWER.search(text)
     return isinstance(error, KeyError) and bool(error.args) and _is_key_of_item(error.args[0], frame, item)
+
+
+def _is_of_no_transcript(error: BaseException) -> bool:
+    """Whether the agent cannot be the cause, whoever catches it: nothing hung, and a thread's own values are not the agent's."""
+    is_of_a_thread = isinstance(error, AttributeError) and isinstance(error.obj, threading.local)
+    return isinstance(error, TimeoutError) or is_of_a_thread
 
 
 def _is_of_an_answer(error: AttributeError, item: Any) -> bool:

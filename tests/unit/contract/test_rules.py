@@ -17,6 +17,7 @@ RULES_MAY_IMPORT = {
     "pytest_hermes_env.contract.item_keys",
     "pytest_hermes_env.contract.evidence",
     "pytest_hermes_env.contract.process_dependence",
+    "pytest_hermes_env.contract.replaced_methods",
     "pytest_hermes_env.contract.reward_history",
     "pytest_hermes_env.contract.rollout_blocks",
     "pytest_hermes_env.contract.rule",

@@ -61,11 +61,12 @@ def test_system_exit_of_a_callback_does_not_end_the_loop() -> None:
     assert played(work) == "went on"
 
 
-def test_the_loop_cannot_be_stopped() -> None:
-    """Only the end of the scenarios stops it."""
+def test_stopping_the_loop_fails_where_it_is_tried() -> None:
+    """A stopped loop would end the run with this error; only the end of the scenarios stops it."""
 
     async def work() -> str:
-        asyncio.get_running_loop().stop()
+        with pytest.raises(RuntimeError, match="Event loop stopped before Future completed"):
+            asyncio.get_running_loop().stop()
         await asyncio.sleep(0)
         return "went on"
 

@@ -7,11 +7,13 @@ import contextlib
 import json
 import os
 import sys
+import threading
 from typing import Any
 
 import pytest
 
-from pytest_hermes_env.rollout.watchers.caught_errors import noting_caught_errors
+from pytest_hermes_env.rollout.event_loop import ScenarioLoop
+from pytest_hermes_env.rollout.watchers.caught_errors import noting_caught_errors, watched_in_thread
 
 HERE = os.path.dirname(__file__)
 ITEM = {"question": "2 + 2"}
@@ -208,3 +210,42 @@ def test_a_reward_that_raises_much_is_not_followed_to_its_end():
 
 def helper_of_many(item: Any) -> None:
     item.question  # noqa: B018
+
+
+LOCAL = threading.local()
+
+
+async def reads_in_a_thread(item: Any) -> None:
+    LOCAL.gold = item
+    await asyncio.to_thread(lambda: LOCAL.gold)
+
+
+async def waits_too_briefly(item: Any) -> None:
+    await asyncio.wait_for(asyncio.sleep(30), timeout=0.001)
+
+
+@pytest.mark.parametrize(
+    ("act", "error"),
+    [
+        (reads_in_a_thread, "AttributeError: '_thread._local' object has no attribute 'gold'"),
+        (waits_too_briefly, "TimeoutError"),
+    ],
+)
+def test_a_mistake_that_no_agent_can_cause_is_certain(act: Any, error: str) -> None:
+    """Whoever catches it: it is noted in threads of the reward, too."""
+
+    async def work() -> list[Any]:
+        with noting_caught_errors(HERE, ITEM) as noted, contextlib.suppress(AttributeError, TimeoutError):
+            await act(ITEM)
+        return noted
+
+    loop = ScenarioLoop(lambda frame: None, 10)
+    with contextlib.closing(loop):
+        (found,) = loop.run_until_complete(work())
+
+    assert (found.error, found.is_own) == (error, True)
+
+
+def test_a_thread_is_watched_for_its_own_reward_only() -> None:
+    """Outside of a reward nothing is traced."""
+    assert watched_in_thread(print) is print
