@@ -10,7 +10,7 @@ import wandb
 
 from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
 from pytest_hermes_env import say
-from pytest_hermes_env.atropos.wandb_runs import LoggedStep, LoggedTable
+from pytest_hermes_env.atropos.wandb_runs import LoggedStep, LoggedTable, capturing_runs
 
 
 def test_steps_have_numbers_texts_nested_values_and_tables(wandb_capture):
@@ -62,3 +62,12 @@ def test_variables_are_those_of_before():
     """The suite's own setting is back, and no directory of wandb is named."""
     assert os.environ["WANDB_MODE"] == "disabled"
     assert "WANDB_DIR" not in os.environ
+
+
+def test_a_disabled_run_that_an_earlier_test_left_is_ended():
+    """wandb.teardown() leaves it as the current run, which then fails at its first line."""
+    wandb.init(mode="disabled")
+
+    with capturing_runs() as capture:
+        wandb.log({"loss": 1.0})
+        assert capture.values("loss") == [1.0]
