@@ -95,7 +95,8 @@ def capturing_runs() -> Iterator[WandbCapture]:
         return wandb.run.log(*args, **kwargs) if wandb.run is not None else real(*args, **kwargs)
 
     with tempfile.TemporaryDirectory(prefix="hermes-env-wandb-", ignore_cleanup_errors=True) as name, _settings(Path(name)):
-        wandb.finish()  # teardown() does not end a run in disabled mode
+        if wandb.run is not None and wandb.run.disabled:
+            wandb.finish()  # teardown() would leave it as the current run
         wandb.teardown()
         try:
             with intercept("wandb.log", log):
