@@ -64,9 +64,7 @@ class WandbCapture:
     @property
     def runs(self) -> list[LoggedRun]:
         """All runs, in the order in which they began."""
-        import wandb  # noqa: PLC0415 - heavy
-
-        wandb.teardown()
+        _end_runs()
         files = sorted(self._directory.glob("wandb/offline-run-*/*.wandb"), key=lambda path: path.stat().st_ctime_ns)
         return [_read(path) for path in files]
 
@@ -89,20 +87,31 @@ def capturing_runs() -> Iterator[WandbCapture]:
     """Let wandb log offline while the context lasts; a run that is open at its end is ended."""
     import wandb  # noqa: PLC0415 - heavy
 
+    left: list[Any] = []
+
     def log(real: Any, *args: Any, **kwargs: Any) -> Any:
-        if wandb.run is None:
+        if wandb.run is None or wandb.run in left:
             wandb.init()
         return wandb.run.log(*args, **kwargs) if wandb.run is not None else real(*args, **kwargs)
 
     with tempfile.TemporaryDirectory(prefix="hermes-env-wandb-", ignore_cleanup_errors=True) as name, _settings(Path(name)):
-        if wandb.run is not None and wandb.run.disabled:
-            wandb.finish()  # teardown() would leave it as the current run
-        wandb.teardown()
+        _end_runs()
+        left.append(wandb.run)  # of somebody who called teardown() alone: it is the current run forever, and cannot log
         try:
             with intercept("wandb.log", log):
                 yield WandbCapture(Path(name))
         finally:
-            wandb.teardown()
+            _end_runs()
+
+
+def _end_runs() -> None:
+    """End the open run, which wandb.teardown() alone leaves as the current one, and everything else of wandb in this process."""
+    import wandb  # noqa: PLC0415 - heavy
+    from wandb.sdk.lib.asyncio_manager import AlreadyJoinedError  # noqa: PLC0415
+
+    with contextlib.suppress(AlreadyJoinedError):
+        wandb.finish()
+    wandb.teardown()
 
 
 @contextlib.contextmanager

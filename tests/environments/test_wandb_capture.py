@@ -6,6 +6,7 @@ import asyncio
 import os
 from typing import Any
 
+import pytest
 import wandb
 
 from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
@@ -64,10 +65,13 @@ def test_variables_are_those_of_before():
     assert "WANDB_DIR" not in os.environ
 
 
-def test_a_disabled_run_that_an_earlier_test_left_is_ended():
+@pytest.mark.parametrize("end", [lambda: None, wandb.teardown], ids=["disabled", "torn down"])
+def test_a_run_that_an_earlier_test_left_takes_no_line(end):
     """wandb.teardown() leaves it as the current run, which then fails at its first line."""
     wandb.init(mode="disabled")
+    end()
 
-    with capturing_runs() as capture:
-        wandb.log({"loss": 1.0})
-        assert capture.values("loss") == [1.0]
+    for number in range(2):
+        with capturing_runs() as capture:
+            wandb.log({"loss": number})
+            assert capture.values("loss") == [number]
