@@ -25,6 +25,7 @@ __all__ = [
     "ContextOpened",
     "Crossed",
     "EvaluationLogged",
+    "EvaluationReturned",
     "Event",
     "ItemScored",
     "Journal",
@@ -181,6 +182,11 @@ class EvaluationLogged:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EvaluationReturned:
+    """evaluate() returned; what it left to tasks comes later."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Asked:
     """The model got a request. ``phase`` is "loop" or "reward" of rollout ``task_id``, or "" outside of both.
 
@@ -250,6 +256,7 @@ Event = (
     | ContextOpened
     | Crossed
     | EvaluationLogged
+    | EvaluationReturned
     | ItemScored
     | LoopEnded
     | LoopStarted

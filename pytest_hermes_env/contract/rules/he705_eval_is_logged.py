@@ -26,7 +26,7 @@ from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rollout_blocks import without_evaluate
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.rollout.journal import EvaluationLogged, LoopStarted, Reward
+from pytest_hermes_env.rollout.journal import EvaluationLogged, EvaluationReturned, LoopStarted, Reward
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.unavailable import ErrorKind
 from pytest_hermes_env.source import (
@@ -219,6 +219,8 @@ def dynamic(evidence: Evidence) -> Verdict:
             return Verdict.not_exercised("evaluate() never called the model (HE701)", "HE701")
         return Verdict.failed([_finding(evidence, "evaluate() never called evaluate_log")])
     messages = []
+    if any(isinstance(event, EvaluationReturned) for event in evaluation.events[: evaluation.events.index(logged[0])]):
+        messages.append("evaluate() returned before its evaluate_log had run: nobody awaits it")
     if not any(event.metrics for event in logged):
         messages.append("evaluate() logged no metric")
     if not any(event.samples for event in logged):

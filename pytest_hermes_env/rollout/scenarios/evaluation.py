@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_hermes_env.rollout.auto_script import brief_policy, failing_in_one
 from pytest_hermes_env.rollout.faults import Fault, Faults
-from pytest_hermes_env.rollout.journal import Journal, recording
+from pytest_hermes_env.rollout.journal import EvaluationReturned, Journal, note, recording
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.scenario_names import SETTINGS
 from pytest_hermes_env.rollout.scenarios.family import family
@@ -53,6 +53,7 @@ async def evaluations(stage: Stage) -> None:
 
     async def evaluate() -> None:
         await stage.env.evaluate()
+        note(EvaluationReturned())
 
     await stage.collect("training_before_evaluate", policy=brief_policy)
     full = await stage.play("evaluate", evaluate)

@@ -215,6 +215,19 @@ MUTANTS = (
         file="signals_base",
         changes=changed("        await self.evaluate_log({", "        self.evaluate_log({"),
     ),
+    ledger_books(
+        rule="HE705",
+        name="in a task that nobody awaits",
+        changes=(
+            ("import logging\n", "import asyncio\nimport logging\n"),
+            (
+                "        await self.evaluate_log(metrics=metrics, samples=samples, start_time=began, end_time=time.time())\n",
+                "        asyncio.ensure_future(\n"
+                "            self.evaluate_log(metrics=metrics, samples=samples, start_time=began, end_time=time.time())\n"
+                "        )\n",
+            ),
+        ),
+    ),
     graded_letters(
         rule="HE705",
         name="without samples",
