@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ from pytest_hermes_env.rollout.buffers import picture
 
 __all__ = ["is_same_task"]
 
-_LABELS = frozenset({"id", "ids", "idx", "index", "uuid", "guid", "number", "no", "split", "subset", "fold", "seed", "weight"})
+_LABELS = re.compile(r"(?:.*_)?(?:ids?|idx|index|[gpqrstu]?u?id|slug|seed|split|subset|fold|weight)|(?:doc|item|task|row)id")
 """Fields that name an item and do not change the task."""
 
 
@@ -28,4 +29,4 @@ def _fields(item: Any) -> Mapping[Any, Any]:
 
 
 def _is_label(name: object) -> bool:
-    return isinstance(name, str) and (name.lower() in _LABELS or name.lower().endswith(("_id", "_idx", "_index", "_uuid")))
+    return isinstance(name, str) and _LABELS.fullmatch(name.lower()) is not None
