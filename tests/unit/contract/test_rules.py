@@ -14,6 +14,7 @@ FOLDER = Path(rules.__file__).parent
 RULES_MAY_IMPORT = {
     "pytest_hermes_env.contract.awaited_calls",
     "pytest_hermes_env.contract.broad_handlers",
+    "pytest_hermes_env.contract.input_changes",
     "pytest_hermes_env.contract.item_keys",
     "pytest_hermes_env.contract.evidence",
     "pytest_hermes_env.contract.process_dependence",
