@@ -26,6 +26,7 @@ TOLD = "/run/told"
 """What of it was told."""
 NOT_RUNNABLE = 126
 SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGXFSZ = 1, 2, 3, 13, 15, 25
+ENDING = (SIGHUP, SIGINT, SIGQUIT, SIGTERM)
 DEFAULT, IGNORE = 0, 1
 
 
@@ -37,6 +38,7 @@ def main() -> None:
         kernel.make_unreadable()
         _join(first)
         before = _content(NOTICE)
+        inherited = _on_signals(IGNORE, *ENDING)  # before the command can say that it began
         process = os.fork()
     except OSError as error:
         sys.exit(f"the cell of this sandbox cannot be joined: {error.filename}: {error.strerror}")
@@ -47,8 +49,9 @@ def main() -> None:
             "processes": int(processes),
             "disk_bytes": int(disk_bytes),
         }
+        for number, what in zip(ENDING, inherited, strict=True):
+            _on_signals(what, number)
         _become_command(limits, directory, words)
-    _on_signals(IGNORE, SIGHUP, SIGINT, SIGQUIT, SIGTERM)
     code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
     _tell(before)
     if code < 0:
@@ -110,7 +113,9 @@ def _content(path: str) -> bytes:
     return content
 
 
-def _on_signals(what: int, *numbers: int) -> None:
-    """Set what signals do. Python's own function would import half of the library."""
-    for number in numbers:
-        kernel.libc.signal(number, ctypes.c_void_p(what))
+def _on_signals(what: int, *numbers: int) -> list[int]:
+    """Set what signals do, and return what they did. Python's own function would import half of the library.
+
+    A handler of Python's is no value to restore; only SIGINT has one, and `_become_command` gives it the default.
+    """
+    return [kernel.libc.signal(number, ctypes.c_void_p(what)) for number in numbers]
