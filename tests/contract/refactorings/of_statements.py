@@ -33,6 +33,8 @@ def try_finally(trees: Trees) -> None:
             f"else:\n    {wait}{name}.__{letter}exit__(None, None, None)"
         )
         if any(isinstance(inner, ast.Return | ast.Break | ast.Continue) for inner in own_nodes(node)):
+            if "suppress" in ast.unparse(item.context_expr):
+                return None  # a finally cannot swallow the exception
             guarded = statement(f"try:\n    pass\nfinally:\n    {wait}{name}.__{letter}exit__(*sys.exc_info())")
         assert isinstance(guarded, ast.Try)
         guarded.body = node.body
