@@ -4,7 +4,7 @@ Python raises an audit event before it connects, sends or resolves, whoever does
 and urllib, a function that was imported before the test, a thread that outlives it. Other processes are not covered, nor are C libraries
 that open their own sockets (uvloop, grpc).
 A refusal is an `OSError`, as on a machine without a network. Environments catch such errors, so refusals are also kept, and fail
-the test at its end.
+the test at its end; those of a library's telemetry are not.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import socket
+import sys
 import threading
 from collections.abc import Iterable
+from types import FrameType
 from typing import Any, Self
 
 from pytest_hermes_env.errors import NetworkBlocked
@@ -31,6 +33,8 @@ LOOKUPS = frozenset({"getaddrinfo", "gethostbyname"})
 """Audit events; ``connect_ex`` and ``gethostbyname_ex`` have those of the function without ``_ex``."""
 RESOLVERS = ("getaddrinfo", "gethostbyname", "gethostbyname_ex", "getnameinfo")
 SHOWN = 5
+TELEMETRY = ("opentelemetry.", "sentry_sdk.", "posthog.", "wandb.analytics")
+"""Modules that send statistics and errors of libraries; wandb starts them in disabled mode, too."""
 
 
 class NetworkGuard:
@@ -152,8 +156,9 @@ class NetworkGuard:
         )
 
     def _refuse(self, host: str, what: str) -> None:
-        with self._lock:
-            self._refusals[what] = host
+        if not _is_telemetry(sys._getframe()):  # noqa: SLF001 - the stack of the call
+            with self._lock:
+                self._refusals[what] = host
         raise self._error(host, what)
 
     def _error(self, host: str, what: str) -> Exception:
@@ -174,6 +179,15 @@ class NetworkGuard:
             f'  fix       answer it with a double, or allow it: @pytest.mark.hermes_allow_hosts("{host}"),\n'
             f"            --hermes-allow-hosts {host}, or the ini value hermes_allow_hosts"
         )
+
+
+def _is_telemetry(frame: FrameType | None) -> bool:
+    """Whether a library reports on itself, from a thread of its own: it is refused, and no fault of the test that happens to run."""
+    while frame is not None:
+        if str(frame.f_globals.get("__name__", "")).startswith(TELEMETRY):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _text_of(host: Any) -> str:

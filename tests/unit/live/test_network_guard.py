@@ -8,6 +8,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from types import FunctionType
 
 import httpx
 import pytest
@@ -305,3 +306,25 @@ def test_a_thread_that_outlives_its_test_stays_guarded() -> None:
 def test_a_name_that_looks_like_this_machine_is_another(host: str) -> None:
     """Only addresses are loopback; a name that begins like one is somebody's."""
     assert (is_this_machine(host), is_loopback(host)) == (False, False)
+
+
+def test_telemetry_of_a_library_is_refused_and_fails_no_test() -> None:
+    """wandb starts such a thread in disabled mode, too, and it reports while another test runs."""
+    refused: list[BaseException] = []
+
+    def report() -> None:
+        try:
+            socket.getaddrinfo("elsewhere.example.org", 443)
+        except OSError as error:
+            refused.append(error)
+
+    of_a_library = FunctionType(
+        report.__code__, {**globals(), "__name__": "opentelemetry.sdk.export"}, closure=report.__closure__
+    )
+    with NetworkGuard(test="test") as guard:
+        thread = threading.Thread(target=of_a_library)
+        thread.start()
+        thread.join()
+
+    assert [type(error) for error in refused] == [NetworkBlocked]
+    guard.verify()
