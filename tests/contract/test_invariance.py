@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -66,6 +67,9 @@ def played(mutant: Mutant, directory: Path, transformation: Transformation) -> O
     if not refactor(Path(target.rpartition(":")[0]).parent, transformation):
         return None
     importlib.invalidate_caches()  # it has files that are newer than the last look into its directory
+    package = Path(target.rpartition(":")[0]).parent.name
+    for name in [name for name in sys.modules if name.partition(".")[0] == package]:  # of the same mutant in other clothes
+        del sys.modules[name]
     (env_class,) = find_class(target)
     rules = (find_rule(mutant.rule), find_rule("HE206"))
     contract = ClassContract(env_class, sandbox="fake", timeout_s=120, server_type=mutant.mode, rules=lambda: rules)
