@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias, TypeGuard
 
+from pytest_hermes_env.cassette.repeats import common_prefix
 from pytest_hermes_env.cassette.tape import Call, ModelRequest
 from pytest_hermes_env.types import JsonValue
 
@@ -94,12 +95,12 @@ def _line(name: str, inner: list[str], recorded: JsonValue, seen: JsonValue) -> 
     path = ".".join(inner).replace(".[", "[")
     what = name if path in {"", "content"} else f"{name}, {path}"
     if _is_ids(recorded) and _is_ids(seen):
-        first = _common(recorded, seen)
+        first = common_prefix(recorded, seen)
         start = max(0, first - 2)
         before, now = (f"…{ids[start : first + 6]}… of {len(ids):,}" for ids in (recorded, seen))
         return f"{what}, token {first + 1}: recorded {before}, now {now}"
     one, other = (value if value == ABSENT else json.dumps(value, ensure_ascii=False) for value in (recorded, seen))
-    start = max(0, _common(one, other) - EXCERPT_LEAD) if max(len(one), len(other)) > EXCERPT_LENGTH else 0
+    start = max(0, common_prefix(one, other) - EXCERPT_LEAD) if max(len(one), len(other)) > EXCERPT_LENGTH else 0
     return f"{what}: recorded {_cut(one, start)}, now {_cut(other, start)}"
 
 
@@ -143,12 +144,6 @@ def _is_ids(value: JsonValue) -> TypeGuard[list[JsonValue]]:
 
 def _key(value: JsonValue) -> str:
     return json.dumps(value, sort_keys=True)
-
-
-def _common(one: Sequence[JsonValue], other: Sequence[JsonValue]) -> int:
-    """Return the length of the common beginning."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((index for index, (left, right) in pairs if left != right), min(len(one), len(other)))
 
 
 def _cut(text: str, start: int) -> str:

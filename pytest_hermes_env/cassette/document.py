@@ -12,6 +12,7 @@ from pytest_hermes_env.cassette.repeats import (
     MessageTree,
     Reference,
     answered_ids,
+    common_prefix,
     is_ids,
     prompt_ids,
 )
@@ -101,15 +102,9 @@ def _reply_body(call: ModelCall, same: Reference | None, echoes: dict[int, str])
     if place is not None and isinstance(prompt, str):
         echoes[call.number] = prompt
         earlier = echoes.get(same.call, "") if same is not None else ""
-        if (common := _common_prefix(earlier, prompt)) >= MIN_SHARED_LENGTH:
+        if (common := common_prefix(earlier, prompt)) >= MIN_SHARED_LENGTH:
             body[ECHOED_TEXT] = {"~echo_of": same.call, "up_to": common, "then": packed(prompt[common:])}  # type: ignore[union-attr]
     return body
-
-
-def _common_prefix(one: str, other: str) -> int:
-    """Return the length of the common prefix of two texts."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((at for at, (left, right) in pairs if left != right), min(len(one), len(other)))
 
 
 def _up_to(reference: Reference) -> JsonObject:

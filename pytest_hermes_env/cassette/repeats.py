@@ -7,13 +7,14 @@ call 3 with the ids of its first answer, and these. ``up_to`` limits a reference
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from pytest_hermes_env.cassette.escape import dumped, is_plain_numbers
 from pytest_hermes_env.types import JsonObject, JsonValue
 
-__all__ = ["IdSources", "MessageTree", "Reference", "answered_ids", "prompt_ids", "text_of_value"]
+__all__ = ["IdSources", "MessageTree", "Reference", "answered_ids", "common_prefix", "prompt_ids", "text_of_value"]
 
 BLOCK = 32
 NO_CHOICE = -1
@@ -96,7 +97,7 @@ class IdSources:
 
     def _reference(self, ids: list[int], source: tuple[int, int]) -> Reference | None:
         earlier = self._ids[source]
-        common = _common(ids, earlier)
+        common = common_prefix(ids, earlier)
         if common < BLOCK:  # a hash collision
             return None
         return Reference(call=source[0], choice=source[1], up_to=common, is_whole=common == len(earlier))
@@ -117,8 +118,8 @@ def _chain(start: int, ids: list[int], offset: int) -> list[int]:
     return links
 
 
-def _common(one: list[int], other: list[int]) -> int:
-    """Return the length of the common prefix, by binary search: comparing slices is faster than comparing ids."""
+def common_prefix(one: Sequence[Any], other: Sequence[Any]) -> int:
+    """Return the length of the common prefix, by binary search: comparing slices is faster than comparing items."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2

@@ -167,13 +167,9 @@ def _json_in(text: str) -> object:
 def _kinds(view: str, known: Mapping[str, str], layer: int) -> set[str]:
     """Return the kinds of secrets in a text, as it is and decoded."""
     found = {name for name, value in known.items() if value in view}
-    for key in KEY_PREFIXES:
-        at = view.find(key.prefix)
-        while at >= 0:
-            if _is_key(view, at, key.prefix, key.min_body):
-                found.add(key.kind)
-                break
-            at = view.find(key.prefix, at + 1)
+    found |= {
+        key.kind for key in KEY_PREFIXES if any(_is_key(view, at, key.prefix, key.min_body) for at in _places(view, key.prefix))
+    }
     found |= {
         "aws-key" for at in _places(view, "AKIA", "ASIA") if _is_key(view, at, "AKIA", 16) and view[at + 4 : at + 20].isupper()
     }
@@ -218,20 +214,17 @@ def _has_private_key(view: str) -> bool:
 
 
 def _has_bearer(view: str) -> bool:
-    for word in ("Bearer ", "bearer "):
-        at = view.find(word)
-        while at >= 0:
-            rest = view[at + len(word) : at + len(word) + 200].lstrip()
-            body = rest[: next((place for place, letter in enumerate(rest) if letter not in _TOKEN_LETTERS), len(rest))]
-            if len(body) >= SHORTEST_TOKEN and sum(map(str.isdigit, body)) >= TOKEN_DIGITS:
-                return True
-            at = view.find(word, at + 1)
+    for at in _places(view, "Bearer ", "bearer "):
+        start = at + len("Bearer ")
+        rest = view[start : start + 200].lstrip()
+        body = rest[: next((place for place, letter in enumerate(rest) if letter not in _TOKEN_LETTERS), len(rest))]
+        if len(body) >= SHORTEST_TOKEN and sum(map(str.isdigit, body)) >= TOKEN_DIGITS:
+            return True
     return False
 
 
 def _has_json_web_token(view: str) -> bool:
-    at = view.find("eyJ")
-    while at >= 0:
+    for at in _places(view, "eyJ"):
         parts = view[at : at + 4 * LONGEST_HEAD].split(".", 2)
         if len(parts[2:]) == 1 and len(parts[0]) < LONGEST_HEAD:
             try:
@@ -240,7 +233,6 @@ def _has_json_web_token(view: str) -> bool:
                 head = None
             if isinstance(head, dict) and "alg" in head and parts[1].startswith("eyJ"):
                 return True
-        at = view.find("eyJ", at + 1)
     return False
 
 

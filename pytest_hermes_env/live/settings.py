@@ -22,7 +22,6 @@ __all__ = [
     "hosts_of_run",
     "idle_flags",
     "is_fine_on_mock",
-    "is_recorded",
     "may_fail",
     "read_limits",
     "setting",
@@ -78,15 +77,6 @@ def _claims(mark: pytest.Mark) -> dict[str, bool]:
             f"  seen      args {mark.args!r}, kwargs {dict(mark.kwargs)!r}"
         )
     return claims
-
-
-def is_recorded(item: pytest.Item) -> bool:
-    """Tell whether this run may record a test's cassette: then the test uses the real server, even if it is not marked hermes_live."""
-    has_cassette = item.get_closest_marker("hermes_cassette") is not None or "recorded_server" in getattr(
-        item, "fixturenames", ()
-    )
-    mode = item.config.getoption("hermes_record") or str(item.config.getini("hermes_record")).strip() or "none"
-    return has_cassette and mode != "none"
 
 
 def allowed_hosts(item: pytest.Item) -> set[str]:

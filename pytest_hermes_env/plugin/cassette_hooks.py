@@ -14,7 +14,18 @@ from pytest_hermes_env.plugin.plain_failure import fail_plainly
 if TYPE_CHECKING:
     from pytest_hermes_env.cassette.open_cassette import PassedRecording
 
-__all__ = ["MARKER", "NOT_WRITTEN", "PASSED", "PROPERTY", "RECORDED", "CassetteMode", "Mode", "has_cassette", "mode_of"]
+__all__ = [
+    "MARKER",
+    "NOT_WRITTEN",
+    "PASSED",
+    "PROPERTY",
+    "RECORDED",
+    "CassetteMode",
+    "Mode",
+    "has_cassette",
+    "is_recorded",
+    "mode_of",
+]
 
 MARKER, FIXTURE = "hermes_cassette", "recorded_server"
 OPENS_CASSETTE = "_hermes_cassette"
@@ -100,6 +111,11 @@ def mode_of(config: pytest.Config) -> Mode:
 def has_cassette(item: pytest.Item) -> bool:
     """Tell whether a test has a cassette: by the marker, or by the fixture alone."""
     return item.get_closest_marker(MARKER) is not None or FIXTURE in getattr(item, "fixturenames", ())
+
+
+def is_recorded(item: pytest.Item) -> bool:
+    """Tell whether this run may record a test's cassette: then the test uses the real server, even if it is not marked hermes_live."""
+    return has_cassette(item) and mode_of(item.config) != "none"
 
 
 def _write(recorded: PassedRecording) -> str:

@@ -16,7 +16,8 @@ import pytest
 
 from pytest_hermes_env.errors import HermesEnvError
 from pytest_hermes_env.live.report import comparison, progress_line, spent_line, spent_table
-from pytest_hermes_env.live.settings import allowed_hosts, idle_flags, is_fine_on_mock, is_recorded, may_fail
+from pytest_hermes_env.live.settings import allowed_hosts, idle_flags, is_fine_on_mock, may_fail
+from pytest_hermes_env.plugin.cassette_hooks import is_recorded
 from pytest_hermes_env.plugin.plain_failure import fail_plainly, verifications_of
 from pytest_hermes_env.plugin.usage import uses_plugin
 

@@ -48,7 +48,7 @@ def tool_using_policy(max_turns: int) -> Callable[[Any], Any]:
     """Return a policy that uses every tool and then answers, within ``max_turns`` model calls."""
 
     def policy(conversation: Any) -> Any:
-        schemas = _schemas(conversation)
+        schemas = conversation.tools
         if not schemas:
             return say(JUDGE_ANSWER)
         calls = [call(name, **arguments_for(name, schemas[name])) for name in in_order(schemas)]
@@ -60,7 +60,7 @@ def tool_using_policy(max_turns: int) -> Callable[[Any], Any]:
 
 def brief_policy(conversation: Any) -> Any:
     """Use one tool, so that there is a sandbox, then answer: enough for scenarios about what happens after the loop."""
-    schemas = _schemas(conversation)
+    schemas = conversation.tools
     if not schemas:
         return say(JUDGE_ANSWER)
     name = in_order(schemas)[0]
@@ -72,7 +72,7 @@ def numbered_policy() -> Callable[[Any], Any]:
     numbers = itertools.count(1)
 
     def each_its_own_policy(conversation: Any) -> Any:
-        answers = _schemas(conversation) and conversation.turn
+        answers = conversation.tools and conversation.turn
         return say(f"{FINAL_ANSWER} ({next(numbers)})") if answers else brief_policy(conversation)
 
     return each_its_own_policy
@@ -80,7 +80,7 @@ def numbered_policy() -> Callable[[Any], Any]:
 
 def silent_policy(conversation: Any) -> Any:
     """Answer at once, without using a tool."""
-    return say(SILENT_ANSWER if _schemas(conversation) else JUDGE_ANSWER)
+    return say(SILENT_ANSWER if conversation.tools else JUDGE_ANSWER)
 
 
 def failing_policy(conversation: Any) -> Any:
@@ -105,7 +105,7 @@ def failing_in_one(policy: Callable[[Any], Any]) -> Callable[[Any], Any]:
     chosen: list[str] = []
 
     def failing_in_one_policy(conversation: Any) -> Any:
-        if not chosen and _schemas(conversation):
+        if not chosen and conversation.tools:
             chosen.append(conversation.id)
         return fail(500) if conversation.id in chosen else policy(conversation)
 
@@ -116,7 +116,7 @@ def with_judge(policy: Callable[[Any], Any], answer: Any) -> Callable[[Any], Any
     """Return ``policy`` with ``answer`` as the answer to every request without tools."""
 
     def judged_policy(conversation: Any) -> Any:
-        return policy(conversation) if _schemas(conversation) else answer
+        return policy(conversation) if conversation.tools else answer
 
     return judged_policy
 
@@ -137,10 +137,6 @@ def drifting(policy: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return turn(*as_turn(policy(conversation)).steps, sampled(drift=2))
 
     return drifting_policy
-
-
-def _schemas(conversation: Any) -> dict[str, dict[str, Any]]:
-    return dict(conversation.tools)
 
 
 def in_order(names: Any) -> list[str]:

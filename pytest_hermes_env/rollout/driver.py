@@ -207,16 +207,24 @@ class Collector:
         return False
 
     @contextlib.contextmanager
-    def _stage(
-        self, family: Family, needed: frozenset[str], builder: EnvironmentBuilder, worlds: WorldRouter
-    ) -> Iterator[Stage]:
-        """Build a watched environment on a mock model; release everything at the end."""
+    def _building(self) -> Iterator[None]:
+        """Raise _CannotBuild for whatever the class raises."""
         try:
-            config = self._env_class.env_config_cls() if self._config and self._config[1] else initial_config(self._env_class)
+            yield
+        except Hung as hung:
+            raise _CannotBuild(f"did not finish within {self._timeout_s:g} s") from hung
         except BaseException as error:
             if is_interrupt(error):
                 raise
             raise _CannotBuild(described(error)) from error
+
+    @contextlib.contextmanager
+    def _stage(
+        self, family: Family, needed: frozenset[str], builder: EnvironmentBuilder, worlds: WorldRouter
+    ) -> Iterator[Stage]:
+        """Build a watched environment on a mock model; release everything at the end."""
+        with self._building():
+            config = self._env_class.env_config_cls() if self._config and self._config[1] else initial_config(self._env_class)
         known = type(config).model_fields
         config = config.model_copy(update={name: value for name, value in family.settings.items() if name in known})
         thorough = tool_using_policy(getattr(config, "max_agent_turns", 30))
@@ -231,17 +239,10 @@ class Collector:
             if not is_chat:
                 resources.enter_context(mock)
             building = Journal()
-            try:
-                with recording(building):
-                    env = builder.build(
-                        self._env_class, server=mock, config=config, server_type=self._server_type, in_process=is_chat
-                    )
-            except Hung as hung:
-                raise _CannotBuild(f"did not finish within {self._timeout_s:g} s") from hung
-            except BaseException as error:
-                if is_interrupt(error):
-                    raise
-                raise _CannotBuild(described(error)) from error
+            with self._building(), recording(building):
+                env = builder.build(
+                    self._env_class, server=mock, config=config, server_type=self._server_type, in_process=is_chat
+                )
             resources.enter_context(watching_environment(env, self._layer))
             self._group_size = env.config.group_size
             self._nothing_to_train = self._nothing_to_train or why_configured_to_train_nothing(env, self._layer.base)

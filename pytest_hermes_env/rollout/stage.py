@@ -32,7 +32,7 @@ from pytest_hermes_env.rollout.unavailable import Cause, ErrorKind, Unavailable,
 from pytest_hermes_env.rollout.watchers.call_site import EnvironmentCode
 from pytest_hermes_env.types import RealToolsUse
 
-__all__ = ["Needs", "Policy", "Stage"]
+__all__ = ["Needs", "Policy", "Stage", "configured"]
 
 CLOSING = ("aclose", "close", "shutdown", "teardown")
 """Names of methods that close an environment; Atropos itself defines none."""
@@ -251,7 +251,7 @@ class Stage:
         kind: ErrorKind | None = None
         running = asyncio.all_tasks()
         journal = Journal(faults=faults, world=self.world, log=logged.append if is_logging else None)
-        with recording(journal), self._wandb(is_on=is_logging):
+        with recording(journal), configured(self.env, use_wandb=True) if is_logging else contextlib.nullcontext():
             try:
                 outcome = await self._ended(act, journal)
             except BaseException as raised:
@@ -341,19 +341,19 @@ class Stage:
                 answer.close()  # its task was cancelled before it began
             del answer
 
-    @contextlib.contextmanager
-    def _wandb(self, *, is_on: bool) -> Iterator[None]:
-        """Switch the environment's setting for wandb on."""
-        config = getattr(self.env, "config", None)
-        if not is_on or config is None:
-            yield
-            return
-        was_on = config.use_wandb
-        config.use_wandb = True
-        try:
-            yield
-        finally:
-            config.use_wandb = was_on
+
+@contextlib.contextmanager
+def configured(env: Any, **settings: Any) -> Iterator[None]:
+    """Change those of the settings that the environment's configuration has, while the context lasts."""
+    config = getattr(env, "config", None)
+    old = {name: getattr(config, name) for name in settings if hasattr(config, name)}
+    for name in old:
+        setattr(config, name, settings[name])
+    try:
+        yield
+    finally:
+        for name, value in old.items():
+            setattr(config, name, value)
 
 
 def _shape(outcome: Any) -> str:

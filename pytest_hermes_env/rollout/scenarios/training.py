@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-from typing import Any
-
 from pytest_hermes_env.inference.steps import fail, say
 from pytest_hermes_env.rollout.auto_script import (
     brief_policy,
@@ -18,7 +14,7 @@ from pytest_hermes_env.rollout.auto_script import (
     with_judge,
 )
 from pytest_hermes_env.rollout.scenarios.family import family
-from pytest_hermes_env.rollout.stage import Stage
+from pytest_hermes_env.rollout.stage import Stage, configured
 from pytest_hermes_env.rollout.unavailable import Cause, Unavailable
 
 __all__ = ["cancelled_groups", "failing_groups", "healthy_groups", "judged_groups"]
@@ -62,28 +58,14 @@ async def failing_groups(stage: Stage) -> None:
     await stage.collect("speechless", policy=failing_policy)
     await stage.collect("server_error_later", policy=failing_later_policy)
     await stage.collect("tool_error", fault="tools_fail")
-    config = stage.env.config
-    with _configured(config, reward_errors="retry", truncated_turns="mask"):
+    with configured(stage.env, reward_errors="retry", truncated_turns="mask"):
         await stage.collect("reward_raises", policy=brief_policy, fault="reward_raises")
         if not stage.has_tokens:
             stage.skip(Unavailable(Cause.CHAT_MODE), "cut_short")
-        elif not hasattr(config, "truncated_turns"):
+        elif not hasattr(stage.env.config, "truncated_turns"):
             stage.skip(Unavailable(Cause.OTHER_LAYER, "truncated_turns"), "cut_short")
         else:
             await stage.collect("cut_short", policy=cut_policy)
-
-
-@contextlib.contextmanager
-def _configured(config: Any, **settings: Any) -> Iterator[None]:
-    """Change those of the settings that the configuration has, while the context lasts."""
-    old = {name: getattr(config, name) for name in settings if hasattr(config, name)}
-    for name in old:
-        setattr(config, name, settings[name])
-    try:
-        yield
-    finally:
-        for name, value in old.items():
-            setattr(config, name, value)
 
 
 @family(

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pytest_hermes_env.rollout.scenarios import FAMILIES, foreign_buffers, setups, training
+from pytest_hermes_env.rollout.scenarios import FAMILIES, foreign_buffers, setups
 from pytest_hermes_env.rollout.scenarios import items as items_module
 from pytest_hermes_env.rollout.scenarios.evaluation import whole_run
 from pytest_hermes_env.rollout.scenarios.items import training_items
 from pytest_hermes_env.rollout.scenarios.metrics import PROBE, wandb_logs
 from pytest_hermes_env.rollout.scenarios.setups import offline_setup, second_setup
+from pytest_hermes_env.rollout.stage import configured
 
 from .bare import HermesAgentBaseEnv, bare_stage
 
@@ -176,7 +178,7 @@ def test_settings_are_changed_for_a_while() -> None:
     """Those that the configuration has, and no others."""
     config = type("Config", (), {})()
     config.max_agent_turns = 30
-    with training._configured(config, max_agent_turns=3, truncated_turns="mask"):
+    with configured(SimpleNamespace(config=config), max_agent_turns=3, truncated_turns="mask"):
         seen = vars(config).copy()
 
     assert (seen, vars(config)) == ({"max_agent_turns": 3}, {"max_agent_turns": 30})
