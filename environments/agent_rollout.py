@@ -10,8 +10,6 @@ from environments.agent_loop import AgentResult
 from environments.rollout_end import RolloutEnd, end_of_result
 from environments.tool_context import ToolContext
 
-__all__ = ["AgentRollout"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class AgentRollout:

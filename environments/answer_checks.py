@@ -14,18 +14,6 @@ from typing import Any
 
 from environments.shown_urls import without_credentials
 
-__all__ = [
-    "ADVICE",
-    "CheckedServer",
-    "SampledIds",
-    "TokenModeError",
-    "check_prompt",
-    "check_prompt_length",
-    "check_sampled",
-    "check_text",
-    "described",
-]
-
 LARGEST_LOGPROB = 1e-3
 """The largest valid logprob, in nats; rounding may produce slightly more than 0."""
 

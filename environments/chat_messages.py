@@ -13,19 +13,6 @@ from typing import Any
 from environments.encodable_text import encodable, encodable_arguments, encodable_value
 from environments.thoughts import split_thought
 
-__all__ = [
-    "BadArguments",
-    "ModelCall",
-    "as_list",
-    "assistant_message",
-    "attribute_of",
-    "encodable_message",
-    "message_text",
-    "read_call",
-    "read_text",
-    "reasoning_of",
-]
-
 _ARGUMENTS = "The arguments of a tool call"
 
 

@@ -15,8 +15,6 @@ from typing import Any
 
 from environments.thoughts import THINK_TAGS
 
-__all__ = ["ChatTemplate", "TemplateProblem"]
-
 logger = logging.getLogger(__name__)
 
 Message = dict[str, Any]

@@ -54,8 +54,6 @@ from environments.group_page import write_page
 from environments.progress import ProgressBar, progress_bar
 from environments.trainer_groups import has_only_failed_rollouts
 
-__all__ = ["close_servers", "command_class", "load_dotenv_of_cwd", "main", "process_groups"]
-
 logger = logging.getLogger(__name__)
 
 EXIT_BY_SIGNAL = 128

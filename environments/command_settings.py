@@ -30,22 +30,6 @@ from pydantic_cli.argparse import FailedExecutionException
 from environments.bounded_yaml import BeyondBounds, load_yaml
 from environments.shown_urls import without_credentials
 
-__all__ = [
-    "ENV_PREFIX",
-    "SERVER_PREFIX",
-    "USAGE_ERROR",
-    "Mode",
-    "Settings",
-    "check_arguments",
-    "initial_settings",
-    "is_list",
-    "is_secret_name",
-    "settings_of",
-    "usage_error",
-    "validation_rows",
-    "without_secrets",
-]
-
 Mode = Literal["serve", "process", "evaluate"]
 
 ENV_PREFIX = f"{ENV_NAMESPACE}{NAMESPACE_SEP}"

@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-__all__ = ["all_or_none", "to_the_end"]
-
 
 async def all_or_none(coroutines: list[Coroutine[Any, Any, Any]]) -> list[Any]:
     """Run all; when one raises, cancel and await the others, then re-raise the first error."""

@@ -13,8 +13,6 @@ import urllib.request
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-__all__ = ["check_columns", "load_items", "load_rows", "unique_items"]
-
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=Mapping[str, Any])

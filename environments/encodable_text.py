@@ -12,8 +12,6 @@ from typing import Any
 
 from environments.rollout_end import current_record
 
-__all__ = ["encodable", "encodable_arguments", "encodable_value"]
-
 logger = logging.getLogger(__name__)
 
 _SURROGATE = re.compile("[\ud800-\udfff]")

@@ -32,8 +32,6 @@ from environments.rollout_end import RolloutEnd
 from environments.scoring import as_reward
 from environments.told_once import tell_once
 
-__all__ = ["evaluate_items", "evaluated"]
-
 logger = logging.getLogger(__name__)
 
 

@@ -22,8 +22,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-__all__ = ["NotReadable", "Shell", "TransferError", "download_dir", "download_file", "read_bytes", "upload_dir", "upload_file"]
-
 MAX_BYTES = 64 * 2**20
 """Bytes that one read or download returns at most, unless the caller says otherwise."""
 

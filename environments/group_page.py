@@ -13,8 +13,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from environments.rollout_file import read_groups
 
-__all__ = ["write_page"]
-
 TEMPLATE = "group_page.html.jinja"
 
 

@@ -19,8 +19,6 @@ from environments.rollout_attempts import Attempt
 from environments.rollout_end import RolloutEnd
 from environments.sampling_params import sampling_params
 
-__all__ = ["count_if_timed_out", "counting_errors", "drop_group", "joined", "prepared"]
-
 logger = logging.getLogger(__name__)
 
 Group = dict[str, Any]

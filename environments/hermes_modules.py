@@ -14,8 +14,6 @@ import logging
 import sys
 from pathlib import Path
 
-__all__ = ["explain_shadowing", "shadowed_modules", "warn_of_leftover_package"]
-
 logger = logging.getLogger(__name__)
 
 

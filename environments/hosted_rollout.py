@@ -19,17 +19,6 @@ from environments.agent_loop import ToolError
 from environments.rollout_end import RolloutEnd, RolloutRecord, current_record, recording
 from environments.scoring import as_reward
 
-__all__ = [
-    "RolloutOutcome",
-    "collect_outcome",
-    "given_server",
-    "is_hosted",
-    "note_metrics",
-    "noting_metrics",
-    "only_row",
-    "recording_reward_errors",
-]
-
 T = TypeVar("T")
 
 

@@ -14,8 +14,6 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["ToolPoolError", "run_interruptibly"]
-
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")

@@ -28,16 +28,6 @@ from typing import Any
 from environments.leftovers import claim, remove_leftovers
 from environments.rollout_processes import kill_processes, mark_commands, now, tag_descendants
 
-__all__ = [
-    "close_sandbox",
-    "has_run_commands",
-    "in_sandbox",
-    "open_sandbox",
-    "result_storage",
-    "run_uncut",
-    "sandbox_directory",
-]
-
 logger = logging.getLogger(__name__)
 
 

@@ -21,8 +21,6 @@ from pathlib import Path
 
 from environments.rollout_processes import kill_processes
 
-__all__ = ["claim", "remove_leftovers"]
-
 PREFIX = ".hermes-rollout-"
 
 

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from numbers import Real
 from typing import Any
 
-__all__ = ["check_count", "check_number", "check_prompt", "check_sampling"]
-
 
 def check_count(name: str, value: object) -> None:
     """Check a limit. Raises: TypeError unless it is an integer, ValueError when it is less than 1."""

@@ -16,8 +16,6 @@ from environments.thoughts import split_thought
 from environments.tool_call_parsers import get_parser, list_parsers
 from environments.vllm_parser import VLLM_PREFIX, VllmProblem, VllmToolCallParser
 
-__all__ = ["ModelReply", "ReplyReader", "check_parser", "check_parser_name"]
-
 Tools = list[dict[str, Any]] | None
 
 _FALLBACK_TAG, _FALLBACK_PARSER = "<tool_call>", "hermes"

@@ -11,8 +11,6 @@ import model_tools  # isort: skip
 import toolset_distributions
 import toolsets
 
-__all__ = ["Tools", "offered_tools"]
-
 logger = logging.getLogger(__name__)
 
 Tools = tuple[list[dict[str, Any]], set[str]]

@@ -15,8 +15,6 @@ from typing import Any
 from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
-__all__ = ["ProgressBar", "progress_bar", "tell_end", "tell_reply", "tell_turn"]
-
 
 class ProgressBar(tqdm):
     """Counts what is done; its postfix tells what is under way."""

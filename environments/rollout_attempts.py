@@ -14,8 +14,6 @@ from typing import Any, Literal
 from environments.answer_checks import TokenModeError
 from environments.rollout_end import RolloutEnd, RolloutRecord, current_record, recording
 
-__all__ = ["Attempt", "FailedRollouts", "RewardErrors", "last_attempt", "recorded_attempt"]
-
 logger = logging.getLogger(__name__)
 
 FailedRollouts = Literal["drop_group", "mask"]

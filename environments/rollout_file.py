@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Call", "Group", "Message", "Rollout", "read_groups", "read_message"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Call:

@@ -17,8 +17,6 @@ import signal
 import time
 from collections.abc import Iterator
 
-__all__ = ["MARK", "kill_processes", "mark_commands", "now", "tag_descendants"]
-
 MARK = "HERMES_UI_SESSION_ID"
 """The variable with a rollout's mark: hermes passes it from the context of a tool call to commands, and uses it for nothing here."""
 

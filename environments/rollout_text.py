@@ -7,8 +7,6 @@ from typing import Any
 
 from environments.chat_messages import message_text
 
-__all__ = ["render"]
-
 REASONING_LIMIT, ARGUMENTS_LIMIT, RESULT_LIMIT = 300, 200, 500
 """Maximum characters of a turn's reasoning, a call's arguments, a tool's result."""
 

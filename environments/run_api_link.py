@@ -19,8 +19,6 @@ from typing import Any
 
 import aiohttp
 
-__all__ = ["RunApiLink"]
-
 logger = logging.getLogger(__name__)
 
 PAUSE_S = 1.0

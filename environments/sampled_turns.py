@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Message", "Sampled", "Tools", "Turn", "cause_of_split", "fingerprint", "first_difference"]
-
 Message = dict[str, Any]
 Tools = list[dict[str, Any]] | None
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["sampling_params"]
-
 _CHANGE_THE_DISTRIBUTION = (
     "temperature",
     "top_p",

@@ -17,8 +17,6 @@ from environments.rollout_end import RolloutEnd, current_record
 from environments.scoring import UnearnedScore
 from environments.told_once import tell_once
 
-__all__ = ["scored_rollout"]
-
 logger = logging.getLogger(__name__)
 
 

@@ -20,28 +20,6 @@ from typing import Any, Literal
 from environments.chat_messages import message_text
 from environments.rollout_end import RolloutEnd
 
-__all__ = [
-    "IGNORED",
-    "SplitRollouts",
-    "TruncatedTurns",
-    "UnearnedScore",
-    "absent_item",
-    "as_reward",
-    "chat_item",
-    "chat_item_beside_loop",
-    "described",
-    "did_work",
-    "filler",
-    "group_of",
-    "is_left_out",
-    "left_out",
-    "masked",
-    "neutral_scores",
-    "rollouts_of",
-    "token_item",
-    "transcript",
-]
-
 logger = logging.getLogger(__name__)
 
 IGNORED = -100

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["without_credentials"]
-
 _USER = re.compile(r"(?<=://)[^/\s\"'?#]+(?=@)")
 _PARAMETER = re.compile(
     r"(?i)([?&](?:[\w-]*[_-])?(?:api[_-]?key|key|token|auth|sig|signature|secret|password|credential)=)[^&#\s\"']+"

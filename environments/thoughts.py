@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["THINK_TAGS", "opened_thought", "split_thought"]
-
 THINK_TAGS = {
     "<think>": "</think>",
     "[THINK]": "[/THINK]",  # Mistral

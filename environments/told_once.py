@@ -11,8 +11,6 @@ import traceback
 
 import openai
 
-__all__ = ["forget", "tell_once", "told"]
-
 LIMIT = 500
 """Characters of an error's text that are logged."""
 FRAMES = 4

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-__all__ = ["error_of", "multimodal_text"]
-
 _ERROR_ALONE = frozenset({"error", "success"})
 """The keys of what hermes' handlers return when they refuse a call, or catch an exception of theirs. Source: hermes-agent 0.19,
 ``tools.registry.tool_error``."""

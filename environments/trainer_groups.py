@@ -30,18 +30,6 @@ from environments.scoring import (
     trains,
 )
 
-__all__ = [
-    "groups_to_send",
-    "has_failed_rollout",
-    "has_only_failed_rollouts",
-    "is_failed_item",
-    "is_scored",
-    "layers_of",
-    "one_row_each",
-    "tell_sampling",
-    "too_long",
-]
-
 Group = dict[str, Any]
 
 ROW_SAMPLING = ("temperature", "top_p")

@@ -15,8 +15,6 @@ from typing import Any
 from environments.chat_messages import message_text
 from environments.scoring import transcript
 
-__all__ = ["Turn", "judge_messages", "majority_hints", "turns_of"]
-
 SHORTEST_HINT = 11
 """Characters that a hint must have."""
 

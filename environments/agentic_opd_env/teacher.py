@@ -16,8 +16,6 @@ from typing import Any
 
 from environments.scoring import IGNORED
 
-__all__ = ["Distribution", "TeacherError", "distribution_of", "hinted_prompt", "sampled_spans"]
-
 
 class TeacherError(ValueError):
     """The model server's answer does not have a distribution for each token."""

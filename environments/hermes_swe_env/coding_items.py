@@ -14,8 +14,6 @@ import yaml
 
 from environments.data_rows import check_columns, load_items, unique_items
 
-__all__ = ["CodingItem", "given_tests", "hold_out", "load_coding_items", "sample_tasks"]
-
 TEST_COLUMNS = ("test", "test_code", "tests", "test_list")
 """Columns in which datasets keep their tests: a text, or a list of statements. The first that exists is used."""
 

@@ -23,8 +23,6 @@ from typing import Any
 from environments.hermes_swe_env import verifier
 from environments.tool_context import ToolContext
 
-__all__ = ["Verdict", "VerificationError", "find_python", "verify"]
-
 logger = logging.getLogger(__name__)
 
 NOT_FOUND = 127

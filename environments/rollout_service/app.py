@@ -28,8 +28,6 @@ from environments.rollout_end import RolloutEnd
 from environments.rollout_service.refusals import Refused
 from environments.rollout_service.service import RolloutFailed, RolloutRequest, RolloutService, engine_key, without_key
 
-__all__ = ["build_app"]
-
 logger = logging.getLogger(__name__)
 
 Endpoint = Callable[[Request], Awaitable[Response]]

@@ -24,8 +24,6 @@ from environments.rollout_service.refusals import Refused
 from environments.rollout_service.service import RolloutService, without_key
 from environments.rollout_service.waiting_line import WaitingLine
 
-__all__ = ["add_arguments", "run"]
-
 logger = logging.getLogger(__name__)
 
 TOKEN_VARIABLE, JUDGE_KEY_VARIABLE = "HERMES_ENV_TOKEN", "HERMES_ENV_JUDGE_KEY"

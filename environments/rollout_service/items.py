@@ -10,8 +10,6 @@ from typing import Any
 from environments.evaluation import held_out_items
 from environments.rollout_service.refusals import Refused
 
-__all__ = ["TaskList", "check_json"]
-
 IDLE_DRAWS = 16
 """Draws beyond the number of known items without a new one, after which the training items count as complete."""
 

@@ -17,8 +17,6 @@ from atroposlib.envs.server_handling.server_manager import ServerManager
 from environments.rollout_end import current_record
 from environments.rollout_service.refusals import Refused
 
-__all__ = ["JudgeMissing", "MissingJudge", "PolicyServer", "check_endpoint", "policy_manager"]
-
 LOOPBACK_NAMES = frozenset({"localhost"})
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["Refused"]
-
 
 class Refused(Exception):
     """A request that is not served: the HTTP status and the code of the answer. Its text quotes no secret."""

@@ -24,8 +24,6 @@ from environments.rollout_service.items import TaskList
 from environments.rollout_service.policy_server import MissingJudge, check_endpoint, policy_manager
 from environments.rollout_service.waiting_line import WaitingLine
 
-__all__ = ["RolloutFailed", "RolloutRequest", "RolloutService", "engine_key"]
-
 logger = logging.getLogger(__name__)
 
 ROLLOUTS_PER_LOG = 64

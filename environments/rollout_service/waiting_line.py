@@ -8,8 +8,6 @@ from contextlib import asynccontextmanager
 
 from environments.rollout_service.refusals import Refused
 
-__all__ = ["WaitingLine"]
-
 
 class WaitingLine:
     """At most ``places`` rollouts run at once, and ``length`` wait for a place, in the order of their arrival."""

@@ -13,8 +13,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["DIVERSE", "Grade", "collecting_grades", "parts_of", "record"]
-
 DIVERSE = 2
 """Minimum number of domains that counts as diverse."""
 CORRECT = 0.8

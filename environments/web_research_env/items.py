@@ -12,8 +12,6 @@ import yaml
 
 from environments.data_rows import check_columns, load_items, unique_items
 
-__all__ = ["Question", "hold_out", "load_questions", "sample_questions"]
-
 SEED = 20240919
 """The seed of the split: every run, and every concurrent training process, holds out the same questions."""
 

@@ -15,18 +15,6 @@ from urllib.parse import urlsplit
 
 from environments.chat_messages import message_text
 
-__all__ = [
-    "WEB_TOOLS",
-    "domains_of",
-    "efficiency_of",
-    "final_answer",
-    "judge_messages",
-    "keyword_overlap",
-    "score_in",
-    "tool_calls",
-    "web_results",
-]
-
 WEB_TOOLS = frozenset({"web_search", "web_extract", "browser_navigate"})
 """hermes' tools that return something from the web."""
 

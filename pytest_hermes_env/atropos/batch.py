@@ -20,8 +20,6 @@ from pytest_hermes_env.errors import BadBatch, shorten
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Row", "check_batch", "faults_of", "rows_of"]
-
 IGNORED = -100
 """The label of a position that is not trained."""
 

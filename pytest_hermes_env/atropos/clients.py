@@ -15,8 +15,6 @@ import httpx
 
 from pytest_hermes_env.patches import assign
 
-__all__ = ["LoopBoundTransport", "release", "tame"]
-
 
 class LoopBoundTransport(httpx.AsyncBaseTransport):
     """One connection pool per event loop, closed when its loop shuts down.

@@ -16,8 +16,6 @@ from typing import Any
 
 from pytest_hermes_env.patches import assign, replace
 
-__all__ = ["hub_offline", "hub_offline_without_caches"]
-
 _VARIABLES = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE")
 _SWITCHES = (
     "huggingface_hub.constants.HF_HUB_OFFLINE",

@@ -22,8 +22,6 @@ from pytest_hermes_env.atropos.dataset_hub import hub_offline_without_caches
 from pytest_hermes_env.errors import LeftoverTables, UnexpectedRequest, UsageError, shorten
 from pytest_hermes_env.patches import intercept
 
-__all__ = ["DatasetHub", "answering_datasets"]
-
 Table = Iterable[Mapping[str, Any]] | str | Path
 """Rows, or the path of a .jsonl, .json, .parquet or .csv file."""
 

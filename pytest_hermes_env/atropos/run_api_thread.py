@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from pytest_hermes_env.faults.plan import FaultPlan
 
-__all__ = ["RunApiThread"]
-
 HOST = "127.0.0.1"
 OF_THE_TRAINER = frozenset({"/register", "/batch"})
 """The paths that only a trainer requests."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from pytest_hermes_env.atropos.run_api import RunApi
     from pytest_hermes_env.types import JsonValue
 
-__all__ = ["train_steps"]
-
 NOTICE_S = 5.0
 """Seconds in which `serve` should notice the last step."""
 PAUSE_S = 0.01

@@ -19,8 +19,6 @@ from typing import Any
 
 from pytest_hermes_env.patches import intercept
 
-__all__ = ["LoggedRun", "LoggedStep", "LoggedTable", "WandbCapture", "capturing_runs"]
-
 FILE_HEADER, BLOCK, RECORD_HEADER = 7, 32768, 7
 FULL, LAST = 1, 4
 """Kinds of parts with which a record of the log is complete."""

@@ -15,8 +15,6 @@ import httpx
 from pytest_hermes_env.cassette.tape import REPLY_HEADERS, BodyKind, ModelReply, ModelRequest
 from pytest_hermes_env.types import JsonValue
 
-__all__ = ["as_bytes", "as_reply_body", "as_request"]
-
 END_OF_EVENT = "\n\n"
 
 

@@ -13,8 +13,6 @@ from pytest_hermes_env.cassette.escape import MARK
 from pytest_hermes_env.cassette.repeats import text_of_value
 from pytest_hermes_env.types import JsonObject, JsonValue
 
-__all__ = ["MIN_SHARED_LENGTH", "deduplicated"]
-
 MIN_SHARED_LENGTH = 200
 _REFERENCES = ("~as", "~ids_of", "~asked", "~echo_of")
 

@@ -13,8 +13,6 @@ from pytest_hermes_env.cassette.repeats import common_prefix
 from pytest_hermes_env.cassette.tape import Call, ModelRequest
 from pytest_hermes_env.types import JsonValue
 
-__all__ = ["differences", "nearest"]
-
 EXCERPT_LENGTH = 80
 """Characters of a text that a message shows around its first difference."""
 EXCERPT_LEAD = 24

@@ -19,8 +19,6 @@ from pytest_hermes_env.cassette.repeats import (
 from pytest_hermes_env.cassette.tape import Call, ModelCall, ModelReply, ModelRequest, RecordedToolCall, Tape
 from pytest_hermes_env.types import JsonObject, JsonValue
 
-__all__ = ["ECHOED_IDS", "ECHOED_TEXT", "FORMAT", "document_of"]
-
 FORMAT = 1
 ECHOED_IDS, ECHOED_TEXT = "prompt_token_ids", "prompt"
 """The fields in which a reply of vLLM's ``/generate`` repeats the prompt."""

@@ -23,8 +23,6 @@ from collections.abc import Callable
 from pytest_hermes_env.redaction.json_styles import JSON_STYLES
 from pytest_hermes_env.types import JsonObject, JsonValue
 
-__all__ = ["MARK", "UNPACKERS", "dumped", "is_plain_numbers", "packed"]
-
 MARK = "~"
 MIN_LINES_LENGTH = 40
 MIN_JSON_LENGTH = 60

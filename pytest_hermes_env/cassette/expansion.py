@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["Expansion", "TooLarge"]
-
 NODE = 50
 """What a list, an object or a number counts, in characters."""
 MAX_SHARED = 256_000_000

@@ -33,8 +33,6 @@ from pytest_hermes_env.own_machine import is_this_machine
 from pytest_hermes_env.patches import intercept
 from pytest_hermes_env.redaction.secret_names import secrets_sent
 
-__all__ = ["Exchange", "Exchanges", "endpoint_of", "intercepting", "is_loopback", "is_miss"]
-
 ENDPOINTS = (
     "chat/completions",
     "completions",

@@ -23,15 +23,6 @@ from pytest_hermes_env.errors import BadCassette, UsageError
 from pytest_hermes_env.redaction.shown_text import shown_name
 from pytest_hermes_env.types import JsonValue
 
-__all__ = [
-    "DEFAULT_DIRECTORY",
-    "CassetteEntry",
-    "Inventory",
-    "inventory_lines",
-    "inventory_of",
-    "inventory_values",
-]
-
 DEFAULT_DIRECTORY = "cassettes"
 OF_COMMAND = "hermes-env record "
 """The ``test`` of a cassette that a command recorded begins with this."""

@@ -10,8 +10,6 @@ import re
 from pytest_hermes_env.cassette.escape import dumped
 from pytest_hermes_env.types import JsonValue
 
-__all__ = ["formatted"]
-
 WIDTH = 140
 _SECOND_MESSAGE = '}, {"role": '
 _NUMBERS = re.compile(r'[\[\]{}0-9eE+\-., :"]*')

@@ -18,8 +18,6 @@ from pytest_hermes_env.cassette.tape import ModelRequest
 from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.types import JsonValue
 
-__all__ = ["Matching", "canonical", "digest", "exact_digest", "normal_form", "opening_of", "without_volatile"]
-
 RANDOM = r"[a-z0-9_]{8}"
 """The random suffix of ``tempfile``'s names."""
 

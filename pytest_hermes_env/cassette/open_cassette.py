@@ -19,8 +19,6 @@ from pytest_hermes_env.cassette.session import CassetteSession
 from pytest_hermes_env.cassette.tape import ModelCall, Tape
 from pytest_hermes_env.errors import UsageError
 
-__all__ = ["NO_SERVER", "OpenCassette", "PassedRecording", "RecordedServer", "claim_path", "model_name"]
-
 NO_SERVER = "http://cassette.invalid/v1"
 """The address of a recorded server in a replay: a name that never exists."""
 

@@ -13,8 +13,6 @@ from pathlib import Path
 
 from pytest_hermes_env.cassette.tape import Header
 
-__all__ = ["header_of", "version_drift", "with_environment"]
-
 PACKAGES = ("pytest-hermes-env", "atroposlib", "hermes-agent")
 """The packages that a result depends on."""
 

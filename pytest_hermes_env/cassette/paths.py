@@ -6,8 +6,6 @@ import hashlib
 import re
 from pathlib import Path
 
-__all__ = ["SUFFIX", "cassette_path"]
-
 SUFFIX = ".json"
 MAX_NAME_LENGTH = 100
 DIGEST_CHARACTERS = 10

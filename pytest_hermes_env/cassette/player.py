@@ -17,8 +17,6 @@ from pytest_hermes_env.cassette.matching import Matching, canonical, digest, exa
 from pytest_hermes_env.cassette.redact import Redactor
 from pytest_hermes_env.cassette.tape import Call, ModelCall, ModelRequest, RecordedRollout, RecordedToolCall, Tape
 
-__all__ = ["Miss", "Player"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Miss:

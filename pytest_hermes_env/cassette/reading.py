@@ -26,8 +26,6 @@ from pytest_hermes_env.cassette.tape import (
 )
 from pytest_hermes_env.types import JsonObject, JsonValue
 
-__all__ = ["Misshapen", "NewerFormat", "tape_of"]
-
 _FIELDS = dict.fromkeys(("hermes_cassette", "calls", "header", "rollouts", "tape")).keys()
 _REFERENCES: Mapping[str, Mapping[str, type]] = {
     "~as": {"~as": int, "up_to": int, "then": list},

@@ -15,8 +15,6 @@ from pytest_hermes_env.types import Sandbox, World
 if TYPE_CHECKING:
     from pytest_hermes_env.cassette.rollouts import LiveRollout
 
-__all__ = ["RecordedTools", "ToolAnswers", "as_json"]
-
 
 class ToolAnswers(Protocol):
     """The part of a session that `RecordedTools` uses."""

@@ -15,8 +15,6 @@ from pytest_hermes_env.cassette.tape import (
     Tape,
 )
 
-__all__ = ["Recorder", "Ticket"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Ticket:

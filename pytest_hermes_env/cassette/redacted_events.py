@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pytest_hermes_env.redaction.pieces import Replacements, redacted_pieces
 from pytest_hermes_env.types import JsonValue
 
-__all__ = ["redacted_events"]
-
 
 def redacted_events(events: Sequence[str], replacements: Replacements, clean: Callable[[JsonValue], JsonValue]) -> list[str]:
     """Return the events of a stream, without secrets in one event or in texts that span several."""

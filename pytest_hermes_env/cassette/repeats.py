@@ -14,8 +14,6 @@ from typing import Any
 from pytest_hermes_env.cassette.escape import dumped, is_plain_numbers
 from pytest_hermes_env.types import JsonObject, JsonValue
 
-__all__ = ["IdSources", "MessageTree", "Reference", "answered_ids", "common_prefix", "prompt_ids", "text_of_value"]
-
 BLOCK = 32
 NO_CHOICE = -1
 

@@ -12,16 +12,6 @@ from pytest_hermes_env.cassette.tape import Call, ModelCall
 from pytest_hermes_env.errors import CassetteMiss, LeftoverRecordings, RewardChanged, shorten
 from pytest_hermes_env.failures import Problem
 
-__all__ = [
-    "ReplayContext",
-    "changed_rewards",
-    "missing_call",
-    "missing_rollout",
-    "missing_tool_call",
-    "unused_recordings",
-    "waiting_for_cancelled_request",
-]
-
 MAX_LISTED = 5
 """Recordings and rewards that are listed; the others are counted."""
 MAX_VALUE_LENGTH = 100

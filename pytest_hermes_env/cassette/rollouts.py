@@ -19,8 +19,6 @@ from typing import Any
 from pytest_hermes_env.cassette.matching import opening_of
 from pytest_hermes_env.patches import intercept
 
-__all__ = ["LiveRollout", "RolloutWatch", "same_reward"]
-
 BASE, LOOP = "HermesAgentBaseEnv", "HermesAgentLoop"
 
 

@@ -13,8 +13,6 @@ from pytest_hermes_env.cassette.scan import leak_lines, scan_file
 from pytest_hermes_env.cassette.tape import ModelCall, Tape
 from pytest_hermes_env.errors import BadCassette
 
-__all__ = ["save_tape"]
-
 
 def save_tape(path: Path, tape: Tape, redactor: Redactor) -> None:
     """Write a recording to a file, without its secrets.

@@ -21,8 +21,6 @@ from urllib.parse import unquote_to_bytes
 
 from pytest_hermes_env.redaction.key_prefixes import KEY_PREFIXES
 
-__all__ = ["Leak", "leak_lines", "scan_file"]
-
 MIN_KNOWN_LENGTH = 8
 MAX_LAYERS = 4
 _JOINED = "[*]"

@@ -42,8 +42,6 @@ from pytest_hermes_env.patches import intercept
 from pytest_hermes_env.redaction.secret_names import secrets_of
 from pytest_hermes_env.types import World
 
-__all__ = ["CassetteSession", "ToolSource", "recording", "replaying"]
-
 ToolSource = Literal["recorded", "live", "fake"]
 """The source of tool results in a replay."""
 

@@ -12,19 +12,6 @@ from typing import Literal, TypeAlias
 
 from pytest_hermes_env.types import JsonObject, JsonValue
 
-__all__ = [
-    "REPLY_HEADERS",
-    "BodyKind",
-    "Call",
-    "Header",
-    "ModelCall",
-    "ModelReply",
-    "ModelRequest",
-    "RecordedRollout",
-    "RecordedToolCall",
-    "Tape",
-]
-
 BodyKind: TypeAlias = Literal["none", "json", "text", "events", "bytes"]
 """How a body is stored: as JSON, as text, as the events of a stream (a list of strings), or as base64-encoded bytes."""
 

@@ -18,8 +18,6 @@ from pytest_hermes_env.inference.offered_tools import offered_tools
 from pytest_hermes_env.inference.refusals import Refusal, openai_refusal
 from pytest_hermes_env.inference.steps import Call, EmptyChoices, Fail, Garbage, Say, Turn
 
-__all__ = ["constrained", "constraint_refusal", "names_a_tool"]
-
 CHOICES = ("none", "auto", "required")
 FORMATS = ("json_object", "json_schema", "text")
 

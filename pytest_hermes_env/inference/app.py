@@ -13,8 +13,6 @@ from starlette.routing import Route
 if TYPE_CHECKING:
     from pytest_hermes_env.inference.model import MockModel
 
-__all__ = ["build_app"]
-
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
 
 

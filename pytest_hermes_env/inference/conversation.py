@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Conversation", "ConversationIndex", "Position", "canonical_json", "text_of"]
-
 DIGEST_BYTES = 16
 MAX_CONVERSATIONS = 8192
 """How many conversations are remembered, the latest used; it bounds the memory of a server in a long run."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from pytest_hermes_env.inference.sampling import Logprobs
     from pytest_hermes_env.types import JsonObject, JsonValue
 
-__all__ = ["Generation", "Request", "read_request", "sglang_answer", "vllm_answer"]
-
 Shape: TypeAlias = Literal["vllm", "sglang"]
 FROM_THE_START = 0
 

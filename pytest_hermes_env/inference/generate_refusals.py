@@ -13,8 +13,6 @@ from typing import Any
 
 from pytest_hermes_env.inference.refusals import BAD_REQUEST, SERVER_ERROR, Refusal
 
-__all__ = ["SGLANG_FIELDS", "generate_refusal"]
-
 Rule = tuple[Callable[[Mapping[str, Any]], bool], str]
 """What must hold for the parameters, and what the server says if it does not."""
 

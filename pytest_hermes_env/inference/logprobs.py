@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from hashlib import blake2b
 
-__all__ = ["alternatives", "logprob", "seed_of"]
-
 MASK = 2**64 - 1
 MIN_UNCERTAINTY, SPREAD = 0.05, 0.97
 """With these, the lowest probability is 3 %, half of them are above 85 %, and none is 1."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from pytest_hermes_env.inference.request_log import Exchange
     from pytest_hermes_env.inference.server import MockServer
 
-__all__ = ["add_arguments", "run"]
-
 OK, UNEXPECTED, USAGE = 0, 1, 2
 
 

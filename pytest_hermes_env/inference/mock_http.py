@@ -19,8 +19,6 @@ from respx.models import AllMockedAssertionError, PassThrough
 from pytest_hermes_env.errors import HermesEnvError, LeftoverRoutes, UnexpectedRequest, shorten
 from pytest_hermes_env.patches import intercept
 
-__all__ = ["MockHttp", "mocking_http"]
-
 UNANSWERED = (AllMockedAssertionError, PassThrough, RuntimeError, StopIteration)
 """How respx ends without a response. A RuntimeError is that of a coroutine in which a list of responses ended."""
 URL_PARTS = ("method", "scheme", "host", "port", "path")

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from pytest_hermes_env.inference.token_mode import Prompt, TokenMode
     from pytest_hermes_env.types import JsonObject, JsonValue
 
-__all__ = ["ENDPOINTS", "MockModel", "Reply"]
-
 ENDPOINTS = "POST /v1/chat/completions, POST /v1/completions, POST /generate, GET /v1/models, GET /health"
 OK, BAD_REQUEST, NOT_FOUND, METHOD_NOT_ALLOWED = 200, 400, 404, 405
 JSON, EVENTS, PLAIN = "application/json", "text/event-stream", "text/plain; charset=utf-8"

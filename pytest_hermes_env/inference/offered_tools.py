@@ -11,8 +11,6 @@ from pytest_hermes_env.inference.steps import Call, Turn
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["check_calls", "nearest_first", "offered_tools"]
-
 
 def offered_tools(request: Mapping[str, object]) -> dict[str, Mapping[str, object]]:
     """Return the tools of a chat request: name → JSON schema of the arguments, {} for a tool without one."""

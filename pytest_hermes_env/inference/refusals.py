@@ -18,8 +18,6 @@ from pytest_hermes_env.inference.wire import error_body
 if TYPE_CHECKING:
     from pytest_hermes_env.types import JsonObject
 
-__all__ = ["Refusal", "chat_refusal", "completion_refusal", "openai_refusal"]
-
 BAD_REQUEST, SERVER_ERROR = 400, 500
 ROLES = ("system", "assistant", "user", "function", "tool", "developer")
 OPENAI_LIMITS: Mapping[str, tuple[float, float | None, type]] = {

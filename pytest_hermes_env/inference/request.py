@@ -8,8 +8,6 @@ from typing import Any
 
 from pytest_hermes_env.errors import UnexpectedRequest, shorten
 
-__all__ = ["chat_messages", "choice_count", "is_health_check", "parse_body", "prompts", "redact", "wants_usage"]
-
 SECRET_FIELDS = frozenset({"api_key", "apikey", "api-key", "authorization", "x-api-key"})
 HEALTH_MESSAGES = [{"role": "user", "content": "hi"}]
 MAX_CHOICES = 1024

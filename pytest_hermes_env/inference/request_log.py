@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from pytest_hermes_env.inference.conversation import Conversation
 
-__all__ = ["JOURNAL_LIMIT", "Exchange", "Kind", "RequestLog"]
-
 JOURNAL_LIMIT = 1000
 """How many exchanges a log keeps by default."""
 

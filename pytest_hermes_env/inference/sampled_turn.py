@@ -28,8 +28,6 @@ from pytest_hermes_env.inference.templates import (
 from pytest_hermes_env.inference.tokens import TEMPLATE_FIELD, tokenizer_json
 from pytest_hermes_env.inference.tool_call_formats import call_format
 
-__all__ = ["Sample", "TokenSampler", "load_sampler"]
-
 MAX_CACHED_PARTS = 2048
 INCOMPLETE_UTF8 = b"\xf0\x9f\x98"
 WRONG_ID_OFFSET = 7

@@ -11,8 +11,6 @@ from typing import Literal, TypeAlias, get_args
 
 from pytest_hermes_env.errors import ScriptError, with_type
 
-__all__ = ["DEFAULT_SAMPLING", "Logprobs", "Sampled", "sampled"]
-
 Logprobs: TypeAlias = Literal["all", "short", "null", "missing"]
 
 

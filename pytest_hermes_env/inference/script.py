@@ -18,8 +18,6 @@ from pytest_hermes_env.inference.steps import STEP_TYPES, Step, Turn, TurnLike, 
 if TYPE_CHECKING:
     from pytest_hermes_env.inference.conversation import Conversation
 
-__all__ = ["Judge", "Policy", "Script", "ScriptLike", "When", "as_judge", "as_scripts"]
-
 Policy: TypeAlias = "Callable[[Conversation], TurnLike]"
 Judge: TypeAlias = "TurnLike | Policy"
 When: TypeAlias = str | re.Pattern[str] | Callable[[str], bool] | None

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from pytest_hermes_env.inference.conversation import Conversation
     from pytest_hermes_env.inference.script import Policy, Script
 
-__all__ = ["ChosenTurn", "ScriptChoice"]
-
 MAX_FIRST_MESSAGES = 3
 
 

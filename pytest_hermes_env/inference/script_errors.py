@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from pytest_hermes_env.inference.script import Script
 
-__all__ = ["no_matching_script", "no_script", "script_exhausted", "unused_script", "unused_turns"]
-
 
 def no_script(conversation: Conversation) -> Problem:
     """Return the problem of a request to a model without any script."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from pytest_hermes_env.inference.request_log import Exchange
     from pytest_hermes_env.inference.transport import InProcessTransport
 
-__all__ = ["MockServer"]
-
 
 class MockServer:
     """A mock model at `base_url`, for any client of OpenAI's API.

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from pytest_hermes_env.faults.plan import Describe, FaultPlan
 
-__all__ = ["ServerThread", "serving"]
-
 BACKLOG = 2048
 MAX_PORT = 65535
 GRACE_S = 2.0

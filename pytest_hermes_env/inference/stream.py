@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from pytest_hermes_env.types import JsonObject, JsonValue
 
-__all__ = ["chat_chunks", "server_sent_events", "text_chunks"]
-
 
 def chat_chunks(completion: JsonObject, *, include_usage: bool) -> list[JsonObject]:
     """Return the ``chat.completion.chunk`` objects that add up to the completion.

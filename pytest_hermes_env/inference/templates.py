@@ -16,16 +16,6 @@ from typing import Literal, TypeAlias
 
 from pytest_hermes_env.errors import UsageError, shorten
 
-__all__ = [
-    "DEFAULT_TEMPLATE",
-    "FAULTY_TEMPLATES",
-    "TEMPLATES",
-    "Template",
-    "chat_template",
-    "template_named",
-    "template_of_family",
-]
-
 DEFAULT_TEMPLATE = "chatml"
 TEMPLATE_DIRECTORY = Path(__file__).parent / "chat_templates"
 Results: TypeAlias = Literal["plain", "tagged", "JSON", "after its id", "named"]

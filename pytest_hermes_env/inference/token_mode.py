@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from pytest_hermes_env.inference.sampled_turn import TokenSampler
     from pytest_hermes_env.types import JsonObject, JsonValue
 
-__all__ = ["Prompt", "TokenMode"]
-
 MAX_ANSWERS = 4096
 
 

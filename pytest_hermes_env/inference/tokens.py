@@ -19,8 +19,6 @@ from pytest_hermes_env.inference.templates import DEFAULT_TEMPLATE, Template, ch
 if TYPE_CHECKING:
     import os
 
-__all__ = ["TEMPLATE_FIELD", "build_tokenizer", "tokenizer_json"]
-
 MERGES = Path(__file__).parent / "merges.txt"
 MODEL_MAX_LENGTH = 131_072
 TEMPLATE_FIELD = "pytest_hermes_env_template"

@@ -18,8 +18,6 @@ from types import MappingProxyType
 from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.inference.steps import Call
 
-__all__ = ["CALL_FORMATS", "CallFormat", "call_format"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class CallFormat:

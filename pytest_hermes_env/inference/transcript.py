@@ -18,8 +18,6 @@ from pytest_hermes_env.inference.offered_tools import offered_tools
 if TYPE_CHECKING:
     from pytest_hermes_env.inference.templates import Template
 
-__all__ = ["Transcript", "read_transcript", "without_thoughts"]
-
 THINK_TAG = re.compile(r"</?(?:longcat_)?think>|\[/?THINK\]")
 
 Message = dict[str, object]

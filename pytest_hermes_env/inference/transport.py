@@ -14,8 +14,6 @@ import httpx
 if TYPE_CHECKING:
     from pytest_hermes_env.inference.model import MockModel
 
-__all__ = ["IN_PROCESS_URL", "InProcessTransport"]
-
 IN_PROCESS_URL = "http://mock-model.invalid/v1"
 """Base URL of a client on this transport. Its host never resolves, so a client that bypasses the transport fails."""
 

@@ -17,18 +17,6 @@ if TYPE_CHECKING:
 
     from pytest_hermes_env.types import JsonObject, JsonValue
 
-__all__ = [
-    "CREATED",
-    "assistant_message",
-    "chat_completion",
-    "count_tokens",
-    "error_body",
-    "hermes_text",
-    "model_entry",
-    "model_list",
-    "text_completion",
-]
-
 CREATED = 1_700_000_000
 """The ``created`` of every response, in Unix seconds: a constant, so recordings do not change."""
 BYTES_PER_TOKEN = 4

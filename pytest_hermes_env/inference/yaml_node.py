@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     import yaml
 
-__all__ = ["Node", "parse_yaml"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Node:

@@ -31,8 +31,6 @@ from pytest_hermes_env.inference.yaml_node import Node, parse_yaml
 if TYPE_CHECKING:
     from os import PathLike
 
-__all__ = ["ScriptFile", "load_script", "turn_of"]
-
 T = TypeVar("T")
 SCRIPT_FIELDS = ("name", "when", "when_matches", "turns", "judge")
 FILE_FIELDS = (*SCRIPT_FIELDS, "scripts")

@@ -22,8 +22,6 @@ from pytest_hermes_env.live.providers import LiveServer
 from pytest_hermes_env.live.shape_comparison import probes
 from pytest_hermes_env.patches import assign
 
-__all__ = ["LiveAccess", "probe", "proxy_for"]
-
 RETRIES = 2
 PROBE_S = 120.0
 LONGEST_PAUSE_S = 60.0

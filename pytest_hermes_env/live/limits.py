@@ -14,8 +14,6 @@ from pathlib import Path
 
 from pytest_hermes_env.errors import BudgetSpent
 
-__all__ = ["Limits", "Spending", "Spent", "Usage"]
-
 PATIENCE_S = 30.0
 """How long a worker waits for other writers, which take a millisecond each."""
 

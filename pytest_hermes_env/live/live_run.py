@@ -22,8 +22,6 @@ from pytest_hermes_env.live.settings import call_timeout, read_limits, setting
 if TYPE_CHECKING:
     from pytest_hermes_env.live.prices import Price
 
-__all__ = ["LiveRun", "start_live_run"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class LiveRun:

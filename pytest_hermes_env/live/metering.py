@@ -26,18 +26,6 @@ from pytest_hermes_env.live.patience import Patience, Waiting, in_time
 from pytest_hermes_env.live.prices import Price
 from pytest_hermes_env.live.shape_comparison import ERRORS, EVENTS, Answer, differences, events_of, mock_answer
 
-__all__ = [
-    "Meter",
-    "MeteredCall",
-    "MeteredTransport",
-    "Progress",
-    "compare",
-    "is_counted_above",
-    "json_or_none",
-    "received",
-    "usage_of",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:

@@ -22,8 +22,6 @@ from pytest_hermes_env.errors import NetworkBlocked
 from pytest_hermes_env.own_machine import as_address, is_own_address, is_own_name
 from pytest_hermes_env.patches import auditing, intercept, keep_auditing
 
-__all__ = ["ANY_HOST", "NetworkGuard"]
-
 ANY_HOST = "*"
 METHODS = ("connect", "connect_ex", "sendto", "sendmsg")
 """Python resolves the name of a peer before it raises the audit event."""

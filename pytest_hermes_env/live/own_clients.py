@@ -23,8 +23,6 @@ from pytest_hermes_env.live.shape_comparison import EVENTS
 from pytest_hermes_env.own_machine import is_this_machine
 from pytest_hermes_env.patches import intercept
 
-__all__ = ["asks_a_model", "counting_own_clients"]
-
 ENDPOINTS = ("/chat/completions", "/completions", "/responses", "/embeddings", "/messages", "/generate")
 """Ends of the paths that cost something."""
 PORTS = {"http": 80, "https": 443}

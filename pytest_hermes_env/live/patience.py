@@ -12,8 +12,6 @@ from typing import TypeVar
 
 from pytest_hermes_env.errors import CallTimedOut
 
-__all__ = ["Patience", "Waiting", "in_time"]
-
 REMINDER_S = 10.0
 """How long a call waits before it says so, and says so again."""
 

@@ -17,8 +17,6 @@ import httpx
 from pytest_hermes_env.errors import LiveModeError, UsageError, shorten
 from pytest_hermes_env.live.providers import LiveServer
 
-__all__ = ["message_of", "preflight"]
-
 PATIENCE_S = 10.0
 SHOWN_MODELS = 8
 REFUSALS = frozenset({401, 403})

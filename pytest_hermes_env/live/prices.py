@@ -20,8 +20,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pytest_hermes_env.bounded_yaml import load_yaml
 from pytest_hermes_env.errors import UsageError, shorten
 
-__all__ = ["Price", "load_prices"]
-
 MILLION = 1_000_000
 SHAPE = "for each model a table with `input` and `output`, in USD per million tokens"
 

@@ -20,8 +20,6 @@ from pytest_hermes_env.redaction.shown_text import environment_redactor, shown
 if TYPE_CHECKING:
     from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 
-__all__ = ["PRESETS", "SETUPS", "LiveServer", "choose_server"]
-
 SHORTEST_KEY = 20
 NAME_OF_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 NO_KEY = "not-needed"

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from pytest_hermes_env.live.metering import Progress
     from pytest_hermes_env.live.providers import LiveServer
 
-__all__ = ["comparison", "progress_line", "spent_line", "spent_table"]
-
 
 def progress_line(progress: Progress | Waiting) -> str:
     """Return a line about one call: ``live: rollout 1, turn 2: 812 tokens, $0.0004, 3.1 s (run: 2 calls, 1,624 tokens, $0.0008)``."""

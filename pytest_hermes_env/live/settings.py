@@ -16,17 +16,6 @@ if TYPE_CHECKING:
     from pytest_hermes_env.live.prices import Price
     from pytest_hermes_env.live.providers import LiveServer
 
-__all__ = [
-    "allowed_hosts",
-    "call_timeout",
-    "hosts_of_run",
-    "idle_flags",
-    "is_fine_on_mock",
-    "may_fail",
-    "read_limits",
-    "setting",
-]
-
 ALLOW_HOSTS = "hermes_allow_hosts"
 LIVE_ONLY = (
     "provider",

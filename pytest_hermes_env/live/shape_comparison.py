@@ -19,8 +19,6 @@ from pytest_hermes_env.errors import shorten
 if TYPE_CHECKING:
     from pytest_hermes_env.inference.steps import Step, Turn
 
-__all__ = ["ERRORS", "EVENTS", "Answer", "differences", "events_of", "mock_answer", "probes", "shape_of"]
-
 ERRORS = 400
 EVENTS = "text/event-stream"
 DONE = "[DONE]"

@@ -14,19 +14,6 @@ from pytest_hermes_env.plugin.plain_failure import fail_plainly
 if TYPE_CHECKING:
     from pytest_hermes_env.cassette.open_cassette import PassedRecording
 
-__all__ = [
-    "MARKER",
-    "NOT_WRITTEN",
-    "PASSED",
-    "PROPERTY",
-    "RECORDED",
-    "CassetteMode",
-    "Mode",
-    "has_cassette",
-    "is_recorded",
-    "mode_of",
-]
-
 MARKER, FIXTURE = "hermes_cassette", "recorded_server"
 OPENS_CASSETTE = "_hermes_cassette"
 Mode = Literal["none", "once", "new", "rewrite"]

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from pytest_hermes_env.cassette.tape import Header
     from pytest_hermes_env.live.providers import LiveServer
 
-__all__ = ["CassetteMark", "open_cassette", "read_mark"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class CassetteMark:

@@ -8,8 +8,6 @@ import textwrap
 from _pytest._code.code import TerminalRepr
 from _pytest._io import TerminalWriter
 
-__all__ = ["ErrorText", "wrapped"]
-
 WIDTH = 96
 FOLDED = re.compile(r"  (?:where|differs) +| {12}")
 """What begins a line that is folded. Other lines hold what is copied as a whole: commands and paths."""

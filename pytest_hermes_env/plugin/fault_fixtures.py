@@ -13,8 +13,6 @@ from pytest_hermes_env.plugin.tool_answers import allows_leftovers
 if TYPE_CHECKING:
     from pytest_hermes_env.faults.plan import FaultPlan
 
-__all__ = ["planned_faults"]
-
 
 @pytest.fixture
 def fault_plan(request: pytest.FixtureRequest) -> Iterator[FaultPlan]:

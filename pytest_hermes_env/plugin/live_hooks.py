@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from pytest_hermes_env.live.patience import Waiting
     from pytest_hermes_env.live.providers import LiveServer
 
-__all__ = ["MARKER", "LiveMode", "live_access", "live_server", "reachable_hosts"]
-
 MARKER = "hermes_live"
 NAME = "hermes-env-live"
 PROBES = "--hermes-compare"

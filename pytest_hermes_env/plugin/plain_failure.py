@@ -19,8 +19,6 @@ from pytest_hermes_env.errors import HermesEnvError, Leftovers
 from pytest_hermes_env.failures import without_leftovers
 from pytest_hermes_env.plugin.error_text import ErrorText, wrapped
 
-__all__ = ["CauseFirst", "errors_as_text", "fail_plainly", "verifications_of", "verifying"]
-
 RECORD = re.compile(r"^(?=(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) )", re.MULTILINE)
 """Where a record begins in pytest's captured log, in its default format."""
 VERIFICATIONS = pytest.StashKey[list[Callable[[], None]]]()

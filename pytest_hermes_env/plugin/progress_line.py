@@ -13,8 +13,6 @@ import pytest
 if TYPE_CHECKING:
     from pytest_hermes_env.rollout.progress import Listener, Played
 
-__all__ = ["ProgressLine", "progress_line", "scenario_listener"]
-
 PATIENCE_S = 1.0
 """Work that ends sooner is not shown."""
 

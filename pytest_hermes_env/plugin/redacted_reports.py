@@ -17,8 +17,6 @@ import pytest
 
 from pytest_hermes_env.plugin.usage import uses_plugin
 
-__all__ = ["RedactedReports"]
-
 _OF_PYTEST = "_pytest."
 Clean = Callable[[str], str]
 

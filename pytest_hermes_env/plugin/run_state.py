@@ -14,8 +14,6 @@ from pytest_hermes_env.rollout.hermes_home import HermesHome
 if TYPE_CHECKING:
     from pytest_hermes_env.contract.session import ContractSession
 
-__all__ = ["contract_of", "explain_leftovers", "home_of"]
-
 HOME = pytest.StashKey[HermesHome]()
 CONTRACT = pytest.StashKey["ContractSession"]()
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from pytest_hermes_env.cassette.open_cassette import OpenCassette
     from pytest_hermes_env.sandbox.seam import ToolSeam
 
-__all__ = ["CASSETTE", "SANDBOXES", "SEAM", "allows_leftovers", "answering_tools", "plays_tools", "tools_through_cassette"]
-
 SANDBOXES = ("fake_sandbox", "local_sandbox")
 SEAM: pytest.StashKey[ToolSeam] = pytest.StashKey()
 CASSETTE: pytest.StashKey[OpenCassette] = pytest.StashKey()

@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-__all__ = ["fixture_names", "has_hermes", "imports_hermes", "judges_a_rule", "uses_hermes", "uses_plugin"]
-
 HERMES = "model_tools"
 """The module of hermes-agent that every use of it loads."""
 IMPORT = re.compile(

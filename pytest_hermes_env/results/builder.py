@@ -17,8 +17,6 @@ from pytest_hermes_env.results.outcome import outcome
 from pytest_hermes_env.results.result_classes import FIELDS, ResultLayer, default_layer, layer_from
 from pytest_hermes_env.results.values import INCOMPLETE, History
 
-__all__ = ["Result", "agent_result", "history_of"]
-
 __tracebackhide__ = True  # pytest shows the test's own line, not the builder's
 
 

@@ -9,8 +9,6 @@ from unicodedata import is_normalized
 
 from pytest_hermes_env.results.values import Answer, Call, History, Turn
 
-__all__ = ["METHODS", "call_source", "expression"]
-
 METHODS = {"valid": "call", "unknown": "unknown_tool", "bad": "bad_arguments"}
 """The builder method that makes a call of each kind."""
 

@@ -14,8 +14,6 @@ from pytest_hermes_env.results.expression import METHODS, call_source, expressio
 from pytest_hermes_env.results.inputs import read_arguments, read_failure, read_result, read_text, read_tool_name, why_invalid
 from pytest_hermes_env.results.values import Answer, Call, History, Turn
 
-__all__ = ["also", "call", "cut", "end", "offering", "raises", "returns", "say", "system", "think", "user", "why_incomplete"]
-
 
 def system(history: History, text: object) -> History:
     """Add the system prompt."""

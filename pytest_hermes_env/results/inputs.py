@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from pytest_hermes_env.errors import ResultError, shorten, with_type
 from pytest_hermes_env.results.values import Answer, Failure
 
-__all__ = ["read_arguments", "read_failure", "read_result", "read_text", "read_tool_name", "why_invalid"]
-
 _LITERALS = (str, int, bool, type(None))
 _TO_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 

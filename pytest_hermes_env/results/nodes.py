@@ -13,8 +13,6 @@ from typing import Any
 
 from pytest_hermes_env.errors import ResultError, shorten, with_type
 
-__all__ = ["checked_tokenizer", "managed_state"]
-
 PLAUSIBLE_STEPS = 97
 """The number of different logprobs: a prime, so adjacent ones differ."""
 LOWEST_NATS = 2.0

@@ -16,8 +16,6 @@ from pytest_hermes_env.results.values import DEFAULT_USER, INCOMPLETE, Answer, C
 if TYPE_CHECKING:
     from pytest_hermes_env.results.result_classes import ResultLayer
 
-__all__ = ["outcome"]
-
 ERROR_ALONE = frozenset({"error", "success"})
 """The keys of what hermes' handlers return when they refuse a call, or catch an exception of theirs. Source: hermes-agent 0.19,
 ``tools.registry.tool_error``."""

@@ -12,8 +12,6 @@ from typing import Any
 
 from pytest_hermes_env.errors import ResultError
 
-__all__ = ["FIELDS", "ResultLayer", "default_layer", "layer_from"]
-
 DEFAULT_PACKAGE = "environments"
 FIELDS = ("messages", "managed_state", "turns_used", "finished_naturally", "reasoning_per_turn", "tool_errors")
 """The fields of every AgentResult."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-__all__ = ["DEFAULT_TOOLS", "DEFAULT_USER", "INCOMPLETE", "Answer", "Call", "Failure", "History", "Turn"]
-
 DEFAULT_USER = "…"
 """The user message of a result without one."""
 

@@ -13,22 +13,6 @@ from typing import Any
 from pytest_hermes_env.inference.sampling import sampled
 from pytest_hermes_env.inference.steps import as_turn, call, fail, say, think, turn
 
-__all__ = [
-    "arguments_for",
-    "brief_policy",
-    "cut_policy",
-    "drifting",
-    "failing_in_one",
-    "failing_later_policy",
-    "failing_policy",
-    "in_order",
-    "numbered_policy",
-    "silent_policy",
-    "thinking",
-    "tool_using_policy",
-    "with_judge",
-]
-
 JUDGE_ANSWER = '{"score": 0.5, "reasoning": "half of it is right"}'
 FINAL_ANSWER = "The task is done."
 SILENT_ANSWER = "I do not know."

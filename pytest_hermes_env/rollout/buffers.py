@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-__all__ = ["Snapshot", "changed", "copied", "growth", "picture", "snapshot"]
-
 LONG = 2_000
 """Longer collections are compared by length and ends, so that a dataset is not copied for every scenario."""
 DEEP = 6

@@ -19,8 +19,6 @@ from pytest_hermes_env.rollout.buffers import picture
 from pytest_hermes_env.rollout.journal import Journal, Reward
 from pytest_hermes_env.rollout.scenario import RolloutCanary, Sighting
 
-__all__ = ["Canaries"]
-
 SEED = 20260521
 JUDGE_S = 0.002
 """Seconds that a judge takes, so that another rollout runs meanwhile, as with a real judge."""

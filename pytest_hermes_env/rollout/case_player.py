@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from pytest_hermes_env.rollout.scenario import Scenario
     from pytest_hermes_env.rollout.stage import Policy, Stage
 
-__all__ = ["PlayedCase", "play_item"]
-
 OVER = "(The transcript has ended.)"
 WRONG = "something else entirely"
 _FILE_NAME = re.compile(r"(?<![\w/.-])[\w-][\w./-]*\.[A-Za-z]\w{0,4}\b")

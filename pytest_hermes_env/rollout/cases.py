@@ -13,23 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from pytest_hermes_env.inference.steps import Turn
 
-__all__ = [
-    "AUTOMATIC",
-    "ECHO",
-    "GOLD",
-    "HACK",
-    "NEAR_MISS",
-    "NOTHING",
-    "TOOLS",
-    "WELL_KNOWN",
-    "WRONG_CONTENT",
-    "Case",
-    "Cases",
-    "ItemCases",
-    "Rung",
-    "Transcript",
-]
-
 GOLD, NEAR_MISS, NOTHING, HACK = "gold", "near_miss", "nothing", "hack"
 WRONG_CONTENT, ECHO, TOOLS = "wrong_content", "echo", "tools"
 

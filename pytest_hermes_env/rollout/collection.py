@@ -9,8 +9,6 @@ from pytest_hermes_env.layer import Layer
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.unavailable import Unavailable
 
-__all__ = ["Collection"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Collection:

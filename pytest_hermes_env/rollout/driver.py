@@ -53,8 +53,6 @@ from pytest_hermes_env.sandbox.fake_tools.terminal import RefusedLine
 from pytest_hermes_env.sandbox.seam import ToolSeam
 from pytest_hermes_env.types import RealToolsUse
 
-__all__ = ["Collector"]
-
 
 class _CannotBuild(Exception):
     """The class's constructor failed; that is a result of the run, not a failure of the harness."""

@@ -27,8 +27,6 @@ from pytest_hermes_env.rollout.journal import Blocked, Place, current_journal
 from pytest_hermes_env.rollout.raised import CANCELLATIONS, CANCELLED_S, Hung, is_interrupt
 from pytest_hermes_env.rollout.watchers.caught_errors import watched_in_thread
 
-__all__ = ["BLOCKED_S", "ScenarioLoop"]
-
 BLOCKED_S = 0.1
 """Seconds in the environment's code, without a return to the loop, that are recorded."""
 SAMPLE_S = 0.01

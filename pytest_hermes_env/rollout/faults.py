@@ -8,8 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-__all__ = ["Fault", "Faults", "InjectedFault"]
-
 Fault = Literal[
     "none",
     "loop_raises",

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 
 from pytest_hermes_env.rollout.unavailable import Unavailable
 
-__all__ = ["Gate"]
-
 
 @dataclass
 class Gate:

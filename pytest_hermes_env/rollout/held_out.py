@@ -16,8 +16,6 @@ from pytest_hermes_env.rollout.buffers import picture
 from pytest_hermes_env.rollout.journal import LoopStarted, Reward
 from pytest_hermes_env.rollout.scenario import Scenario
 
-__all__ = ["HeldOut"]
-
 FEW = 3
 """How many items an evaluation gets: one that fails, and enough others to tell whether its failure costs their results."""
 LONG = 500

@@ -17,8 +17,6 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-__all__ = ["APPROVAL_VARIABLES", "HermesHome", "restore_environment", "touched_variables"]
-
 APPROVAL_VARIABLES = ("HERMES_INTERACTIVE", "HERMES_GATEWAY_SESSION", "HERMES_EXEC_ASK", "HERMES_CRON_SESSION")
 KEEP = "keep"
 ADVICE = "TRANSFORMERS_NO_ADVISORY_WARNINGS"

@@ -13,8 +13,6 @@ from typing import Any
 from pytest_hermes_env.rollout.buffers import picture
 from pytest_hermes_env.rollout.scenario import Sighting
 
-__all__ = ["ItemBleed"]
-
 _SHORTEST = 4
 """The length of the shortest text that counts: shorter ones are in too many others."""
 

@@ -17,32 +17,6 @@ from typing import Any
 
 from pytest_hermes_env.rollout.faults import Faults
 
-__all__ = [
-    "NEVER_RETURNED",
-    "Asked",
-    "Blocked",
-    "Cleaned",
-    "ContextOpened",
-    "Crossed",
-    "EvaluationLogged",
-    "EvaluationReturned",
-    "Event",
-    "ItemScored",
-    "Journal",
-    "Left",
-    "LoopEnded",
-    "LoopStarted",
-    "Place",
-    "Reward",
-    "SurroundingChanged",
-    "UnknownRead",
-    "current_faults",
-    "current_journal",
-    "current_rollout",
-    "note",
-    "recording",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Place:

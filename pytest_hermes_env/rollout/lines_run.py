@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from types import CodeType, FrameType
 
-__all__ = ["Line", "recording_lines"]
-
 Line = tuple[str, int]
 """The real path of a file, and a line of it."""
 

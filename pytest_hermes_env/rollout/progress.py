@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-__all__ = ["Listener", "Played", "begins", "listening", "playing"]
-
 
 @dataclass
 class Played:

@@ -13,21 +13,6 @@ from typing import Any
 
 from pytest_hermes_env.errors import shorten
 
-__all__ = [
-    "CANCELLATIONS",
-    "CANCELLED_S",
-    "Ended",
-    "Hung",
-    "NeverEnded",
-    "awaited",
-    "described",
-    "first_error",
-    "is_from_outside",
-    "is_interrupt",
-    "within",
-]
-
-
 CANCELLATIONS, CANCELLED_S = 3, 1.0
 """How often a call that does not end in time is cancelled, and the seconds that it gets each time."""
 

@@ -9,8 +9,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["SampledReply", "replies_of"]
-
 OK = 200
 LENGTH = "length"
 

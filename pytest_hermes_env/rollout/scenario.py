@@ -16,8 +16,6 @@ from pytest_hermes_env.rollout.probing.record import RewardProbes
 from pytest_hermes_env.rollout.sampling import SampledReply
 from pytest_hermes_env.rollout.unavailable import ErrorKind, ItemsEnd, Unavailable
 
-__all__ = ["ItemSeen", "RolloutCanary", "Scenario", "Sighting"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ItemSeen:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["CASES", "ELSEWHERE", "PROBES", "SETTINGS"]
-
 CASES = "cases"
 """The transcripts that the author declares, and four that need no author."""
 PROBES = "reward_probes"

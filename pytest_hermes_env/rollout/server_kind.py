@@ -9,8 +9,6 @@ from pytest_hermes_env.errors import EnvironmentSetupError, shorten
 from pytest_hermes_env.inference.templates import DEFAULT_TEMPLATE, template_named, template_of_family
 from pytest_hermes_env.inference.tool_call_formats import CALL_FORMATS, call_format
 
-__all__ = ["CHAT", "PARSER", "ServerKind", "choose_kind"]
-
 CHAT, TOKENS = "openai", ("vllm", "sglang")
 PARSER = "tool_call_parser"
 THEIRS = "vllm:"

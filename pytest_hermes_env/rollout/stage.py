@@ -32,8 +32,6 @@ from pytest_hermes_env.rollout.unavailable import Cause, ErrorKind, Unavailable,
 from pytest_hermes_env.rollout.watchers.call_site import EnvironmentCode
 from pytest_hermes_env.types import RealToolsUse
 
-__all__ = ["Needs", "Policy", "Stage", "configured"]
-
 CLOSING = ("aclose", "close", "shutdown", "teardown")
 """Names of methods that close an environment; Atropos itself defines none."""
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from pytest_hermes_env.sandbox.fake import FakeSandbox
     from pytest_hermes_env.sandbox.local import LocalSandbox
 
-__all__ = ["WORLDS", "WorldRouter", "close_world", "describe", "new_world_like", "opened_world"]
-
 WORLDS = ("fake", "local")
 """Names of the machines."""
 

@@ -10,8 +10,6 @@ import inspect
 import textwrap
 from typing import Any
 
-__all__ = ["why_configured_to_train_nothing", "why_nothing_is_trained"]
-
 LOGS = frozenset({"log", "logger", "logging", "_log", "_logger", "LOG", "LOGGER", "warnings", "print"})
 
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from pytest_hermes_env.rollout.journal import Place
 from pytest_hermes_env.rollout.raised import Hung, NeverEnded
 
-__all__ = ["Cause", "ErrorKind", "ItemsEnd", "Unavailable", "kind_of"]
-
 
 class Cause(enum.Enum):
     """Why a scenario was not played. The value is the text; ``{}`` is replaced by the detail."""

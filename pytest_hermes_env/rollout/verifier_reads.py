@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["SYSTEM_DIRECTORIES", "verifier_reads"]
-
 SYSTEM_DIRECTORIES = ("/bin/", "/usr/", "/etc/", "/dev/", "/proc/", "/sbin/")
 
 

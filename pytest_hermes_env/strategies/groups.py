@@ -14,8 +14,6 @@ from pytest_hermes_env.errors import StrategyError, with_type
 from pytest_hermes_env.strategies.limits import check_range, drawable
 from pytest_hermes_env.strategies.rollouts import messages as conversations
 
-__all__ = ["scored_groups"]
-
 IGNORED = -100
 FILLER = 1.0
 MIN_NATS = -20.0

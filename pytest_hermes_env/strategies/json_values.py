@@ -15,8 +15,6 @@ from hypothesis import strategies as st
 
 from pytest_hermes_env.strategies.texts import texts
 
-__all__ = ["broken_objects", "json_values", "validator_of"]
-
 Schema: TypeAlias = "Mapping[str, Any] | bool"
 
 EXTRA_LENGTH = 12

@@ -10,8 +10,6 @@ from hypothesis.errors import InvalidArgument
 
 from pytest_hermes_env.errors import StrategyError, shorten, with_type
 
-__all__ = ["check_choices", "check_range", "drawable"]
-
 T = TypeVar("T")
 
 

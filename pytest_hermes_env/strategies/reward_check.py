@@ -29,8 +29,6 @@ from pytest_hermes_env.layer import layer_of
 from pytest_hermes_env.results import agent_result
 from pytest_hermes_env.strategies.rollouts import agent_results
 
-__all__ = ["check_reward"]
-
 MAX_TURNS = 4
 Bounds = tuple[float, float] | None
 

@@ -16,8 +16,6 @@ from pytest_hermes_env.strategies.tools import USUAL_TOOLS, checked_tools
 from pytest_hermes_env.strategies.turns import DrawnTurn, drawn_turns
 from pytest_hermes_env.types import Message, ToolSchema
 
-__all__ = ["FINISHES", "Finish", "agent_results", "messages"]
-
 Finish = Literal["answer", "turn_limit", "server_error"]
 FINISHES: tuple[Finish, ...] = ("answer", "turn_limit", "server_error")
 

@@ -27,8 +27,6 @@ from pytest_hermes_env.strategies.tools import USUAL_TOOLS, checked_tools
 from pytest_hermes_env.strategies.turns import DrawnCall, DrawnTurn, drawn_turns
 from pytest_hermes_env.types import ToolSchema
 
-__all__ = ["scripts"]
-
 
 def scripts(
     tools: Sequence[ToolSchema] | None = None, *, min_turns: int = 1, max_turns: int = 4, faults: bool = False

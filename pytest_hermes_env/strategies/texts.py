@@ -9,8 +9,6 @@ import string
 
 from hypothesis import strategies as st
 
-__all__ = ["texts"]
-
 UNUSUAL = "ÄéßŁıſ½²“”—漢字א🙂\u0301\u200b\u2028\x00"
 """Letters that grow in upper case, digits that are not decimal, wide and combining characters, a line separator, NUL."""
 

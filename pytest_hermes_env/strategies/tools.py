@@ -13,8 +13,6 @@ from pytest_hermes_env.strategies.json_values import broken_objects, json_values
 from pytest_hermes_env.strategies.limits import check_range, drawable
 from pytest_hermes_env.types import ToolCall, ToolSchema
 
-__all__ = ["NON_OBJECTS", "USUAL_TOOLS", "arguments_of", "checked_tools", "tool_calls", "tool_schemas"]
-
 NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
 NON_OBJECTS = ("null", "[]", '"text"', "7")
 """JSON that is not an object, as models sometimes write for arguments."""

@@ -15,8 +15,6 @@ from pytest_hermes_env.results.values import DEFAULT_TOOLS
 from pytest_hermes_env.strategies.texts import texts
 from pytest_hermes_env.strategies.tools import NON_OBJECTS, arguments_of
 
-__all__ = ["DrawnCall", "DrawnTurn", "drawn_turns"]
-
 CALLS_PER_TURN = 2
 """The maximum average number of calls per turn."""
 UNKNOWN_TOOLS = ("bash", "python", "no_such_tool")

@@ -13,8 +13,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ArchiveError", "packed", "unpack"]
-
 MAX_BYTES = 256 * 1024 * 1024
 MAX_MEMBERS = 20_000
 HEADER_BYTES = 1024

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ResultsFile"]
-
 logger = logging.getLogger(__name__)
 
 Sample = dict[str, Any]

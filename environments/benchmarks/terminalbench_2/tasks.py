@@ -14,8 +14,6 @@ import yaml
 from environments.benchmarks.terminalbench_2.archives import packed
 from environments.data_rows import check_columns, load_items, unique_items
 
-__all__ = ["TerminalTask", "chosen_tasks", "load_tasks", "sample_tasks"]
-
 logger = logging.getLogger(__name__)
 
 REQUIRED = ("task_name", "instruction", "test_sh")

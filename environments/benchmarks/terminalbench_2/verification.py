@@ -19,8 +19,6 @@ from environments.benchmarks.terminalbench_2.tasks import TerminalTask
 from environments.isolation import sandbox_directory
 from environments.tool_context import ToolContext
 
-__all__ = ["SetupError", "reward_of_tests", "start_directory", "upload_archive"]
-
 CONTAINER_DIRECTORY = "/app"
 TIMED_OUT = 124
 """The exit code of a command that hermes stopped."""

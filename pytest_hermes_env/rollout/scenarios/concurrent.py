@@ -13,8 +13,6 @@ from pytest_hermes_env.rollout.item_bleed import ItemBleed
 from pytest_hermes_env.rollout.scenarios.family import family
 from pytest_hermes_env.rollout.stage import Stage
 
-__all__ = ["concurrent_groups"]
-
 GROUPS = 3
 """Groups at the same time."""
 PATIENCE_S = 2.0

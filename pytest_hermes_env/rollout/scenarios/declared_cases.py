@@ -14,8 +14,6 @@ from pytest_hermes_env.rollout.scenarios.family import family
 from pytest_hermes_env.rollout.stage import Stage
 from pytest_hermes_env.rollout.unavailable import Cause, Unavailable
 
-__all__ = ["played_cases"]
-
 FEW = 3
 """The most items that a predicate selects."""
 MOST = 20

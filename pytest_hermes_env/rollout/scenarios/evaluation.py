@@ -14,8 +14,6 @@ from pytest_hermes_env.rollout.scenario_names import SETTINGS
 from pytest_hermes_env.rollout.scenarios.family import family
 from pytest_hermes_env.rollout.stage import Stage
 
-__all__ = ["evaluations", "unusual_settings", "whole_run"]
-
 PATIENCE_S = 2.0
 """Seconds that the evaluation waits for training: an environment may make one wait for the other."""
 

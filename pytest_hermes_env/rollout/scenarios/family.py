@@ -9,8 +9,6 @@ from typing import Any
 
 from pytest_hermes_env.rollout.stage import Needs, Stage
 
-__all__ = ["Family", "family"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Family:

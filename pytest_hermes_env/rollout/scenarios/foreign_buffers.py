@@ -11,8 +11,6 @@ from pytest_hermes_env.rollout.buffers import changed, copied
 from pytest_hermes_env.rollout.scenarios.family import family
 from pytest_hermes_env.rollout.stage import Stage
 
-__all__ = ["other_buffers"]
-
 SHIFT = 0.4321
 """Added to floats in a buffer."""
 MORE = 3

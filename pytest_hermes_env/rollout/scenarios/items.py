@@ -15,8 +15,6 @@ from pytest_hermes_env.rollout.scenarios.family import family
 from pytest_hermes_env.rollout.stage import Stage
 from pytest_hermes_env.rollout.unavailable import ItemsEnd
 
-__all__ = ["training_items"]
-
 MOST = 300
 """The most items that are taken."""
 MOST_S = 2.0

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pytest_hermes_env.rollout.scenarios.family import family
 from pytest_hermes_env.rollout.stage import Stage
 
-__all__ = ["PROBE", "wandb_logs"]
-
 PROBE = {"hermes_env/probe": 1.0}
 """Metrics that are passed to wandb_log."""
 

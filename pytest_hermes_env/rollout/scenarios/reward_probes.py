@@ -13,8 +13,6 @@ from pytest_hermes_env.rollout.scenario_names import ELSEWHERE, PROBES
 from pytest_hermes_env.rollout.scenarios.family import family
 from pytest_hermes_env.rollout.stage import Stage
 
-__all__ = ["probed_elsewhere", "probed_reward"]
-
 
 @family(
     {PROBES: "compute_reward is called on results of every form that a rollout can return; no rollout runs"},

@@ -17,8 +17,6 @@ from pytest_hermes_env.rollout.scenario import ItemSeen
 from pytest_hermes_env.rollout.scenarios.family import family
 from pytest_hermes_env.rollout.stage import Stage
 
-__all__ = ["offline_setup", "second_setup"]
-
 MOST = 40
 """The most items that are taken."""
 SEED = 20_260_117

@@ -17,8 +17,6 @@ from pytest_hermes_env.rollout.scenarios.family import family
 from pytest_hermes_env.rollout.stage import Stage, configured
 from pytest_hermes_env.rollout.unavailable import Cause, Unavailable
 
-__all__ = ["cancelled_groups", "failing_groups", "healthy_groups", "judged_groups"]
-
 
 @family(
     {
