@@ -13,8 +13,6 @@ from pathlib import Path
 
 from pytest_hermes_env.errors import BadCassette, UsageError, shorten
 
-__all__ = ["exclusive", "replace_file", "write_text"]
-
 
 def replace_file(path: Path, data: bytes) -> None:
     """Put ``data`` into a cassette in one step, even if this process is killed meanwhile.

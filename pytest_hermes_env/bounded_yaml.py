@@ -9,8 +9,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["BeyondBounds", "check_bounds", "load_yaml"]
-
 MAX_DEPTH = 60
 MAX_VALUES = 200_000
 """Values of a file, those behind an alias counted again at each alias."""

@@ -22,8 +22,6 @@ from pytest_hermes_env.redaction.shown_text import shown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["main"]
-
 DISTRIBUTION = "pytest-hermes-env"
 OK, FINDINGS, USAGE = 0, 1, 2
 FORMATS = ("text", "json", "github", "sarif")

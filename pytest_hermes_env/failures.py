@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 from pytest_hermes_env.errors import HermesEnvError, Leftovers
 
-__all__ = ["Problem", "combined_error", "ordinal", "plural", "without_leftovers"]
-
 MAX_PLACES = 5
 """How many places of one problem a message lists."""
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")

@@ -7,8 +7,6 @@ import functools
 import gc
 from collections.abc import Iterator
 
-__all__ = ["collecting_new_garbage", "no_garbage_collection"]
-
 
 @contextlib.contextmanager
 def no_garbage_collection() -> Iterator[None]:

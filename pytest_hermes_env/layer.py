@@ -19,8 +19,6 @@ from pytest_hermes_env import leftover_package
 from pytest_hermes_env.errors import BadTarget, shorten
 from pytest_hermes_env.garbage_collection import no_garbage_collection
 
-__all__ = ["Layer", "Target", "find_class", "layer_of", "names_of_base", "service_command"]
-
 BASE = "HermesAgentBaseEnv"
 BASE_VARIABLE = "HERMES_ENV_BASE"
 """The variable that names the base class of a fork which calls it otherwise; ``--hermes-base`` sets it."""

@@ -11,8 +11,6 @@ import os
 import sys
 from collections.abc import Iterator
 
-__all__ = ["FIX", "PACKAGE", "WHY", "leftover_explained"]
-
 PACKAGE = "environments"
 INSTALLED = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), PACKAGE, "")
 """The directory of the installed layer, which has packages of its own."""

@@ -16,8 +16,6 @@ from pathlib import Path
 
 from pytest_hermes_env.errors import UsageError, shorten
 
-__all__ = ["Project", "create"]
-
 TEMPLATE = Path(__file__).parent / "project_template"
 MODULE, CLASS, TITLE = "my_env", "MyEnv", "my-env"
 TAKEN = frozenset(

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["FLAGS", "INI_VALUES", "MARKERS", "Flag", "real_tools_of"]
-
 REAL_TOOLS = ("confined", "always", "never")
 """The first one is the default."""
 

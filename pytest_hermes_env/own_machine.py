@@ -5,8 +5,6 @@ from __future__ import annotations
 import ipaddress
 import socket
 
-__all__ = ["as_address", "is_own_address", "is_own_name", "is_this_machine"]
-
 
 def is_this_machine(host: str) -> bool:
     """Return whether a host name or address is this machine, as far as that is known without a DNS query.

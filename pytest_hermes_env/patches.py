@@ -18,8 +18,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["PATCHES", "Patch", "as_markdown", "assign", "auditing", "intercept", "keep_auditing", "replace"]
-
 _CONTRACT_RUN = "while the scenarios of a contract run are played"
 
 

@@ -10,8 +10,6 @@ from collections.abc import Callable, Coroutine, Generator
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-__all__ = ["run_counted"]
-
 T = TypeVar("T")
 
 _run: ContextVar[_Run | None] = ContextVar("hermes_env_counted_run", default=None)

@@ -14,8 +14,6 @@ from typing import Any, Self, TypeAlias, TypeVar
 
 from pytest_hermes_env.errors import LeftoverFaults, UsageError, shorten, with_type
 
-__all__ = ["FAULTS", "Describe", "FaultPlan", "PlannedFault", "Strike"]
-
 T = TypeVar("T")
 
 SLOW_S = 0.05

@@ -13,8 +13,6 @@ from typing import Any
 from pytest_hermes_env.faults.plan import Describe, FaultPlan
 from pytest_hermes_env.patches import intercept
 
-__all__ = ["port_or_refusal", "refusing"]
-
 REFUSED = frozenset({"refused"})
 
 

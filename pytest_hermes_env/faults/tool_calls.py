@@ -13,8 +13,6 @@ from typing import Any
 from pytest_hermes_env.faults.plan import FAULTS, FaultPlan, PlannedFault
 from pytest_hermes_env.patches import intercept
 
-__all__ = ["answer_or_fault", "refusing_directories"]
-
 ANSWERED = frozenset(FAULTS["sandbox"]) - {"cannot_open"}
 POLL_S = 0.005
 INTERRUPTED = json.dumps({"output": "[Command interrupted]", "exit_code": 130, "error": None})

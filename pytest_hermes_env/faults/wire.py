@@ -19,8 +19,6 @@ from pytest_hermes_env.faults.plan import WIRE, Describe, FaultPlan, PlannedFaul
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["breaking"]
-
 SERVED = frozenset(WIRE) - {"refused"}
 """A refused connection never arrives."""
 

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from pytest_hermes_env.errors import UsageError, shorten
 
-__all__ = ["page_names", "page_text", "print_page"]
-
 DIRECTIVE = re.compile(r"^::: (\S+)$(?:\n    options: \{heading: (\w+)\}$)?", re.MULTILINE)
 """A line that stands for the documentation of a name; mkdocstrings fills it in on the site."""
 

@@ -16,8 +16,6 @@ from typing import Any
 from pytest_hermes_env.errors import UsageError
 from pytest_hermes_env.layer import rollout_file
 
-__all__ = ["write_log"]
-
 UNKNOWN_MODEL = "unknown"
 SCORER = "reward"
 

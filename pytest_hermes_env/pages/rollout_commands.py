@@ -11,8 +11,6 @@ from typing import Any
 from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.layer import rollout_file
 
-__all__ = ["add_commands"]
-
 MARK, MARKED = b'name="generator" content="hermes-env"', 1000
 """What every page of rollouts has in so many bytes at its beginning."""
 

@@ -16,8 +16,6 @@ from pytest_hermes_env.errors import UsageError
 from pytest_hermes_env.layer import rollout_file
 from pytest_hermes_env.pages.token_view import token_view
 
-__all__ = ["page_of", "write_token_page"]
-
 BUCKETS = (0.9, 0.5, 0.2, 0.02, 0.0)
 """The least probability of each colour, from sure to unsure."""
 PLACE = re.compile(r"g(\d+)r(\d+)")

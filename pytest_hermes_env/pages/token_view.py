@@ -17,8 +17,6 @@ from typing import Any, Literal, TypeAlias
 
 from pytest_hermes_env.errors import UsageError
 
-__all__ = ["Kind", "Span", "TokenView", "token_view"]
-
 Kind: TypeAlias = Literal["prompt", "trained", "masked", "wrong label"]
 
 IGNORED = -100

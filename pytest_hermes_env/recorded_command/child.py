@@ -22,8 +22,6 @@ from pytest_hermes_env.live.network_guard import NetworkGuard
 from pytest_hermes_env.patches import assign
 from pytest_hermes_env.recorded_command.process_settings import VARIABLE, Report, Settings
 
-__all__ = ["RECORDED", "prepare"]
-
 BASE = "HermesAgentBaseEnv"
 RECORDED = "recorded.json"
 """The file in the run's directory that holds a recording until the command has succeeded."""

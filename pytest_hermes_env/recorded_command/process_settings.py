@@ -8,8 +8,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
-__all__ = ["VARIABLE", "Report", "Settings", "read_reports"]
-
 VARIABLE = "HERMES_ENV_CASSETTE_RUN"
 """The environment variable with the directory; removed when the cassette opens, so that no tool inherits it."""
 

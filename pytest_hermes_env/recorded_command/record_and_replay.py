@@ -30,8 +30,6 @@ from pytest_hermes_env.recorded_command.child import RECORDED
 from pytest_hermes_env.recorded_command.process_settings import VARIABLE, Report, Settings, read_reports
 from pytest_hermes_env.redaction.shown_text import shown
 
-__all__ = ["add_arguments", "run"]
-
 OK, DIFFERS, USAGE = 0, 1, 2
 MODES = ("evaluate", "process", "serve")
 STARTUP = Path(__file__).parent / "startup"

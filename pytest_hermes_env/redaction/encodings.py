@@ -18,8 +18,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import quote, quote_plus, unquote_to_bytes
 
-__all__ = ["decoded_runs", "forms_of", "run_around", "unescaped"]
-
 MAX_DECOMPRESSED = 4_000_000
 MAX_JSON_LEVELS = 5
 MIN_MIDDLE = 8

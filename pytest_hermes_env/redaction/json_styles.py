@@ -7,8 +7,6 @@ from collections.abc import Callable
 
 from pytest_hermes_env.types import JsonValue
 
-__all__ = ["JSON_STYLES", "dumped_like"]
-
 JSON_STYLES: dict[str, Callable[[JsonValue], str]] = {
     "": json.JSONEncoder(ensure_ascii=False).encode,
     "_ascii": json.JSONEncoder().encode,

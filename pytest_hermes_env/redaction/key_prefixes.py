@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["KEY_PREFIXES", "KeyPrefix", "is_key_body"]
-
 LONGEST_RUN = re.compile(r"[A-Za-z0-9]+")
 MIN_RUN = 12
 

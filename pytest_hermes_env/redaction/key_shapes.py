@@ -14,8 +14,6 @@ from dataclasses import dataclass
 
 from pytest_hermes_env.redaction.key_prefixes import KEY_PREFIXES, KeyPrefix, is_key_body
 
-__all__ = ["KEY_SHAPES", "SHAPES", "PrefixedKey", "Shape", "looks_random"]
-
 RANDOM_FROM, RANDOM_DIGITS, RANDOM_BITS = 12, 2, 3.0
 USER_FROM = 20
 _START = r"(?<![A-Za-z0-9])"

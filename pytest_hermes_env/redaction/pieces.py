@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 
 from pytest_hermes_env.types import JsonObject, JsonValue
 
-__all__ = ["Replacements", "redacted_pieces", "redacted_tokens"]
-
 SGLANG_PARTS = 3
 Replacements = Callable[[str], "list[tuple[int, int, str]]"]
 """A function from a text to its replacements: (start, end, replacement)."""

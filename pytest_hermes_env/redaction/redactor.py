@@ -18,8 +18,6 @@ from pytest_hermes_env.redaction.secret_names import is_secret_name
 from pytest_hermes_env.redaction.secret_search import PLACEHOLDER, Search
 from pytest_hermes_env.types import JsonValue
 
-__all__ = ["TextRedactor"]
-
 _MAX_CACHED_TEXTS = 4096
 _NEUTRAL = "[redacted]"
 LONGEST_SCHEME = 10

@@ -11,8 +11,6 @@ from pytest_hermes_env.redaction.key_prefixes import KEY_PREFIXES
 from pytest_hermes_env.redaction.key_shapes import SHAPES, PrefixedKey, Shape
 from pytest_hermes_env.redaction.secret_names import MIN_KNOWN
 
-__all__ = ["PLACEHOLDER", "Search", "Span"]
-
 BEGINNING = "[redacted:"
 PLACEHOLDER = re.compile(r"\[redacted:[^\[\]:]{1,80}:\d+\]")
 MAX_DEPTH = 3

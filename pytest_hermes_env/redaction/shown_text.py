@@ -14,8 +14,6 @@ from collections.abc import Mapping
 from pytest_hermes_env.redaction.redactor import TextRedactor
 from pytest_hermes_env.redaction.secret_names import secrets_of
 
-__all__ = ["environment_redactor", "printable", "shown", "shown_name"]
-
 _CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\U000e0000-\U000e007f]"
 )
