@@ -20,9 +20,8 @@ import tempfile
 import threading
 import time
 import uuid
-from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from environments.leftovers import claim, remove_leftovers
@@ -31,28 +30,26 @@ from environments.rollout_processes import kill_processes, mark_commands, now, t
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Rollout:
-    """The mark of a rollout's commands, and when its sandbox was opened."""
+@dataclass(kw_only=True)
+class _Sandbox:
+    """What this module holds for one task id, from its first tool call until its sandbox is closed.
 
-    mark: str
-    opened: float
+    ``mark`` and ``opened`` identify its processes; ``directory`` is the working directory that was created for it, and ``release``
+    gives up the claim to it; ``storage`` is where results go that are too long for the conversation; ``calls`` counts the tool
+    calls that run. ``is_closing``: it was closed while one of them still ran.
+    """
+
+    mark: str = field(default_factory=lambda: uuid.uuid4().hex)
+    opened: float | None = None
+    directory: str | None = None
+    release: Callable[[], None] = lambda: None
+    storage: str | None = None
+    calls: int = 0
+    has_run_commands: bool = False
+    is_closing: bool = False
 
 
-_directories: dict[str, str] = {}
-"""task_id -> working directory that this module created for it."""
-_claims: dict[str, Callable[[], None]] = {}
-"""task_id -> what gives up the claim to its directory."""
-_storage: dict[str, str] = {}
-"""task_id -> directory in its sandbox for results that are too long for the conversation."""
-_open: dict[str, _Rollout] = {}
-"""task_id -> how the processes of an open sandbox are recognized."""
-_calls: Counter[str] = Counter()
-"""task_id -> number of its tool calls that run."""
-_have_run_commands: set[str] = set()
-"""Task ids for which hermes has had an environment."""
-_closing: set[str] = set()
-"""Task ids whose sandboxes were closed while a tool call still ran."""
+_sandboxes: dict[str, _Sandbox] = {}
 _lock = threading.Lock()
 
 _remove_leftovers_once = functools.cache(remove_leftovers)
@@ -67,12 +64,11 @@ KILL_GRACE_S = 2.0
 @atexit.register
 def _remove_leaked_rollouts() -> None:
     """Kill the daemons of rollouts that were never cleaned up, and remove their directories, when the process ends."""
-    for task_id in list(_open):
+    for task_id, held in list(_sandboxes.items()):
         _attempt(_kill_detached, task_id)
-    for directory in list(_directories.values()):
-        shutil.rmtree(directory, ignore_errors=True)
-    for release in list(_claims.values()):
-        release()
+        if held.directory is not None:
+            shutil.rmtree(held.directory, ignore_errors=True)
+        held.release()
 
 
 def open_sandbox(task_id: str) -> None:
@@ -88,9 +84,10 @@ def open_sandbox(task_id: str) -> None:
     )
 
     with _lock:
-        if task_id not in _open:
+        held = _sandboxes.setdefault(task_id, _Sandbox())
+        if held.opened is None:
             tag_descendants()
-            _open[task_id] = _Rollout(mark=uuid.uuid4().hex, opened=now())
+            held.opened = now()
             _let_hermes_remember()
         given = _task_env_overrides.get(task_id, {})
         backend = os.environ.get("TERMINAL_ENV", "local")
@@ -99,10 +96,10 @@ def open_sandbox(task_id: str) -> None:
             return
         overrides = {"env_type": backend, **given}
         if backend == "local" and "cwd" not in overrides:
-            overrides["cwd"] = _directories[task_id] = _make_directory(task_id)
+            overrides["cwd"] = held.directory = _make_directory(task_id)
             _remove_leftovers_once()
             with contextlib.suppress(OSError):  # no room for a note: a leftover would stay
-                _claims[task_id] = claim(_directories[task_id], _open[task_id].mark)
+                held.release = claim(held.directory, held.mark)
         register_task_env_overrides(task_id, overrides)
 
 
@@ -121,12 +118,12 @@ def _let_hermes_remember() -> None:
     """
     from tools import process_registry as processes  # noqa: PLC0415 - hermes is heavy
 
-    processes.MAX_PROCESSES = PROCESSES_PER_ROLLOUT * len(_open)
+    processes.MAX_PROCESSES = PROCESSES_PER_ROLLOUT * len(_sandboxes)
 
 
 def sandbox_directory(task_id: str) -> str | None:
     """Return the working directory created for ``task_id``, or None on backends with files elsewhere."""
-    return _directories.get(task_id)
+    return held.directory if (held := _sandboxes.get(task_id)) is not None else None
 
 
 class ResultStorage:
@@ -154,15 +151,16 @@ def result_storage(task_id: str, sandbox: Any) -> ResultStorage | None:
     if sandbox is None:
         return None
     with _lock:
-        if task_id not in _storage:
+        held = _sandboxes.setdefault(task_id, _Sandbox())
+        if held.storage is None:
             temporary = sandbox.get_temp_dir() if hasattr(sandbox, "get_temp_dir") else "/tmp"  # noqa: S108 - in the sandbox
-            _storage[task_id] = f"{str(temporary).rstrip('/')}/hermes-{_plain(task_id)}-{uuid.uuid4().hex[:12]}"
-        return ResultStorage(sandbox, _storage[task_id])
+            held.storage = f"{str(temporary).rstrip('/')}/hermes-{_plain(task_id)}-{uuid.uuid4().hex[:12]}"
+        return ResultStorage(sandbox, held.storage)
 
 
 def has_run_commands(task_id: str) -> bool:
     """Whether hermes has had an environment for the open sandbox of ``task_id``: it makes one for the first command or file."""
-    return task_id in _have_run_commands
+    return (held := _sandboxes.get(task_id)) is not None and held.has_run_commands
 
 
 def _environment(task_id: str) -> Any:
@@ -188,7 +186,8 @@ def run_uncut(task_id: str, command: str, timeout: int) -> str | None:
 def is_open(task_id: str) -> bool:
     """Return whether ``task_id`` has a sandbox that nobody has asked to close."""
     with _lock:
-        return task_id in _open and task_id not in _closing
+        held = _sandboxes.get(task_id)
+        return held is not None and held.opened is not None and not held.is_closing
 
 
 def close_sandbox(task_id: str) -> None:
@@ -202,19 +201,15 @@ def close_sandbox(task_id: str) -> None:
     for step in (_kill_processes, _close_browser, _remove_results, _close_terminal, _kill_detached):
         _attempt(step, task_id)
     with _lock:
-        if _calls[task_id]:
-            _closing.add(task_id)
+        held = _sandboxes.get(task_id, _Sandbox())
+        if held.calls:
+            held.is_closing = True
             return
-        directory = _directories.pop(task_id, None)
-        release = _claims.pop(task_id, None)
-        _open.pop(task_id, None)
-        _closing.discard(task_id)
-        _have_run_commands.discard(task_id)
+        _sandboxes.pop(task_id, None)
     _attempt(_forget_session, task_id)
-    if directory is not None:
-        shutil.rmtree(directory, ignore_errors=True)
-    if release is not None:
-        release()
+    if held.directory is not None:
+        shutil.rmtree(held.directory, ignore_errors=True)
+    held.release()
     _attempt(_forget_processes, task_id)
 
 
@@ -222,32 +217,30 @@ def close_sandbox(task_id: str) -> None:
 def in_sandbox(task_id: str) -> Iterator[None]:
     """Run a tool call of ``task_id``: in its sandbox, and with its mark on the commands. A sandbox closed meanwhile closes after it."""
     with _lock:
-        _calls[task_id] += 1
+        held = _sandboxes.setdefault(task_id, _Sandbox())
+        held.calls += 1
     try:
         open_sandbox(task_id)
-        with mark_commands(_open[task_id].mark):
+        with mark_commands(held.mark):
             yield
     finally:
         has_environment = _environment(task_id) is not None
         with _lock:
-            if has_environment:
-                _have_run_commands.add(task_id)
-            _calls[task_id] -= 1
-            is_over = not _calls[task_id]
-            if is_over:
-                del _calls[task_id]
-        if is_over and task_id in _closing:
+            held.has_run_commands |= has_environment
+            held.calls -= 1
+            is_over = held.is_closing and not held.calls
+        if is_over:
             close_sandbox(task_id)
 
 
 def _kill_detached(task_id: str) -> None:
     """Kill processes that hermes does not track, because they detached themselves from their command."""
     with _lock:
-        rollout, directory = _open.get(task_id), _directories.get(task_id)
-        others = [other.opened for name, other in _open.items() if name != task_id]
-    if rollout is not None:
+        held = _sandboxes.get(task_id)
+        others = [other.opened for name, other in _sandboxes.items() if name != task_id and other.opened is not None]
+    if held is not None and held.opened is not None:
         strays_until = min(others, default=float("inf"))
-        kill_processes(mark=rollout.mark, directory=directory, since=rollout.opened, strays_until=strays_until)
+        kill_processes(mark=held.mark, directory=held.directory, since=held.opened, strays_until=strays_until)
 
 
 def _attempt(step: Callable[[str], None], task_id: str) -> None:
@@ -297,7 +290,8 @@ def _remove_results(task_id: str) -> None:
     from tools.terminal_tool import get_active_env  # noqa: PLC0415
 
     with _lock:
-        directory = _storage.pop(task_id, None)
+        held = _sandboxes.get(task_id, _Sandbox())
+        directory, held.storage = held.storage, None
     sandbox = get_active_env(task_id)
     if directory is not None and sandbox is not None:
         sandbox.execute(f"rm -r -- {shlex.quote(directory)}", timeout=30)

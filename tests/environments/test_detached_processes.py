@@ -55,7 +55,7 @@ KINDS = {
 def rollout(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], ToolContext]]:
     """``rollout()`` is the ToolContext of another rollout on the local backend."""
     monkeypatch.setenv("TERMINAL_ENV", "local")
-    monkeypatch.setattr(isolation, "_open", {})  # rollouts that another test never closed may own a stray, too
+    monkeypatch.setattr(isolation, "_sandboxes", {})  # rollouts that another test never closed may own a stray, too
     contexts: list[ToolContext] = []
 
     def new() -> ToolContext:

@@ -120,13 +120,13 @@ def test_task_id_is_harmless_in_a_directory_name(name, monkeypatch):
     """Whatever a task is called, its directory lies in the temporary directory."""
     monkeypatch.setenv("TERMINAL_ENV", "local")
     open_sandbox(name)
-    directory = isolation._directories[name]
+    directory = sandbox_directory(name)
     try:
         assert os.path.dirname(directory) == os.path.realpath(isolation.tempfile.gettempdir())
         assert set(os.path.basename(directory)) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
     finally:
         close_sandbox(name)
-        isolation._directories.pop(name, None)
+        isolation._sandboxes.pop(name, None)
         terminal_tool.clear_task_env_overrides(name)
         if os.path.isdir(directory):
             os.rmdir(directory)

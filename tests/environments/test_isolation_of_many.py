@@ -98,7 +98,7 @@ def held() -> dict[str, Any]:
         "polled": set(process_registry._poll_observed),
         "file operations": set(file_tools._file_ops_cache),
         "reads": set(file_tools._read_tracker),
-        "ours": (dict(isolation._directories), dict(isolation._storage)),
+        "ours": set(isolation._sandboxes),
     }
 
 
