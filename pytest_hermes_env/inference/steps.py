@@ -46,29 +46,22 @@ DESCRIPTION_LIMIT = 80
 
 
 @dataclass(frozen=True)
-class Say:
+class _Text:
+    text: str
+
+    def __post_init__(self) -> None:
+        _check_text(type(self).__name__.lower(), self.text)
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__.lower()} {shorten(repr(self.text), DESCRIPTION_LIMIT)}"
+
+
+class Say(_Text):
     """The step that answers with ``text``."""
 
-    text: str
 
-    def __post_init__(self) -> None:
-        _check_text("say", self.text)
-
-    def __str__(self) -> str:
-        return f"say {shorten(repr(self.text), DESCRIPTION_LIMIT)}"
-
-
-@dataclass(frozen=True)
-class Think:
+class Think(_Text):
     """The step that reasons ``text`` before the answer; it is sent as ``reasoning_content``."""
-
-    text: str
-
-    def __post_init__(self) -> None:
-        _check_text("think", self.text)
-
-    def __str__(self) -> str:
-        return f"think {shorten(repr(self.text), DESCRIPTION_LIMIT)}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ import inspect
 import os
 import tempfile
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -54,6 +55,7 @@ def shared_tokenizer(template: str = "chatml") -> str:
     return _tokenizers[template].name
 
 
+@dataclass(kw_only=True)
 class EnvironmentBuilder:
     """Builds environments, and releases them and their servers. One per test.
 
@@ -63,32 +65,20 @@ class EnvironmentBuilder:
     default of the setting of that name. ``faults`` is the plan of the mock models that it builds.
     """
 
-    def __init__(
-        self,
-        *,
-        allow_leftovers: bool = False,
-        seam: Callable[[], ToolSeam | None] = lambda: None,
-        allow_unconfined: bool = False,
-        live: LiveAccess | None = None,
-        watch: Callable[[type], None] | None = None,
-        default_server: Any = None,
-        use_wandb: bool = False,
-        faults: FaultPlan | None = None,
-    ) -> None:
-        self._use_wandb = use_wandb
-        self._faults = faults
-        self._allow_leftovers = allow_leftovers
-        self._allow_unconfined = allow_unconfined
-        self._live = live
-        self._watch = watch
-        self._default_server = default_server
-        self._seam = seam
-        self._servers: list[Any] = []
-        self._mocks: list[Any] = []
-        self._world = contextlib.ExitStack()
-        self._counted: set[type] = set()
-        self.addresses: set[str] = set()
-        """The base URLs that were given as ``server``."""
+    allow_leftovers: bool = False
+    seam: Callable[[], ToolSeam | None] = lambda: None
+    allow_unconfined: bool = False
+    live: LiveAccess | None = None
+    watch: Callable[[type], None] | None = None
+    default_server: Any = None
+    use_wandb: bool = False
+    faults: FaultPlan | None = None
+    addresses: set[str] = field(default_factory=set)
+    """The base URLs that were given as ``server``."""
+    _servers: list[Any] = field(default_factory=list)
+    _mocks: list[Any] = field(default_factory=list)
+    _world: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    _counted: set[type] = field(default_factory=set)
 
     def build(
         self,
@@ -117,15 +107,15 @@ class EnvironmentBuilder:
         if script is not None and server is not None:
             raise EnvironmentSetupError("make_env was given both script and server; a server has its own script: give one")
         if server is None and script is None:
-            server = self._default_server
-        if self._live is not None and ((server is None and self._live.is_default) or getattr(server, "is_live", False)):
-            server, script, in_process = _live_endpoint(self._live, script, server_type), None, False
+            server = self.default_server
+        if self.live is not None and ((server is None and self.live.is_default) or getattr(server, "is_live", False)):
+            server, script, in_process = _live_endpoint(self.live, script, server_type), None, False
             server_type = None
-            if self._live.server.tokenizer:
-                fields.setdefault("tokenizer_name", self._live.server.tokenizer)
-        if self._watch is not None:
-            self._watch(layer.base)
-            self._watch(layer.loop_class)
+            if self.live.server.tokenizer:
+                fields.setdefault("tokenizer_name", self.live.server.tokenizer)
+        if self.watch is not None:
+            self.watch(layer.base)
+            self.watch(layer.loop_class)
         if isinstance(server, str):
             self.addresses.add(server)
         server = getattr(server, "endpoint", None) or server
@@ -142,8 +132,8 @@ class EnvironmentBuilder:
         if kind.has_tokens and getattr(server, "template", "") is None:
             server.speak_tokens(template=kind.template, tokenizer=settings.tokenizer_name, family=kind.family)
         endpoint = self._endpoint(server, kind, settings, in_process=in_process)
-        seam = self._seam()
-        if not self._allow_unconfined:
+        seam = self.seam()
+        if not self.allow_unconfined:
             _keep_live_models_in(endpoint, settings, seam)
         try:
             env = env_class(config=settings, server_configs=[endpoint], slurm=False, testing=False)
@@ -153,8 +143,8 @@ class EnvironmentBuilder:
         required = getattr(layer.base, "__abstractmethods__", ())
         _refuse_without(env_class, [name for name in required if not callable(getattr(env, name, None))])
         for held in env.server.servers:
-            if self._live is not None and self._live.is_asked_by(held):
-                self._live.connect(held)
+            if self.live is not None and self.live.is_asked_by(held):
+                self.live.connect(held)
             else:
                 clients.tame(held, server.transport if in_process else None)
             self._servers.append(held)
@@ -198,7 +188,7 @@ class EnvironmentBuilder:
         is_ours = script is None
         if is_ours:
             script = tool_using_policy(getattr(settings, "max_agent_turns", 30))
-        mock = MockServer(script, allow_leftovers=self._allow_leftovers or is_ours, faults=self._faults)
+        mock = MockServer(script, allow_leftovers=self.allow_leftovers or is_ours, faults=self.faults)
         if is_listening:
             mock.start()
         self._mocks.append(mock)
@@ -246,7 +236,7 @@ class EnvironmentBuilder:
             )
         for_tests = {
             "group_size": GROUP_SIZE,
-            "use_wandb": self._use_wandb,
+            "use_wandb": self.use_wandb,
             "terminal_backend": "local",
             "data_path_to_save_groups": None,
             "data_dir_to_save_evals": None,
