@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 import pytest_hermes_env
-from pytest_hermes_env import patches
-from pytest_hermes_env.patches import PATCHES, Patch, as_markdown, assign, intercept, replace
+from pytest_hermes_env import patch_table, patches
+from pytest_hermes_env.patch_table import PATCHES, Patch, as_markdown
+from pytest_hermes_env.patches import assign, intercept, replace
 
 PACKAGE = Path(pytest_hermes_env.__file__).parent
 PAGE = Path(__file__).parents[2] / "docs/reference/patches.md"
@@ -45,7 +46,7 @@ ALLOWED = {
 SETATTR_ALLOWED = {
     "rollout/probing/tracked_items.py": "sets methods of a class that the kit creates",
     "rollout/scenarios/foreign_buffers.py": "changes an environment's buffers, which is what the scenario is about",
-    "rollout/scenarios/training.py": "changes settings of the environment under test, and restores them",
+    "rollout/stage.py": "changes settings of the environment under test, and restores them",
     "rollout/held_out.py": "shortens the collections in which an environment holds its items, and restores them",
     "contract/ledger_rows.py": "adds a row to pytest's report",
 }
@@ -194,7 +195,7 @@ def test_what_is_not_in_the_table_is_refused(use: Any) -> None:
         use()
 
     assert caught.value.args[0] == (
-        "os.getcwd is not in the table of pytest_hermes_env.patches: add a row that says what, why and how long"
+        "os.getcwd is not in the table of pytest_hermes_env.patch_table: add a row that says what, why and how long"
     )
 
 
@@ -207,13 +208,13 @@ def test_each_target_has_one_row() -> None:
 
 
 def test_the_page_shows_the_table() -> None:
-    """docs/reference/patches.md is generated; `python -m pytest_hermes_env.patches` prints it."""
+    """docs/reference/patches.md is generated; `python -m pytest_hermes_env.patch_table` prints it."""
     assert as_markdown() in PAGE.read_text(encoding="utf-8")
 
 
 def test_a_row_becomes_a_line_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """The generator itself, on a small table."""
-    monkeypatch.setattr(patches, "PATCHES", (Patch(targets=("a.b", "c.D.e"), does="x", why="y", lasts="z"),))
+    monkeypatch.setattr(patch_table, "PATCHES", (Patch(targets=("a.b", "c.D.e"), does="x", why="y", lasts="z"),))
 
     assert as_markdown().splitlines()[2] == "| `a.b`<br>`c.D.e` | x | y | z |"
 
