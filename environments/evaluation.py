@@ -146,23 +146,18 @@ async def sample_of(
         sample = {**further, **sample}
         sample["prompt"] = prompt = format_prompt(item)
         async with rollout_of(item, prompt) as rollout:
-            facts = _agent_facts(rollout)
-            sample |= {**facts, "messages": rollout.result.messages}
+            result = rollout.result
+            facts = {
+                "turns": result.turns_used,
+                "finished": result.finished_naturally,
+                "tool_errors": len(result.tool_errors),
+            }
+            sample |= {**facts, "messages": result.messages}
             end = rollout.end if rollout.end.is_failure else RolloutEnd.REWARD_FAILED
             sample |= {**await bridged(_score_fields)(score, rollout), **facts}
     except Exception as error:  # noqa: BLE001 - logged when the item is not run again
         return {**sample, "score": None, "error": error_text(error), "end": end.value}, error
     return sample, None
-
-
-def _agent_facts(rollout: AgentRollout) -> Sample:
-    """Return the fields that metrics are computed from."""
-    result = rollout.result
-    return {
-        "turns": result.turns_used,
-        "finished": result.finished_naturally,
-        "tool_errors": len(result.tool_errors),
-    }
 
 
 async def _score_fields(score: Score, rollout: AgentRollout) -> Sample:

@@ -49,7 +49,9 @@ async def evaluate_items(
 ) -> Evaluation:
     """Return the logged evaluation; `HermesAgentBaseEnv.evaluate_items` describes the arguments and the errors."""
     _check_settings(env, settings, temperature)
-    _check_functions(score, metrics, item_fields)
+    check_function("score", score, "the rollout")
+    check_function("metrics", metrics, "the samples")
+    check_function("item_fields", item_fields, "the item")
     if pass_score is not None:
         check_number("pass_score", pass_score)
     retried: Counter[str] = Counter()
@@ -115,15 +117,6 @@ async def evaluated(
         tell_once(logger, made.error, "Evaluating an item failed; it is counted in eval/errors. The item: %.200r", item)
     sample: Sample = made.item
     return sample
-
-
-def _check_functions(score: object, metrics: object, item_fields: object) -> None:
-    for name, function, argument in (
-        ("score", score, "the rollout"),
-        ("metrics", metrics, "the samples"),
-        ("item_fields", item_fields, "the item"),
-    ):
-        check_function(name, function, argument)
 
 
 def _check_settings(env: Any, settings: dict[str, Any], temperature: float) -> None:

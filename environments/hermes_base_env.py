@@ -51,7 +51,7 @@ from environments.model_reply import check_parser, check_parser_name
 from environments.nonblocking_calls import bridged
 from environments.offered_tools import Tools, offered_tools
 from environments.rollout_attempts import Attempt, FailedRollouts, RewardErrors, last_attempt, recorded_attempt
-from environments.rollout_end import RolloutEnd, RolloutRecord
+from environments.rollout_end import RolloutEnd
 from environments.run_api_link import RunApiLink
 from environments.sampling_params import sampling_params
 from environments.scored_rollout import scored_rollout
@@ -313,43 +313,38 @@ class HermesAgentBaseEnv(BaseEnv):
 
     async def _rollout_of_group(self, item: Item) -> Attempt:
         """Run `collect_trajectory`, again if an agent loop in it failed and it was overridden to score the rollout nevertheless."""
-
-        async def attempt() -> Attempt:
-            made, record = await recorded_attempt(lambda: self.collect_trajectory(item))
-            if not made.is_final:
-                self._count(made.end, record)
-            is_own_error = (
-                made.error is not None and record.end is None
-            )  # no agent loop ran: what an override raises is not repeated
-            return replace(made, is_final=True) if is_own_error else made
-
-        made = await self._last_of(attempt)
+        made = await self._last_of(lambda: self.collect_trajectory(item), is_scored_here=False)
         if made.error is not None and self.config.failed_rollouts == "drop_group":
             raise made.error
         if made.end is not None and made.has_failed and not made.is_final and isinstance(made.item, dict):
             return replace(made, item=scoring.left_out(made.item, made.end))
         return made
 
-    async def _last_of(self, attempt: Callable[[], Awaitable[Attempt]]) -> Attempt:
+    async def _last_of(self, collect: Callable[[], Awaitable[tuple[Any, Any]]], *, is_scored_here: bool) -> Attempt:
+        """Await ``collect``, again if it failed, and count each attempt.
+
+        What an override raises without having run an agent loop (``is_scored_here`` is False) is not repeated.
+        """
+
+        async def attempt() -> Attempt:
+            made, record = await recorded_attempt(collect)
+            if not made.is_final:
+                self._add_to_count("train/texts_made_encodable", record.changed_texts)
+                self._add_to_count(f"train/rollouts_{made.end}", made.end is not None)
+            is_own_error = made.error is not None and record.end is None
+            return replace(made, is_final=True) if is_own_error and not is_scored_here else made
+
         made, retried = await last_attempt(
             attempt,
             retries=0 if is_hosted(self) else self.config.rollout_retries,
             reward_errors=self.config.reward_errors,
         )
-        if retried:
-            self._counts["train/rollouts_retried"] += retried
+        self._add_to_count("train/rollouts_retried", retried)
         return made
 
     def _add_to_count(self, name: str, number: int) -> None:
         if number:
             self._counts[name] += number
-
-    def _count(self, end: RolloutEnd | None, record: RolloutRecord) -> None:
-        """Count the end of one attempt, and what was changed in it."""
-        if end is not None:
-            self._counts[f"train/rollouts_{end}"] += 1
-        if record.changed_texts:
-            self._counts["train/texts_made_encodable"] += record.changed_texts
 
     async def collect_trajectory(self, item: Item) -> tuple[ScoredDataItem, list[Item]]:
         """Run one rollout in its own sandbox, and score it; see `agent_rollout`.
@@ -358,13 +353,7 @@ class HermesAgentBaseEnv(BaseEnv):
         labels, the score 0.0 and ``overrides.left_out``. Raises: what the environment raised in the last attempt; TokenModeError
         when the model server returns no exact tokens.
         """
-
-        async def attempt() -> Attempt:
-            made, record = await recorded_attempt(lambda: self._scored_rollout(item))
-            self._count(made.end, record)
-            return made
-
-        made = await self._last_of(attempt)
+        made = await self._last_of(lambda: scored_rollout(self, item), is_scored_here=True)
         if isinstance(made.error, TokenModeError):
             self._counts["train/token_mode_errors"] += 1
         if made.error is not None:
@@ -402,9 +391,6 @@ class HermesAgentBaseEnv(BaseEnv):
 
         judge = self.__dict__["server"] if judge is None else judge
         return await collect_outcome(self, collect, policy=server, judge=judge)
-
-    async def _scored_rollout(self, item: Item) -> tuple[dict[str, Any], list[Item]]:
-        return await scored_rollout(self, item), []
 
     @asynccontextmanager
     async def agent_rollout(

@@ -20,8 +20,8 @@ from environments.told_once import tell_once
 logger = logging.getLogger(__name__)
 
 
-async def scored_rollout(env: Any, item: Any) -> dict[str, Any]:
-    """Return the item of one run of the agent. The current record gets the end."""
+async def scored_rollout(env: Any, item: Any) -> tuple[dict[str, Any], list[Any]]:
+    """Return the item of one run of the agent, and no backlog. The current record gets the end."""
     async with env.rollout_server() as server, env.agent_rollout(item, server=server) as rollout:
         end: RolloutEnd = rollout.end
         reward: float = UnearnedScore()
@@ -35,7 +35,7 @@ async def scored_rollout(env: Any, item: Any) -> dict[str, Any]:
     is_dropped = end is RolloutEnd.CUT_BY_LENGTH and env.config.truncated_turns == "drop"
     if is_dropped:
         env._counts["train/rollouts_left_out"] += 1
-    return scoring.left_out(scored, end) if is_unscored or is_dropped else scored
+    return (scoring.left_out(scored, end) if is_unscored or is_dropped else scored), []
 
 
 async def _reward_of(env: Any, rollout: AgentRollout) -> tuple[RolloutEnd, float]:

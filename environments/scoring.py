@@ -293,9 +293,13 @@ def _rows_of(item: dict[str, Any], *, same_sampling: bool) -> list[dict[str, Any
 
 def is_left_out(group: Mapping[str, Any], row: int) -> bool:
     """Return whether a row has no score of its own: its rollout failed, or is left out on purpose."""
-    overrides = group.get("overrides") or []
-    own = (overrides[row] or {}) if row < len(overrides) else {}
-    return isinstance(group["scores"][row], UnearnedScore) or own.get("left_out") is True
+    return isinstance(group["scores"][row], UnearnedScore) or overrides_of(group, row).get("left_out") is True
+
+
+def overrides_of(group: Mapping[str, Any], row: int) -> Mapping[str, Any]:
+    """Return what a row overrides; nothing where the group has no overrides."""
+    overrides = group.get("overrides") or ()
+    return (overrides[row] or {}) if row < len(overrides) else {}
 
 
 def neutral_scores(group: dict[str, Any]) -> None:

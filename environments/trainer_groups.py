@@ -26,6 +26,7 @@ from environments.scoring import (
     cut,
     filler,
     is_left_out,
+    overrides_of,
     rollouts_of,
     trains,
 )
@@ -66,7 +67,7 @@ def is_failed_item(item: Any) -> bool:
 
 
 def _has_failed(group: Mapping[str, Any], row: int) -> bool:
-    end = _overrides_of(group, row).get("end")
+    end = overrides_of(group, row).get("end")
     is_failure = end in set(RolloutEnd) and RolloutEnd(end).is_failure
     return is_left_out(group, row) and (is_failure or (end is None and isinstance(group["scores"][row], UnearnedScore)))
 
@@ -110,7 +111,7 @@ def one_row_each(group: Group, group_size: int) -> Group:
 
 def _drawn(group: Group, rows: Sequence[int]) -> int:
     candidates = [row for row in rows if trains(_row(group, row))] or rows
-    rollout_id = str(_overrides_of(group, rows[0]).get("rollout_id", rows[0]))
+    rollout_id = str(overrides_of(group, rows[0]).get("rollout_id", rows[0]))
     return candidates[zlib.crc32(rollout_id.encode()) % len(candidates)]
 
 
@@ -185,8 +186,3 @@ def _rows(group: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _row(group: Mapping[str, Any], row: int) -> dict[str, Any]:
     return {name: group[name][row] for name in _columns(group)}
-
-
-def _overrides_of(group: Mapping[str, Any], row: int) -> Mapping[str, Any]:
-    overrides = group.get("overrides") or ()
-    return (overrides[row] or {}) if row < len(overrides) else {}

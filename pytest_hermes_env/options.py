@@ -188,7 +188,18 @@ FLAGS = (
     ),
 )
 
-_LIVE = ("model", "base_url", "api_key_env", "tokenizer", "max_calls", "max_tokens", "max_usd", "prices", "call_timeout")
+LIVE_SETTINGS = (
+    "model",
+    "base_url",
+    "api_key_env",
+    "tokenizer",
+    "max_calls",
+    "max_tokens",
+    "max_usd",
+    "prices",
+    "call_timeout",
+)
+"""Settings of live mode, beside the provider, that are a flag, a variable and an ini value each."""
 
 INI_VALUES: dict[str, str] = {
     "hermes_base": "Like --hermes-base; the flag wins.",
@@ -197,7 +208,7 @@ INI_VALUES: dict[str, str] = {
     "hermes_real_tools": "Like --hermes-real-tools; the flag wins.",
     "hermes_record": "Like --hermes-record; the flag wins.",
     "hermes_live_provider": "Like --provider; the flag and HERMES_ENV_PROVIDER win.",
-    **{f"hermes_live_{name}": f"Like --hermes-{name.replace('_', '-')}." for name in _LIVE},
+    **{f"hermes_live_{name}": f"Like --hermes-{name.replace('_', '-')}." for name in LIVE_SETTINGS},
     "hermes_allow_hosts": "Hosts that tests using this plugin may reach, in addition to those of --hermes-allow-hosts.",
 }
 """Name -> help; each is a text, by default an empty one."""

@@ -1,4 +1,4 @@
-"""Reads and writes cassette files: JSON documents formatted for review, from which the same tape can be read back."""
+"""The text of cassette files: JSON documents formatted for review, from which the same tape can be read back."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_hermes_env.atomic_files import replace_file
 from pytest_hermes_env.cassette.document import FORMAT, document_of
 from pytest_hermes_env.cassette.layout import formatted
 from pytest_hermes_env.cassette.reading import Misshapen, NewerFormat, tape_of
 from pytest_hermes_env.cassette.tape import Tape
 from pytest_hermes_env.errors import BadCassette, shorten
 
-__all__ = ["FORMAT", "read_tape", "text_of", "write_tape"]
+__all__ = ["FORMAT", "read_tape", "text_of"]
 
 _CONFLICT = re.compile(r"^(?:<{7}|>{7}|\|{7}|={7})(?: .*)?$", re.MULTILINE)
 _TEST = re.compile(r'"test": ("(?:[^"\\]|\\.)*")')
@@ -54,17 +53,11 @@ def read_tape(path: Path) -> Tape:
         raise _bad(path, text, 1, "it is nested too deeply for Python's json module", "") from error
 
 
-def write_tape(path: Path, tape: Tape) -> None:
-    """Write a tape to a file atomically, without redaction: see `save_tape`.
-
-    Raises: the file cannot be written, or another process is writing it → BadCassette, and the file is unchanged; calls that are not
-    numbered from 1, or too deeply nested → ValueError.
-    """
-    replace_file(path, text_of(tape).encode())
-
-
 def text_of(tape: Tape) -> str:
-    """Return the text of a cassette file: one JSON document, encodable as UTF-8 whatever was recorded."""
+    """Return the text of a cassette file: one JSON document, encodable as UTF-8 whatever was recorded.
+
+    Raises: calls that are not numbered from 1, or too deeply nested → ValueError.
+    """
     try:
         with _gc_paused():
             return formatted(document_of(tape))

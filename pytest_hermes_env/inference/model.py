@@ -98,13 +98,15 @@ class MockModel:
         attempt = int(retries) if retries.isdecimal() else 0
         match method, path.removeprefix("/v1"):
             case "POST", "/chat/completions":
-                return self._answer(self._chat, _chat_refusal, path, data, attempt)
+                return self._answer(
+                    self._chat, lambda body: chat_refusal(body) or constraint_refusal(body), path, data, attempt
+                )
             case "POST", "/completions":
                 return self._answer(self._completion, completion_refusal, path, data, attempt)
             case "POST", "/generate":
-                return self._answer(
-                    self._generate, generate_refusal if self.tokens is not None else _accepted, path, data, attempt
-                )
+                # without a tokenizer, the model says so to every request
+                refusal_of = generate_refusal if self.tokens is not None else lambda _: None
+                return self._answer(self._generate, refusal_of, path, data, attempt)
             case (("GET" | "HEAD"), "/models"):
                 return self._reply(_incoming(path, "models"), model_list(self.name))
             case (("GET" | "HEAD"), name) if name == f"/models/{self.name}":
@@ -336,11 +338,3 @@ class MockModel:
 
 def _incoming(path: str, kind: Kind) -> Exchange:
     return Exchange(path=path, kind=kind, started_s=time.monotonic())
-
-
-def _chat_refusal(body: Mapping[str, object]) -> Refusal | None:
-    return chat_refusal(body) or constraint_refusal(body)
-
-
-def _accepted(_: Mapping[str, object]) -> None:
-    """Refuse nothing: the mock model has no tokenizer, and says so to every request."""

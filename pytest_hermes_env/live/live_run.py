@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -75,7 +75,14 @@ class LiveRun:
 def start_live_run(config: pytest.Config) -> LiveRun:
     """Choose the server and check that it answers. Raises: UsageError, LiveModeError."""
     from_controller: dict[str, str] = getattr(config, "workerinput", {}).get("hermes_live", {})
-    server = _choose(config, from_controller)
+    server = choose_server(
+        provider=setting(config, "provider"),
+        model=from_controller.get("model") or setting(config, "model"),
+        base_url=setting(config, "base_url"),
+        key_name=setting(config, "api_key_env"),
+        tokenizer=from_controller.get("tokenizer") or setting(config, "tokenizer"),
+        environ=os.environ,
+    )
     limits, prices = read_limits(config, server)
     limit_s = call_timeout(config)
     remark = ""
@@ -92,15 +99,4 @@ def start_live_run(config: pytest.Config) -> LiveRun:
         patience=Patience(server=server.short(), limit_s=limit_s),
         remark=remark,
         owns_directory=not from_controller,
-    )
-
-
-def _choose(config: pytest.Config, from_controller: Mapping[str, Any]) -> LiveServer:
-    return choose_server(
-        provider=setting(config, "provider"),
-        model=from_controller.get("model") or setting(config, "model"),
-        base_url=setting(config, "base_url"),
-        key_name=setting(config, "api_key_env"),
-        tokenizer=from_controller.get("tokenizer") or setting(config, "tokenizer"),
-        environ=os.environ,
     )

@@ -128,7 +128,7 @@ def _models(server: LiveServer, response: httpx.Response) -> tuple[list[str], st
 def _with_model(server: LiveServer, models: list[str], *, accepts_unlisted: bool) -> LiveServer:
     if not server.model:
         if len(models) == 1:
-            return server.named(models[0])
+            return replace(server, model=models[0])
         raise UsageError(
             f"--hermes-live: --hermes-model is missing, and {server.base_url} lists {len(models) or 'no'} models.\n"
             f"  seen      {_shown(models) or 'no models'}\n  fix       --hermes-model M"

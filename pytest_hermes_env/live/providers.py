@@ -88,10 +88,6 @@ class LiveServer:
         """Return a text without the key."""
         return environment_redactor({self.key_name: self.key}).text(text)
 
-    def named(self, model: str) -> LiveServer:
-        """Return this server with that model."""
-        return replace(self, model=model)
-
     def short(self) -> str:
         """Return the model and its host."""
         return shown(f"{self.model or 'the model'} at {self.host}")

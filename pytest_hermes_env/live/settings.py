@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_hermes_env.errors import UsageError, shorten
+from pytest_hermes_env.options import LIVE_SETTINGS
 
 if TYPE_CHECKING:
     from pytest_hermes_env.live.limits import Limits
@@ -17,19 +18,7 @@ if TYPE_CHECKING:
     from pytest_hermes_env.live.providers import LiveServer
 
 ALLOW_HOSTS = "hermes_allow_hosts"
-LIVE_ONLY = (
-    "provider",
-    "model",
-    "base_url",
-    "api_key_env",
-    "tokenizer",
-    "max_calls",
-    "max_tokens",
-    "max_usd",
-    "prices",
-    "call_timeout",
-    "unlisted_model",
-)
+LIVE_ONLY = ("provider", *LIVE_SETTINGS, "unlisted_model")
 """Flags that have no effect without ``--hermes-live``."""
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
-from pytest_hermes_env.cassette.format import read_tape, write_tape
+from pytest_hermes_env.cassette.format import read_tape, text_of
 from pytest_hermes_env.cassette.open_cassette import NO_SERVER
 from pytest_hermes_env.cassette.session import replaying
 from pytest_hermes_env.cassette.tape import RecordedToolCall, Tape
@@ -170,7 +170,7 @@ CHANGES = [
 def test_what_counts_is_reported_and_nothing_else(change: Change, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A changed prompt, schema, temperature, reward or tool result is named; another port, key, directory or machine is not."""
     path = tmp_path / "chat.json"
-    write_tape(path, change.tape(read_tape(CASSETTE)))
+    path.write_text(text_of(change.tape(read_tape(CASSETTE))), encoding="utf-8")
     change.here(monkeypatch, tmp_path)
 
     scores, told = replayed(path, change)

@@ -1,4 +1,4 @@
-from pytest_hermes_env.cassette.format import read_tape, write_tape
+from pytest_hermes_env.cassette.format import read_tape, text_of
 from pytest_hermes_env.cassette.tape import Header, ModelCall, ModelReply, ModelRequest, RecordedToolCall, Tape
 
 HEADER = Header(recorded_at="2026-01-02T03:04:05+00:00", recorded_from="the mock server, in place of a provider")
@@ -18,12 +18,12 @@ def test_a_tape_comes_back_as_it_was(tmp_path):
         ),
     )
 
-    write_tape(tmp_path / "new" / "one.json", tape)
+    (tmp_path / "one.json").write_text(text_of(tape), encoding="utf-8")
 
-    assert read_tape(tmp_path / "new" / "one.json") == tape
+    assert read_tape(tmp_path / "one.json") == tape
 
 
-def test_each_message_has_a_line_and_is_written_once(tmp_path):
+def test_each_message_has_a_line_and_is_written_once():
     """A request that goes on with a conversation refers to it; texts of several lines are lists of lines."""
     said = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
     more = [{"role": "user", "content": "first line of several, to be read\nsecond line"}]
@@ -33,9 +33,9 @@ def test_each_message_has_a_line_and_is_written_once(tmp_path):
     ]
     calls = tuple(ModelCall(number=number, request=each, reply=ModelReply()) for number, each in enumerate(requests, start=1))
 
-    write_tape(tmp_path / "one.json", Tape(header=HEADER, calls=calls))
+    text = text_of(Tape(header=HEADER, calls=calls))
 
-    lines = [line.strip() for line in (tmp_path / "one.json").read_text().split("\n")]
+    lines = [line.strip() for line in text.split("\n")]
     assert [line for line in lines if "role" in line or "~" in line] == [
         '{"role": "user", "content": "a"},',
         '{"role": "assistant", "content": "b"}',

@@ -6,7 +6,8 @@ from importlib.metadata import version
 import pytest
 
 from pytest_hermes_env import cli
-from pytest_hermes_env.cassette.format import write_tape
+from pytest_hermes_env.atomic_files import replace_file
+from pytest_hermes_env.cassette.format import text_of
 from pytest_hermes_env.cassette.inventory import inventory_lines, inventory_of
 from pytest_hermes_env.cassette.tape import Header, ModelCall, ModelReply, ModelRequest, RecordedToolCall, Tape
 from pytest_hermes_env.errors import UsageError
@@ -55,7 +56,8 @@ def _record(project, name, test, **header):
         "source_hash": hashlib.sha256(SOURCE).hexdigest(),
         "versions": VERSIONS,
     }
-    write_tape(project / "cassettes" / name, Tape(header=Header(test=test, **(said | header)), calls=CALLS))
+    tape = Tape(header=Header(test=test, **(said | header)), calls=CALLS)
+    replace_file(project / "cassettes" / name, text_of(tape).encode())
 
 
 def test_a_cassette_that_is_used_and_true_has_no_finding(project):
