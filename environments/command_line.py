@@ -6,6 +6,7 @@ the environment's name in ``serve``, and retry a failing item forever. `command_
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
 import logging
@@ -18,36 +19,32 @@ import traceback
 import typing
 import uuid
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import wandb
 import yaml
 from atroposlib.envs.base import BaseEnv
 from atroposlib.envs.constants import ENV_NAMESPACE, OPENAI_NAMESPACE
-from atroposlib.envs.server_handling.server_manager import ServerManagerConfig
-from atroposlib.utils.cli import get_prefixed_pydantic_model
 from dotenv import load_dotenv
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError, create_model
-from pydantic_cli import Cmd, run_and_exit
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 from pydantic_cli.argparse import FailedExecutionException
 from rich import print as rich_print
 
 from environments.command_settings import (
-    ENV_PREFIX,
-    SERVER_PREFIX,
     USAGE_ERROR,
     Mode,
     Settings,
     check_arguments,
-    initial_settings,
+    flags_of,
     is_list,
     is_secret_name,
+    passed_flags,
     settings_of,
     usage_error,
-    validation_rows,
     without_secrets,
 )
 from environments.group_page import write_page
@@ -73,58 +70,31 @@ def load_dotenv_of_cwd() -> None:
 def main(cls: type[BaseEnv]) -> None:
     """Parse ``sys.argv``, run the mode, and exit the process with its code."""
     load_dotenv_of_cwd()
+    arguments = sys.argv[1:]
     try:
-        commands = {mode: command_class(cls, mode) for mode in typing.get_args(Mode)}
-        check_arguments(sys.argv[1:], commands)
+        flags = flags_of(cls)
+        check_arguments(arguments, typing.get_args(Mode), flags)
+        if "--help" in arguments:
+            _show_help(cls, flags)
+        else:
+            mode: Any = arguments[0]
+            _run(cls, mode, settings_of(cls, mode, passed_flags(arguments).get("config"), arguments))
     except FailedExecutionException as error:
-        sys.exit(_exit_code_of(error))
-    run_and_exit(commands, description=f"Command line of {cls.__name__}", exception_handler=_exit_code_of)
-
-
-def _exit_code_of(error: BaseException) -> int:
-    """Print a usage error without a traceback and return its exit code; re-raise other errors."""
-    if isinstance(error, ValidationError):
-        error = usage_error(f"Some settings are invalid:\n{validation_rows(error)}")
-    if isinstance(error, FailedExecutionException):
         sys.stderr.write(f"{error.message}\n")
-        return USAGE_ERROR
-    raise error
+        sys.exit(USAGE_ERROR)
+    sys.exit(0)
 
 
-def command_class(cls: type[BaseEnv], mode: Mode) -> type:
-    """Return the pydantic-cli command of one mode, with its flags and ``--help`` texts."""
-    config, servers = initial_settings(cls)
-
-    class Command(
-        _flags_of(type(config), ENV_PREFIX),  # type: ignore[misc]
-        _flags_of(type(servers[0]), SERVER_PREFIX),  # type: ignore[misc]
-        ServerManagerConfig,
-        Cmd,
-    ):
-        """Settings come from the command line, then the YAML file, then config_init."""
-
-        config: str | None = Field(default=None, description="Path of a YAML file; flags override it.")
-
-        def run(self) -> None:
-            """Build the environment and run the mode."""
-            _run(cls, mode, settings_of(cls, mode, self.config, sys.argv[1:]))
-
-    Command.__name__ = f"Cli{mode.capitalize()}Config"
-    return Command
-
-
-def _flags_of(model: Any, prefix: str) -> Any:
-    """Return a model with one field per flag; a list takes several words, even if it may be None."""
-    flags = get_prefixed_pydantic_model(model, prefix)
-    lists: dict[str, Any] = {
-        name: (
-            Annotated[list[str], BeforeValidator(lambda value: value or [])],
-            Field(default=None, description=info.description),
-        )
-        for name, info in flags.model_fields.items()
-        if is_list(info.annotation)
-    }
-    return create_model(flags.__name__, __base__=flags, **lists)
+def _show_help(cls: type[BaseEnv], flags: Mapping[str, FieldInfo]) -> None:
+    description = f"Command line of {cls.__name__}. Settings come from the command line, then the YAML file, then config_init."
+    parser = argparse.ArgumentParser(usage="%(prog)s MODE [--SETTING VALUE ...]", description=description, add_help=False)
+    parser.add_argument("MODE", choices=typing.get_args(Mode))
+    for name, field in flags.items():
+        default = "" if field.is_required() or is_list(field.annotation) else field.get_default(call_default_factory=True)
+        told = "" if default in ("", None) else f" (default: {default})"
+        text = f"{field.description or ''}{told}".strip().replace("%", "%%")
+        parser.add_argument(f"--{name}", metavar="VALUE", nargs="+" if is_list(field.annotation) else None, help=text)
+    parser.print_help()
 
 
 def _run(cls: type[BaseEnv], mode: Mode, settings: Settings) -> None:

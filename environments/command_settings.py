@@ -14,7 +14,7 @@ import re
 import types
 import typing
 import warnings
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -25,6 +25,7 @@ from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 from atroposlib.envs.server_handling.server_manager import ServerManagerConfig
 from atroposlib.utils.cli import merge_dicts
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_cli.argparse import FailedExecutionException
 
 from environments.bounded_yaml import BeyondBounds, load_yaml
@@ -93,27 +94,30 @@ def settings_of(cls: Any, mode: Mode, yaml_path: str | None, arguments: Sequence
 # ---------------------------------------------------------------------- flags
 
 
-def check_arguments(arguments: Sequence[str], known: dict[str, Any]) -> None:
-    """Reject unknown flags and values without a flag, without repeating a value.
+def flags_of(cls: Any) -> dict[str, FieldInfo]:
+    """Return the flags of a class, without dashes, with the fields that they set. Raises: see `initial_settings`."""
+    config, servers = initial_settings(cls)
+    sections = (("", ServerManagerConfig), (SERVER_PREFIX, type(servers[0])), (ENV_PREFIX, type(config)))
+    fields = {f"{prefix}{name}": field for prefix, model in sections for name, field in model.model_fields.items()}
+    return {"config": FieldInfo(annotation=str, description="Path of a YAML file; flags override it."), **fields}
 
-    ``known`` maps each mode to its command class. Raises: FailedExecutionException.
-    """
-    modes = ", ".join(known)
-    if not arguments or (arguments[0] not in known and arguments[0] != "--help"):
-        raise usage_error(f"The first word must be one of {modes}. `--help` after it lists the settings.")
+
+def check_arguments(arguments: Sequence[str], modes: Sequence[str], flags: Mapping[str, FieldInfo]) -> None:
+    """Reject unknown flags and values without a flag, without repeating a value. Raises: FailedExecutionException."""
+    if not arguments or (arguments[0] not in modes and arguments[0] != "--help"):
+        raise usage_error(f"The first word must be one of {', '.join(modes)}. `--help` after it lists the settings.")
     if arguments[0] == "--help":
         return
-    fields = known[arguments[0]].model_fields
     for name, values in _flag_words(arguments[1:]):
         if not name:
             raise usage_error("Expected a flag, found a value (not shown). Flags begin with two dashes.")
-        if name not in {*fields, "help"}:
-            near = difflib.get_close_matches(name, fields, n=3)
+        if name not in {*flags, "help"}:
+            near = difflib.get_close_matches(name, flags, n=3)
             hint = f" Did you mean {' or '.join(f'--{other}' for other in near)}?" if near else ""
             raise usage_error(f"There is no setting --{name}.{hint}")
         if not values and name != "help":
             raise usage_error(f"--{name} takes a value and got none.")
-        if len(values) > 1 and not is_list(fields[name].annotation):
+        if len(values) > 1 and not is_list(flags[name].annotation):
             raise usage_error(f"--{name} takes one value and got {len(values)}; quote a value that contains spaces.")
 
 
@@ -260,14 +264,9 @@ def _validated(model: Any, values: dict[str, Any], prefix: str) -> Any:
     try:
         return model(**values)
     except ValidationError as error:
-        rows = validation_rows(error, prefix)
-        raise usage_error(f"{model.__name__} has invalid settings:\n{rows}") from None
-
-
-def validation_rows(error: ValidationError, prefix: str = "") -> str:
-    """Return one line per error, with the name of the setting and without its value."""
-    rows = ((".".join(map(str, row["loc"])), row["msg"]) for row in error.errors())
-    return "\n".join(f"  {prefix}{name}: {message}" if name else f"  {message}" for name, message in rows)
+        rows = ((".".join(map(str, row["loc"])), row["msg"]) for row in error.errors())
+        lines = [f"  {prefix}{name}: {message}" if name else f"  {message}" for name, message in rows]
+        raise usage_error("\n".join([f"{model.__name__} has invalid settings:", *lines])) from None
 
 
 # ---------------------------------------------------------------------- secrets

@@ -651,21 +651,6 @@ class HermesAgentBaseEnv(BaseEnv):
         """Run ``serve``, ``process`` or ``evaluate`` from the command line."""
         command_line.main(cls)
 
-    @classmethod
-    def get_cli_serve_config_cls(cls) -> type:
-        """Return the command class of ``serve``."""
-        return command_line.command_class(cls, "serve")
-
-    @classmethod
-    def get_cli_process_config_cls(cls) -> type:
-        """Return the command class of ``process``."""
-        return command_line.command_class(cls, "process")
-
-    @classmethod
-    def get_cli_evaluate_config_cls(cls) -> type:
-        """Return the command class of ``evaluate``."""
-        return command_line.command_class(cls, "evaluate")
-
 
 def _check_servers(server_configs: object, *, testing: bool) -> None:
     if not isinstance(server_configs, list) and not testing:

@@ -10,8 +10,8 @@ from atroposlib.envs.server_handling.server_baseline import APIServerConfig, Ser
 from pydantic import Field
 from pydantic_cli import FailedExecutionException
 
-from environments.command_line import command_class
-from environments.command_settings import check_arguments, passed_flags, settings_of, without_secrets
+from environments.command_line import main
+from environments.command_settings import check_arguments, flags_of, passed_flags, settings_of, without_secrets
 from environments.hermes_base_env import HermesAgentEnvConfig
 
 KEY = "sk-secret-0123456789abcdef"
@@ -236,7 +236,7 @@ def test_misspelt_yaml_fields_warn(tmp_path, yaml, words):
 )
 def test_wrong_arguments_are_named_without_their_values(arguments, words):
     """A misspelt flag is an error, also one that only begins like a real one; what stood behind it is not repeated."""
-    message = refused(check_arguments, arguments, {"process": command_class(environment(), "process")})
+    message = refused(check_arguments, arguments, ["process"], flags_of(environment()))
 
     assert message.startswith(words)
 
@@ -247,7 +247,39 @@ def test_wrong_arguments_are_named_without_their_values(arguments, words):
 )
 def test_right_arguments_pass(arguments):
     """Nothing is refused that something reads."""
-    check_arguments(arguments, {"process": command_class(environment(), "process")})
+    check_arguments(arguments, ["process"], flags_of(environment()))
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["process", "--help"]])
+def test_help_lists_every_setting_and_shows_no_value_of_config_init(arguments, monkeypatch, capsys):
+    """The modes, and each flag with its description and the default of its class."""
+    monkeypatch.setattr("sys.argv", ["env.py", *arguments])
+
+    with pytest.raises(SystemExit) as ended:
+        main(environment())
+
+    shown = " ".join(capsys.readouterr().out.split())
+    assert (ended.value.code, KEY in shown, "from-init" in shown) == (0, False, False)
+    assert "{serve,process,evaluate}" in shown
+    assert "--env.margin VALUE A number that may be negative. (default: 0.0)" in shown
+    assert [name for name in flags_of(environment()) if f"--{name} VALUE" not in shown] == []
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(["process", "--env.total_step", "3"], 2), (["process"], 0)])
+def test_the_command_line_ends_with_its_code(arguments, code, monkeypatch, capsys):
+    """A usage error is told without a traceback."""
+    monkeypatch.setattr("sys.argv", ["env.py", *arguments])
+    monkeypatch.setattr("environments.command_line._run", lambda cls, mode, settings: print(mode, settings.env.group_size))
+
+    with pytest.raises(SystemExit) as ended:
+        main(environment())
+
+    told = capsys.readouterr()
+    assert (ended.value.code, told.out, told.err[:38]) == (
+        code,
+        "" if code else "process 3\n",
+        "There is no setting --env.total_step. " if code else "",
+    )
 
 
 def test_wrong_value_is_named_without_the_value(tmp_path):
