@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+from itertools import takewhile
 
 from pytest_hermes_env.cassette.deduplication import MIN_SHARED_LENGTH, deduplicated
 from pytest_hermes_env.cassette.escape import packed
 from pytest_hermes_env.cassette.repeats import (
     NO_CHOICE,
-    IdSources,
-    MessageTree,
     Reference,
+    Repeats,
     answered_ids,
     common_prefix,
     is_ids,
     prompt_ids,
+    text_of_value,
 )
 from pytest_hermes_env.cassette.tape import Call, ModelCall, ModelReply, ModelRequest, RecordedToolCall, Tape
 from pytest_hermes_env.types import JsonObject, JsonValue
 
 FORMAT = 1
+MIN_SHARED_IDS = 32
 ECHOED_IDS, ECHOED_TEXT = "prompt_token_ids", "prompt"
 """The fields in which a reply of vLLM's ``/generate`` repeats the prompt."""
 
@@ -29,22 +31,22 @@ def document_of(tape: Tape) -> JsonObject:
     numbers = [call.number for call in tape.calls]
     if numbers != list(range(1, len(numbers) + 1)):
         raise ValueError(f"calls must be numbered from 1, in order: {numbers[:20]}")
-    tree, sources = MessageTree(), IdSources()
+    messages, ids = Repeats(least=1), Repeats(least=MIN_SHARED_IDS)
     echoes: dict[int, str] = {}
     return {
         "hermes_cassette": FORMAT,
         "calls": len(tape.calls),
         "header": _changed_fields(tape.header),
         "rollouts": [_changed_fields(rollout) for rollout in tape.rollouts],
-        "tape": deduplicated([_call(call, tree, sources, echoes) for call in tape.calls]),
+        "tape": deduplicated([_call(call, messages, ids, echoes) for call in tape.calls]),
     }
 
 
-def _call(call: Call, tree: MessageTree, sources: IdSources, echoes: dict[int, str]) -> JsonObject:
+def _call(call: Call, messages: Repeats, ids: Repeats, echoes: dict[int, str]) -> JsonObject:
     start: JsonObject = {"call": call.number, **_changed_fields(call, "number", "request", "reply")}
     if isinstance(call, RecordedToolCall):
         return start
-    body, same = _request_body(call, tree, sources)
+    body, same = _request_body(call, messages, ids)
     request = _changed_fields(call.request, "body", "body_kind") | _body(call.request, body)
     reply = _changed_fields(call.reply, "body", "body_kind") | _body(call.reply, _reply_body(call, same, echoes))
     return start | {"request": request, "reply": reply}
@@ -65,7 +67,7 @@ def _body(part: ModelRequest | ModelReply, body: JsonValue) -> JsonObject:
     return {} if part.body_kind == "none" and part.body is None else {part.body_kind: body}
 
 
-def _request_body(call: ModelCall, tree: MessageTree, sources: IdSources) -> tuple[JsonValue, Reference | None]:
+def _request_body(call: ModelCall, seen_messages: Repeats, seen_ids: Repeats) -> tuple[JsonValue, Reference | None]:
     """Return the packed body of a request, with references to what it repeats of earlier calls, and the reference of its ids."""
     of_ids: Reference | None = None
     whole = call.request.body
@@ -73,12 +75,15 @@ def _request_body(call: ModelCall, tree: MessageTree, sources: IdSources) -> tup
     if not isinstance(whole, dict) or not isinstance(body, dict) or body.keys() != whole.keys():
         return body, None  # not an object, or one with keys that need the ~pairs notation
     messages = whole.get("messages")
-    if isinstance(messages, list) and (same := tree.add(call.number, messages)):
-        rest: JsonValue = [packed(message, 2) for message in messages[same.up_to :]]
-        body["messages"] = {"~as": same.call, **_up_to(same), "then": rest}
+    if isinstance(messages, list):
+        texts = list(takewhile(lambda text: text is not None, map(text_of_value, messages)))
+        same = seen_messages.add(call.number, call.rollout, texts, is_complete=len(texts) == len(messages))
+        if same is not None:
+            rest: JsonValue = [packed(message, 2) for message in messages[same.up_to :]]
+            body["messages"] = {"~as": same.call, **_up_to(same), "then": rest}
     place = prompt_ids(whole)
     if place is not None and is_ids(ids := place[0][place[1]]):
-        same = of_ids = sources.add(call.number, ids, answered_ids(call.reply.body))  # type: ignore[arg-type]
+        same = of_ids = seen_ids.add(call.number, call.rollout, ids, answers=answered_ids(call.reply.body))  # type: ignore[arg-type]
         holder = body if place[0] is whole else body["prompt"]
         if same and isinstance(holder, dict) and place[1] in holder:
             choice: JsonObject = {} if same.choice == NO_CHOICE else {"choice": same.choice}

@@ -7,15 +7,17 @@ call 3 with the ids of its first answer, and these. ``up_to`` limits a reference
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from pytest_hermes_env.cassette.escape import dumped, is_plain_numbers
 from pytest_hermes_env.types import JsonObject, JsonValue
 
-BLOCK = 32
 NO_CHOICE = -1
+COMPARED = 16
+"""How many of the last lists of a rollout, and of the first lists of rollouts, a list is compared with."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,84 +38,49 @@ def text_of_value(value: JsonValue) -> str | None:
         return None
 
 
-@dataclass(slots=True)
-class _Node:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Source:
+    """What a later call may begin with: the messages of a call, or the ids of its prompt, followed by those of a ``choice``."""
+
     call: int
-    ends: int = 0
-    next: dict[str, _Node] = field(default_factory=dict)
+    items: Sequence[Any]
+    is_complete: bool
+    choice: int = NO_CHOICE
 
 
-class MessageTree:
-    """A prefix tree of the conversations so far."""
+class Repeats:
+    """Finds what a call repeats of earlier ones, in lists of which at least the first ``least`` items are the same.
 
-    def __init__(self) -> None:
-        self._root = _Node(0)
+    A call is compared with the last ones of its own rollout, whose conversation it continues, and with the first ones of the rollouts
+    before it, which have the same system prompt and tools.
+    """
 
-    def add(self, call: int, messages: list[JsonValue]) -> Reference | None:
-        """Add the messages of ``call``; return a reference to the longest prefix in an earlier call, or None."""
-        node, depth, found = self._root, 0, self._root
-        for position, message in enumerate(messages, start=1):
-            key = text_of_value(message)
-            if key is None:
-                break
-            following = node.next.get(key)
-            if following is None:
-                following = node.next[key] = _Node(call)
-            elif depth == position - 1:
-                depth, found = position, following
-            node = following
-        else:
-            node.ends = node.ends or call
-        if not depth:
-            return None
-        is_whole = bool(found.ends) and found.ends != call
-        return Reference(call=found.ends if is_whole else found.call, up_to=depth, is_whole=is_whole)
+    def __init__(self, least: int) -> None:
+        self._least = least
+        self._firsts: deque[_Source] = deque(maxlen=COMPARED)
+        self._of_rollout: dict[int, deque[_Source]] = {}
 
-
-class IdSources:
-    """The token ids of prompts and answers so far, indexed by blocks, to find common prefixes."""
-
-    def __init__(self) -> None:
-        self._blocks: dict[int, tuple[int, int]] = {}
-        self._ids: dict[tuple[int, int], list[int]] = {}
-
-    def add(self, call: int, ids: list[int], answers: list[list[int]]) -> Reference | None:
-        """Add a prompt and its answers; return a reference to the prefix in an earlier call, or None if there is no long one."""
-        chain, source = _chain(0, ids, 0), None
-        for link in chain:
-            known = self._blocks.get(link)
-            if known is None:
-                break
-            source = known
-        reference = self._reference(ids, source) if source else None
-        self._remember(call, NO_CHOICE, ids, chain)
-        whole_blocks = len(chain) * BLOCK
-        for choice, answer in enumerate(answers):
-            rest = _chain(chain[-1] if chain else 0, ids[whole_blocks:] + answer, whole_blocks)
-            self._remember(call, choice, ids + answer, rest)
-        return reference
-
-    def _reference(self, ids: list[int], source: tuple[int, int]) -> Reference | None:
-        earlier = self._ids[source]
-        common = common_prefix(ids, earlier)
-        if common < BLOCK:  # a hash collision
-            return None
-        return Reference(call=source[0], choice=source[1], up_to=common, is_whole=common == len(earlier))
-
-    def _remember(self, call: int, choice: int, ids: list[int], chain: list[int]) -> None:
-        self._ids[call, choice] = ids
-        for link in chain:
-            self._blocks.setdefault(link, (call, choice))
-
-
-def _chain(start: int, ids: list[int], offset: int) -> list[int]:
-    """Return one hash per whole block, of all ids up to its end."""
-    links = []
-    link = start
-    for at in range(0, len(ids) - BLOCK + 1, BLOCK):
-        link = hash((link, offset + at, *ids[at : at + BLOCK]))
-        links.append(link)
-    return links
+    def add(
+        self, call: int, rollout: int, items: Sequence[Any], *, is_complete: bool = True, answers: Sequence[list[int]] = ()
+    ) -> Reference | None:
+        """Add a list of ``call``, and the ``answers`` that may follow it; return a reference to its longest beginning, or None."""
+        is_first = rollout not in self._of_rollout
+        recent = self._of_rollout.setdefault(rollout, deque(maxlen=COMPARED))
+        found: Reference | None = None
+        for source in (*self._firsts, *recent):
+            up_to = common_prefix(items, source.items) if items[: self._least] == source.items[: self._least] else 0
+            is_whole = source.is_complete and up_to == len(source.items)
+            if up_to >= self._least and (found is None or (up_to, is_whole) > (found.up_to, found.is_whole)):
+                found = Reference(call=source.call, up_to=up_to, is_whole=is_whole, choice=source.choice)
+        own = _Source(call=call, items=items, is_complete=is_complete)
+        if is_first:
+            self._firsts.append(own)
+        recent.append(own)
+        recent.extend(
+            _Source(call=call, items=[*items, *answer], is_complete=True, choice=choice)
+            for choice, answer in enumerate(answers)
+        )
+        return found
 
 
 def common_prefix(one: Sequence[Any], other: Sequence[Any]) -> int:
