@@ -22,13 +22,13 @@ def replaced_methods(env_class: type) -> Iterator[tuple[str, Place]]:
     folders = tuple(os.path.dirname(file) + os.sep for cls in own if (file := _file_of(cls)))
     for cls in (layer.base, layer.loop_class, layer.context_class):
         file = _file_of(cls)
-        written = read_class(file, cls.__qualname__) if file else None
-        for name in written.own_methods if written is not None else ():
-            function = _function(inspect.getattr_static(cls, name, None))
-            if function is None or function.__code__.co_filename == file or _leads_to(file, function, cls, name):
-                continue
+        functions = {name: function for name, member in vars(cls).items() if (function := _function(member)) is not None}
+        foreign = {name: function for name, function in functions.items() if function.__code__.co_filename.startswith(folders)}
+        written = read_class(file, cls.__qualname__) if file and foreign else None
+        for name, function in foreign.items():
             code = function.__code__
-            if code.co_filename.startswith(folders):
+            is_added = written is None or name not in written.own_methods
+            if not is_added and code.co_filename != file and not _leads_to(file, function, cls, name):
                 yield f"{cls.__name__}.{name}", Place(path=code.co_filename, line=code.co_firstlineno, function=name)
 
 
