@@ -27,7 +27,9 @@ from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.source.finding import Finding, Severity
 
 UNREWARDED = "reward_raises"
-SCENARIOS = ("server_error_later", UNREWARDED)
+FAILURES = ("server_error_later", UNREWARDED)
+SCENARIOS = ("happy", *FAILURES)
+"""The first shows that there are groups at all: where every rollout failed, none is as good as one that trains nothing."""
 FAILED = ("model_failed", "aborted_by_server")
 """Ends of loops whose rollouts earned no score."""
 
@@ -37,7 +39,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     missing = evidence.without_groups(*SCENARIOS)
     if missing is not None:
         return missing
-    failed = [(scenario, what) for scenario in evidence.scenarios(*SCENARIOS) if (what := _what_failed(scenario))]
+    failed = [(scenario, what) for scenario in evidence.scenarios(*FAILURES) if (what := _what_failed(scenario))]
     if not failed:
         return Verdict.not_exercised("no rollout failed: the agent loop does not say how it ended", "HE511", is_excused=True)
     findings = [finding for scenario, what in failed for finding in _findings(evidence, scenario, what)]

@@ -47,6 +47,7 @@ REFACTORINGS: tuple[Mutant, ...] = of_terminal_tasks.REFACTORINGS
 """Changes that break nothing."""
 
 LOOKALIKES: tuple[Mutant, ...] = (
+    *of_groups.LOOKALIKES,
     *of_reports.LOOKALIKES,
     *of_rewards.LOOKALIKES,
     *of_shared_places.LOOKALIKES,

@@ -264,3 +264,11 @@ MUTANTS = (
         "vllm",
     ),
 )
+
+LOOKALIKES = (
+    _item(
+        "HE508",
+        "a failed rollout has no item, and its group none",
+        '        if scored is not None and (scored.get("overrides") or {}).get("left_out"):\n            return None, backlog\n',
+    ),
+)
