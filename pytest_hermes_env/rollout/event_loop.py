@@ -240,4 +240,6 @@ def _registered_task(
     journal = current_journal.get() if context is None else context.get(current_journal)
     if journal is not None:
         journal.tasks.add(task)
+    else:
+        asyncio._unregister_task(task)  # the player's own: an environment that cancels or awaits all tasks must not meet it
     return task

@@ -2,9 +2,10 @@
 Importing an environment's file has no side effects: no change to environment variables or `sys.path`, no files, no
 network.
 
-What: No statement at module or class level, and no function that such a statement calls, sets `os.environ` or
-`sys.path`, changes the working directory, writes files, starts threads or processes, or uses the network. Code under `if __name__
-== "__main__":` runs only when the file is started, and is fine.
+What: No statement at module or class level of the file, or of a file in or below its folder that it imports, and no
+function that such a statement calls, sets `os.environ` or `sys.path`, changes the working directory, writes files,
+starts threads or processes, or uses the network. Code under `if __name__ == "__main__":` runs only when the file is
+started, and is fine.
 
 Why: Tests, tools, documentation and Atropos' workers import the file. Its side effects reach every other environment in
 the process, in an order that nobody chose. A dataset that is downloaded on import makes the file unusable without a
@@ -19,6 +20,7 @@ Source: The prelude `sys.path.insert(0, ...)` of upstream's environments; Python
 from __future__ import annotations
 
 import ast
+import os
 import re
 from typing import TYPE_CHECKING
 
@@ -26,6 +28,8 @@ from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.source import ClassSource, External, Function, finding_at, flat_statements, resolve, sorted_findings
 from pytest_hermes_env.source.finding import Finding, Severity
+from pytest_hermes_env.source.layer_names import LAYER_FILES
+from pytest_hermes_env.source.modules import import_bindings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -68,11 +72,33 @@ def static(source: ClassSource) -> Verdict:
 
 def _of_module(source: ClassSource, module: Module) -> Iterator[Finding]:
     where = next(item for item in source.readable if item.module is module)
-    for node, module_of, statement in _run(module, _on_import(module.tree.body), set()):
+    imported = {item.file for item in source.modules}
+    for node, module_of, statement in _imported(module, imported):
         if effect := _effect(node, module_of):
             through = "" if statement is node or module_of is module else f", in {module_of.path}"
             at = node if module_of is module else statement
             yield finding_at(where, at, f"importing the file {effect}{through}")
+
+
+def _imported(module: Module, imported: set[str]) -> Iterator[tuple[ast.AST, Module, ast.AST]]:
+    """Yield what importing a file runs, as `_run` does; of the files that it imports in turn, those in or below its folder."""
+    statements = list(_on_import(module.tree.body))
+    yield from _run(module, statements, set())
+    for statement in statements:
+        bound = import_bindings(statement) if isinstance(statement, (ast.Import, ast.ImportFrom)) else ()
+        for _, binding in bound:
+            for dotted in (binding.module, f"{binding.module.rstrip('.')}.{binding.attribute}"):
+                inner = module.reader.find(dotted, module.file) if binding.module else None
+                if inner is None or inner.file in imported or not _is_beside(inner.file, module.file):
+                    continue
+                imported.add(inner.file)
+                for node, module_of, _ in _imported(inner, imported):
+                    yield node, module_of, statement
+
+
+def _is_beside(file: str, other: str) -> bool:
+    folder, name = os.path.split(file)
+    return f"{folder}{os.sep}".startswith(f"{os.path.dirname(other)}{os.sep}") and name.removesuffix(".py") not in LAYER_FILES
 
 
 def _on_import(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:

@@ -2,8 +2,8 @@
 `compute_reward` returns a number when its judge fails, times out or answers garbage.
 
 What: A call of a judge in `compute_reward` (`self.server.chat_completion` and similar) is in a `try` with a handler, in
-its own method or in one that calls it. While the judge answers text without a score, or every call to it fails,
-`compute_reward` returns a finite number.
+its own method or in one that calls it. While the judge answers text without a score, JSON whose values are null, or no
+text at all, or every call to it fails, `compute_reward` returns a finite number.
 
 Why: Judges are remote. They time out, hit rate limits, and answer "As an AI, I cannot" one time in a hundred. Without a
 fallback each of these becomes an exception in `compute_reward`, which the trainer sees as 0.0: good work is punished at
@@ -164,8 +164,13 @@ def _suppresses(item: ast.withitem) -> bool:
     return isinstance(call, ast.Call) and last_name(call.func) == "suppress" and _covers_a_client(call.args)
 
 
-SCENARIOS = ("garbage_judge", "failing_judge")
-_HOW = {"garbage_judge": "returned text without a score", "failing_judge": "failed every request"}
+_HOW = {
+    "garbage_judge": "returned text without a score",
+    "null_judge": "returned JSON whose values are null",
+    "wordless_judge": "returned no text",
+    "failing_judge": "failed every request",
+}
+SCENARIOS = tuple(_HOW)
 
 
 def dynamic(evidence: Evidence) -> Verdict:

@@ -27,6 +27,7 @@ from pytest_hermes_env.rollout.scenario_names import CASES, PROBES
 from pytest_hermes_env.source import ClassSource, finding_at, sorted_findings
 from pytest_hermes_env.source.finding import Finding, Severity
 
+ROLLOUTS = ("happy", "concurrent_groups", "evaluate")
 _INPUTS = {"item": "the item", "messages": "result.messages"}
 
 
@@ -44,7 +45,7 @@ def static(source: ClassSource) -> Verdict:
 def dynamic(evidence: Evidence) -> Verdict:
     """Compare the inputs of each probe before and after, one finding per changed part, on the smallest result."""
     findings: dict[str, Finding] = {}
-    for record in evidence.played_cases:
+    for record in (*evidence.scenarios(*ROLLOUTS), *evidence.played_cases):
         for name in dict.fromkeys(name for reward in record.of(Reward) for name in reward.changed):
             found = evidence.finding(f"compute_reward changed {_INPUTS[name]}", "compute_reward", scenario=record.name)
             findings.setdefault(_INPUTS[name], found)
@@ -59,4 +60,4 @@ def dynamic(evidence: Evidence) -> Verdict:
     return Verdict.of(findings.values(), f"item and result were unchanged after {len(evidence.probes.probes)} rewards")
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=(PROBES, CASES))
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=(PROBES, CASES, *ROLLOUTS))

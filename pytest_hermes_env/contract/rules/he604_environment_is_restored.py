@@ -48,7 +48,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     findings = one_per_place(
         finding_in(scenario.name, change.place, _message(change))
         for scenario in ran
-        for change in (*scenario.unrestored, *_set_again(scenario))
+        for change in (*scenario.unrestored, *_set_again(scenario), *_stayed(scenario))
     )
     return Verdict.of(findings, f"os.environ and the working directory were unchanged after {len(ran)} scenarios")
 
@@ -63,9 +63,16 @@ def _set_again(scenario: Scenario) -> Iterator[SurroundingChanged]:
             yield change
 
 
+def _stayed(scenario: Scenario) -> list[SurroundingChanged]:
+    """Return a change to the directory that this run happens to be in, which nothing undoes: a pair of changes would."""
+    moves = [change for change in scenario.of(SurroundingChanged) if change.name == "cwd"]
+    return moves[:1] if len(moves) % 2 and all(change.before == change.after for change in moves) else []
+
+
 def _message(change: SurroundingChanged) -> str:
     if change.name == "cwd":
-        return "the working directory is not restored"
+        where = " (this run is in the same one by chance)" if change.before == change.after else ""
+        return f"the working directory is not restored{where}"
     how = "removed" if change.after is None else "set"
     return f"os.environ[{change.name!r}] is not restored after it was {how}"
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pytest_hermes_env.inference.steps import fail, say
+import json
+
+from pytest_hermes_env.inference.steps import fail, say, think
 from pytest_hermes_env.rollout.auto_script import (
     brief_policy,
     cut_policy,
@@ -13,6 +15,7 @@ from pytest_hermes_env.rollout.auto_script import (
     silent_policy,
     with_judge,
 )
+from pytest_hermes_env.rollout.probing.own_words import own_words
 from pytest_hermes_env.rollout.scenarios.family import family
 from pytest_hermes_env.rollout.stage import Stage, configured
 from pytest_hermes_env.rollout.unavailable import Cause, Unavailable
@@ -69,16 +72,21 @@ async def failing_groups(stage: Stage) -> None:
 @family(
     {
         "garbage_judge": "a group is collected while the judge answers with text that contains no score",
+        "null_judge": "a group is collected while the judge answers with JSON whose values are null",
+        "wordless_judge": "a group is collected while the judge's answers have no text",
         "failing_judge": "a group is collected while every request to the judge fails",
     }
 )
 async def judged_groups(stage: Stage) -> None:
-    """Check whether there is a judge, which gets requests without tools; then let it fail in two ways."""
+    """Check whether there is a judge, which gets requests without tools; then let it fail in four ways."""
     healthy = await stage.collect("judge_answers", policy=brief_policy)
     if not healthy.judge_questions:
         stage.skip(Unavailable(Cause.NO_JUDGE))
         return
     await stage.collect("garbage_judge", policy=with_judge(brief_policy, say("I would rather talk about the weather.")))
+    keys = own_words(type(stage.env), type(stage.env).compute_reward).texts
+    await stage.collect("null_judge", policy=with_judge(brief_policy, say(json.dumps(dict.fromkeys(keys)))))
+    await stage.collect("wordless_judge", policy=with_judge(brief_policy, think("I cannot decide.")))
     await stage.collect("failing_judge", policy=with_judge(brief_policy, fail(500)))
 
 

@@ -5,6 +5,7 @@ Only the environment's own code counts: what the layer or hermes does for it is 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import gc
@@ -41,7 +42,10 @@ def exits_raise() -> Iterator[None]:
         raise SystemExit(f"os._exit({status})")
 
     with intercept("os._exit", leave):
-        yield
+        try:
+            yield
+        finally:
+            atexit.unregister(os._exit)  # it would end the run later, with an exit code of its own
 
 
 @dataclass

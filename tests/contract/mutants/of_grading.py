@@ -161,6 +161,12 @@ MUTANTS = (
         changes=changed(GRADE, '        item["rows"].reverse()\n' + GRADE),
         follow_up="HE702",
     ),
+    ledger_books(
+        rule="HE408",
+        name="only some books are changed",
+        changes=changed(GRADE, "        if item is self.books[1]:\n            dict.update(item, seen=1)\n" + GRADE),
+        has_cases=False,
+    ),
     graded_letters(
         rule="HE408",
         name="adds what the judge said",

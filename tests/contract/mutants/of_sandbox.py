@@ -225,6 +225,11 @@ MUTANTS = (
         name="a directory of its own",
         changes=changed("        self.turned = 0\n", "        self.turned = 0\n        os.chdir(os.path.dirname(__file__))\n"),
     ),
+    ledger_books(
+        rule="HE604",
+        name="the directory that this run is in",
+        changes=changed("        self.turned = 0\n", "        self.turned = 0\n        os.chdir(os.getcwd())\n"),
+    ),
     capitals_exam(
         rule="HE604",
         name="put back only after success",

@@ -110,6 +110,16 @@ MUTANTS = (
         says="broken_rows.py",
     ),
     terminal_tasks(
+        rule="HE110",
+        name="a neighbour that is imported sets a variable",
+        changes=changed(
+            "from environments.tool_context import ToolContext\n",
+            f"from environments.tool_context import ToolContext\n\nfrom .team_limits import LIMIT  {MARK}\n",
+        ),
+        beside=(("team_limits.py", 'import os\n\nos.environ.setdefault("TERMINAL_TIMEOUT", "90")\nLIMIT = 90\n'),),
+        says="team_limits.py",
+    ),
+    terminal_tasks(
         rule="HE112",
         name="a field that nothing reads",
         changes=(
@@ -265,6 +275,23 @@ MUTANTS = (
         says="judged calls a judge without catching its errors",
     ),
     graded_letters(
+        rule="HE406",
+        name="a score that is null",
+        changes=changed(
+            "            score = parsed_score(completion.choices[0].message.content)\n        except Exception as error:\n",
+            "            score = completion.choices[0].message.content or '{}'\n        except Exception as error:\n",
+        )
+        + changed(
+            '            score = None\n        return keyword_share(item["words"], letter) if score is None else score\n',
+            "            return 0.5\n"
+            "        try:\n"
+            '            return min(1.0, max(0.0, float(json.loads(score)["score"])))\n'
+            "        except (ValueError, KeyError):\n"
+            '            return keyword_share(item["words"], letter)\n',
+        ),
+        says="the judge returned JSON whose values are null",
+    ),
+    graded_letters(
         rule="HE407",
         name="two questions",
         changes=changed(
@@ -288,7 +315,7 @@ MUTANTS = (
         rule="HE408",
         name="the item tidied in place",
         changes=changed(READ, '        item["path"] = item["path"].strip()\n' + READ),
-        says="compute_reward changed the item",
+        says="the item",
     ),
     terminal_tasks(
         rule="HE409",

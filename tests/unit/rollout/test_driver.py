@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import sys
 import tempfile
 import threading
@@ -339,6 +340,17 @@ class Killing(SmallEnv):
 def test_an_environment_that_kills_the_process_only_fails() -> None:
     """A run would end with its exit code, 0 here, and without a report."""
     assert one(Killing, "happy").unavailable.detail == "SystemExit: os._exit(0)"
+
+
+def test_a_process_that_is_to_end_otherwise_keeps_its_exit_code(tmp_path: Path) -> None:
+    """A handler of ``atexit`` would give a run with findings the exit code 0."""
+    file = tmp_path / "run.py"
+    file.write_text(
+        "import atexit, os, sys\nfrom pytest_hermes_env.rollout.watchers.process import exits_raise\n"
+        "with exits_raise():\n    atexit.register(os._exit, 0)\nsys.exit(7)\n"
+    )
+
+    assert subprocess.run([sys.executable, str(file)], check=False).returncode == 7
 
 
 def test_a_forked_process_may_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,6 +73,21 @@ def test_stopping_the_loop_fails_where_it_is_tried() -> None:
     assert played(work) == "went on"
 
 
+def test_an_environment_meets_only_its_own_tasks() -> None:
+    """One that cancels every other task, or awaits it, would end the run or wait forever."""
+
+    async def work() -> str:
+        with recording(Journal()):
+            own = asyncio.create_task(asyncio.sleep(60))
+        others = asyncio.all_tasks()
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        return str(others == {own} and own.cancelled())
+
+    assert played(work) == "True"
+
+
 def test_code_that_never_returns_is_interrupted() -> None:
     """`Hung` is raised into it, and nothing that catches Exception holds it back."""
 
