@@ -23,6 +23,7 @@ __all__ = [
     "is_rejected",
     "items_of",
     "misplaced_score",
+    "repeated_rollout",
     "rows_of",
     "sampled_in",
     "sequence_fault",
@@ -182,6 +183,18 @@ def misplaced_score(scenario: Scenario) -> str:
                     f"a rollout that earned {earned[wrong]} has the score {given[wrong]} of another one in the group: "
                     "scores and tokens are in different orders"
                 )
+    return ""
+
+
+def repeated_rollout(scenario: Scenario) -> str:
+    """Return how a group repeats a rollout's sequence more often than rollouts gave it, or nothing."""
+    given = Counter(item.tokens for item in scenario.of(ItemScored))
+    for group in groups_of(scenario):
+        times = Counter(_listed(tokens) for tokens in _listed(group.get("tokens")))
+        tokens = next((tokens for tokens in times if 0 < given[tokens] < times[tokens]), None)
+        if tokens is not None:
+            what = "one rollout" if given[tokens] == 1 else f"{given[tokens]} rollouts"
+            return f"{what} gave a sequence of {len(tokens)} tokens, and the group has it {times[tokens]} times"
     return ""
 
 

@@ -3,11 +3,12 @@ Every list of a group has `group_size` entries, and each entry belongs to its ro
 
 What: `tokens`, `masks`, `scores` and every other column of a group have `config.group_size` entries, or
 `group_overrides["group_size"]` for a group whose rollouts became more sequences than that. Where the group has the scores
-that its rollouts earned, each stands beside the tokens of the rollout that earned it.
+that its rollouts earned, each stands beside the tokens of the rollout that earned it. No sequence is there more often
+than rollouts gave it.
 
 Why: atroposlib drops a group of another size, with a warning that scrolls by: the rollouts were paid for, and the
 trainer waits. Columns of different length pass, and from then on scores belong to the wrong sequences. A column that is
-sorted alone trains bad rollouts as good ones.
+sorted alone trains bad rollouts as good ones. Copies of one rollout have equal scores: there is nothing to learn from.
 
 Fix: When a rollout has no item, drop the group or run the rollout again. When you filter or add sequences, do it in
 every column, and set `group_overrides["group_size"]`. When you sort, sort rows, and write them back into every column.
@@ -22,7 +23,7 @@ from typing import Any
 
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.scored_data import groups_of, misplaced_score
+from pytest_hermes_env.contract.scored_data import groups_of, misplaced_score, repeated_rollout
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -62,9 +63,9 @@ def _findings(evidence: Evidence, groups: list[tuple[str, dict[str, Any]]]) -> I
 
 
 def _misplaced(evidence: Evidence) -> Iterator[Finding]:
-    """Yield the groups that have the scores of their rollouts in another order than their tokens."""
+    """Yield the groups that have a rollout several times, or the scores of their rollouts in another order than their tokens."""
     for scenario in evidence.scenarios(*UNEQUAL):
-        fault = misplaced_score(scenario)
+        fault = repeated_rollout(scenario) or misplaced_score(scenario)
         if fault:
             yield evidence.finding(fault, *METHODS, scenario=scenario.name)
 

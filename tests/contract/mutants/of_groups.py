@@ -217,6 +217,11 @@ MUTANTS = (
         "the best tokens last",
         '        pairs = sorted(zip(group["scores"], group["tokens"]))\n        group["scores"] = [score for score, _ in pairs]\n',
     ),
+    _group(
+        "HE506",
+        "one rollout for all",
+        '        for column in ("tokens", "masks", "scores", "messages"):\n            group[column] = group[column][:1] * len(group[column])\n',
+    ),
     _noted("HE506", "messages of the first alone", '        group["messages"] = group["messages"][:1]\n'),
     _group("HE506", "an advantage for all", '        group["advantages"] = [sum(group["scores"]) / len(group["scores"])]\n'),
     # ------------------------------------------------------------------ HE507
