@@ -223,7 +223,7 @@ PATCHES: tuple[Patch, ...] = (
         targets=("ssl.create_default_context",),
         does="return one context for equal arguments",
         why="reading the certificate authorities takes longer than a scripted rollout",
-        lasts=_CONTRACT_RUN,
+        lasts=f"{_CONTRACT_RUN}; while `make_env` builds an environment on a mock model",
     ),
     Patch(
         targets=("BaseEnv.__init_subclass__", "HermesAgentBaseEnv.__init__"),

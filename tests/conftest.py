@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import importlib
 import itertools
 import os
 import runpy
 import shlex
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -139,6 +141,8 @@ def same_everywhere() -> Iterator[None]:
             patch.delenv(name)
         for name, value in (OFFLINE | {"HOME": home}).items():
             patch.setenv(name, value)
+        # each client of a test would read all certificate authorities, which takes longer than most tests
+        patch.setattr(ssl, "create_default_context", functools.cache(ssl.create_default_context))
         yield
 
 

@@ -22,6 +22,7 @@ from pytest_hermes_env.own_machine import is_this_machine
 from pytest_hermes_env.rollout.auto_script import tool_using_policy
 from pytest_hermes_env.rollout.raised import described, is_interrupt
 from pytest_hermes_env.rollout.server_kind import PARSER, ServerKind, choose_kind
+from pytest_hermes_env.rollout.watchers.services import sharing_tls_context
 from pytest_hermes_env.rollout.watchers.turns import counting_turns
 from pytest_hermes_env.sandbox.seam import ToolSeam, offering
 from pytest_hermes_env.sandbox.tool_offer import tool_offer
@@ -136,7 +137,8 @@ class EnvironmentBuilder:
         if not self.allow_unconfined:
             _keep_live_models_in(endpoint, settings, seam)
         try:
-            env = env_class(config=settings, server_configs=[endpoint], slurm=False, testing=False)
+            with contextlib.nullcontext() if self.live else sharing_tls_context():
+                env = env_class(config=settings, server_configs=[endpoint], slurm=False, testing=False)
         except TypeError:
             _refuse_without(env_class, getattr(env_class, "__abstractmethods__", ()))
             raise
