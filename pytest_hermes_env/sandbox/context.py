@@ -18,7 +18,7 @@ from typing import Any, cast
 
 from pytest_hermes_env.errors import CleanupFailed, UsageError, UseAfterCleanup, shorten
 from pytest_hermes_env.failures import Problem, combined_error
-from pytest_hermes_env.sandbox.fake_tools.reading import EMPTY, MOST_LINES, numbered
+from pytest_hermes_env.sandbox.fake_tools.output import numbered
 from pytest_hermes_env.sandbox.hermes_modules import hermes_module
 from pytest_hermes_env.sandbox.machine import FILE_TIMEOUT_S, MAX_BYTES, NOT_REGULAR, Machine, NotReadable
 
@@ -32,6 +32,11 @@ BEGIN = "hermes-command-begins"
 
 LOG_LINES = 1_000_000
 """Requested lines of a background process's output: all that hermes has."""
+
+MOST_LINES = 2000
+"""Lines that one call of ``read_file`` gives at most."""
+EMPTY = {"content": "", "total_lines": 0, "file_size": 0, "truncated": False, "is_binary": False, "is_image": False}
+"""An empty read; hermes' answers to failed reads have these keys, too."""
 
 ABOUT_A_PAGE = frozenset({"hint", "_hint", "next_offset", "truncated_by"})
 """Keys of a result that only hold for one page of a file."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib
 import sys
 import warnings
+from types import FunctionType
 from typing import Any
 
 from pytest_hermes_env.errors import ShadowedModule
 
-__all__ = ["hermes_module"]
+__all__ = ["hermes_module", "with_names"]
 
 
 def hermes_module(name: str) -> Any:
@@ -32,3 +33,21 @@ def hermes_module(name: str) -> Any:
             f"  seen      {place or 'no package of that name'}\n"
             "  fix       rename the project's module `tools`, or keep its directory off sys.path; is hermes-agent installed?"
         ) from error
+
+
+def with_names(name: str, replaced: dict[str, Any]) -> dict[str, Any]:
+    """Return the names of a module of hermes with some replaced, which its functions and methods see, too. Raises: as `hermes_module`."""
+    module = hermes_module(name)
+    names = {**vars(module), **replaced}
+
+    def bound(value: Any) -> Any:
+        if isinstance(value, FunctionType) and value.__globals__ is vars(module):
+            twin = FunctionType(value.__code__, names, value.__name__, value.__defaults__, value.__closure__)
+            twin.__kwdefaults__ = value.__kwdefaults__
+            return twin
+        if isinstance(value, type) and value.__module__ == module.__name__:
+            return type(value.__name__, (value,), {name: bound(one) for name, one in vars(value).items() if callable(one)})
+        return value
+
+    names.update({name: bound(value) for name, value in vars(module).items() if name not in replaced})
+    return names

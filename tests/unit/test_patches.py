@@ -35,6 +35,7 @@ ALLOWED = {
     "row_factory": "a setting of a database connection that the kit opens",
     "use_wandb, max_agent_turns": "settings of the environment under test, restored at the end of a scenario",
     "_hermes_env_number": "the kit's own mark on a ToolContext",
+    "__kwdefaults__": "of a copy of a function of hermes",
     "daemon": "of a thread that the environment under test is about to start, so that the process can end",
     "showwarning": "warnings.catch_warnings restores it",
     "dont_write_bytecode": "documented switch of sys",

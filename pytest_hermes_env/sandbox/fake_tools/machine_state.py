@@ -6,7 +6,6 @@ import posixpath
 from dataclasses import dataclass, field
 
 from pytest_hermes_env.sandbox.fake_tools.processes import Processes
-from pytest_hermes_env.sandbox.fake_tools.read_tracker import ReadTracker
 from pytest_hermes_env.sandbox.files import Files
 from pytest_hermes_env.sandbox.real_lines import RealLines
 from pytest_hermes_env.sandbox.shell import Shell
@@ -18,34 +17,29 @@ __all__ = ["MachineState"]
 class MachineState:
     """The state of one in-memory machine.
 
-    ``home`` is the initial directory of rollouts. ``real`` runs lines in real bash. ``aliases``: directories of the host that map to ``home``. ``patch_failures``:
-    failed patches of a file since its last successful one. ``todos``: the to-do list. ``opened``: the pages that the browser opened,
-    the current one last.
+    ``home`` is the initial directory of rollouts. ``real`` runs lines in real bash. ``aliases``: directories of the host that map to ``home``.
+    ``todos``: the to-do list. ``opened``: the pages that the browser opened, the current one last.
     """
 
     files: Files
     shell: Shell
     home: str
     real: RealLines
-    reads: ReadTracker = field(default_factory=ReadTracker)
     processes: Processes = field(default_factory=Processes)
     aliases: tuple[str, ...] = ()
-    patch_failures: dict[str, int] = field(default_factory=dict)
     todos: list[dict[str, str]] = field(default_factory=list)
     opened: list[str] = field(default_factory=list)
 
-    def copy(self, task_id: str) -> MachineState:
-        """Return an independent machine in the same state, for the rollout ``task_id``."""
+    def copy(self) -> MachineState:
+        """Return an independent machine in the same state."""
         files = self.files.copy()
         return MachineState(
             files=files,
             shell=self.shell.copy(files),
             home=self.home,
             real=self.real.copy(files),
-            reads=self.reads.copy(task_id),
             processes=self.processes.copy(),
             aliases=self.aliases,
-            patch_failures=dict(self.patch_failures),
             todos=[dict(item) for item in self.todos],
             opened=list(self.opened),
         )
@@ -74,14 +68,3 @@ class MachineState:
             if path == alias or path.startswith(f"{alias}/"):
                 return posixpath.normpath(self.home + path[len(alias) :])
         return path
-
-    def outside(self, path: str) -> str | None:
-        """Return hermes' warning about a relative path that leads out of the session's directory, or None."""
-        absolute, root = self.resolve(path), self.shell.cwd
-        if path.startswith(("/", "~")) or absolute == root or absolute.startswith(f"{root.rstrip('/')}/"):
-            return None
-        return (
-            f"Relative path {path!r} resolved to {absolute!r}, which is OUTSIDE the active workspace ({root!r}). The edit will land "
-            "in a different directory than the terminal's cwd. If this is not intended (e.g. a git-worktree session writing into "
-            "the main checkout), pass an absolute path under the workspace instead."
-        )

@@ -9,42 +9,59 @@ Source: hermes-agent 0.19, tools/file_operations.py (ShellFileOperations).
 from __future__ import annotations
 
 import contextlib
+import io
 import posixpath
 import re
 import threading
 import warnings
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
-from tools import file_operations as hermes
-
 from pytest_hermes_env.sandbox.fake_tools import rules
+from pytest_hermes_env.sandbox.fake_tools.arguments import integer
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
-from pytest_hermes_env.sandbox.fake_tools.output import SHELL
+from pytest_hermes_env.sandbox.fake_tools.output import SHELL, numbered
 from pytest_hermes_env.sandbox.fake_tools.ripgrep import ripgrep
+from pytest_hermes_env.sandbox.hermes_modules import with_names
 from pytest_hermes_env.sandbox.node import HOME
 
-__all__ = ["MemoryFileOperations"]
+__all__ = ["MemoryFileOperations", "page_of"]
 
+MOST_LINES = 2000
+"""Most lines of one read: hermes' default."""
 _TEMPORARY = ".hermes-tmp.1"
 _QUOTE = "'\\''"
 _PATH = rf"'((?:[^']|{re.escape(_QUOTE)})*)'"
-_COMMAND = re.compile(rf"(wc -c <|head -c \d+|cat|ls -1|mv|test -[de]) {_PATH}(?: {_PATH})?")
+_COMMAND = re.compile(rf"(wc -[cl] <|head -c \d+|sed -n '\d+,\d+p'|cat|ls -1|mv|test -[de]) {_PATH}(?: {_PATH})?")
 _filters = threading.Lock()
 """Held while a check changes the process's warning filters, which all threads share."""
 
 
-class MemoryFileOperations(hermes.ShellFileOperations):  # type: ignore[misc]  # hermes ships no types
+def page_of(offset: object = 1, limit: object = 500) -> tuple[int, int]:
+    """Return the first line and the number of lines of a read."""
+    return max(1, integer(offset, 1)), max(1, min(integer(limit, 500), MOST_LINES))
+
+
+_SEEN = {"normalize_read_pagination": page_of, "get_write_denied_error": lambda *_, **__: None}  # hermes asks the host of both
+hermes = SimpleNamespace(**with_names("tools.file_operations", _SEEN))
+
+
+class MemoryFileOperations(hermes.ShellFileOperations):  # type: ignore[misc,name-defined]  # hermes ships no types
     """The file operations of one machine. Of the optional programs only ripgrep is installed."""
 
     def __init__(self, machine: MachineState) -> None:
         super().__init__(None, cwd=machine.shell.cwd)
         self._machine = machine
 
-    def missing(self, path: str) -> dict[str, Any]:
-        """Return the result of reading a file that does not exist, with names like its own."""
-        result: dict[str, Any] = self._suggest_similar_files(self._expand_path(path)).to_dict()
-        return result
+    def patch_replace(self, path: str, old_string: str, new_string: str, replace_all: bool = False) -> Any:
+        """Replace a text in a file."""
+        denied = self._denied("Write", path)
+        return (
+            hermes.PatchResult(error=denied.error)
+            if denied
+            else super().patch_replace(path, old_string, new_string, replace_all)
+        )
 
     def write_file(self, path: str, content: str) -> Any:
         """Write a file: line ends and a byte order mark stay as the file had them. hermes' own way asks the host's disk for each path."""
@@ -93,6 +110,9 @@ class MemoryFileOperations(hermes.ShellFileOperations):  # type: ignore[misc]  #
     def _expand_path(self, path: str) -> str:
         return HOME + path[1:] if path == "~" or path.startswith("~/") else path
 
+    def _add_line_numbers(self, content: str, start_line: int = 1) -> str:
+        return numbered(content, start_line)
+
     def _escape_shell_arg(self, arg: str) -> str:
         return "'" + arg.replace("'", _QUOTE) + "'"
 
@@ -137,8 +157,10 @@ class MemoryFileOperations(hermes.ShellFileOperations):  # type: ignore[misc]  #
             files.move(place, posixpath.join(goal, posixpath.basename(place)) if files.is_dir(goal) else goal)
             return ""
         data = files.read(place)
-        if name == "wc -c <":
-            return str(len(data))
+        if name.startswith("wc"):
+            return str(len(data) if name == "wc -c <" else data.count(b"\n"))
+        if page := re.fullmatch(r"sed -n '(\d+),(\d+)p'", name):
+            return b"".join(io.BytesIO(data).readlines()[int(page[1]) - 1 : int(page[2])]).decode(errors="replace")
         return data[: int(name.rpartition(" ")[2]) if name != "cat" else None].decode(errors="replace")
 
 

@@ -1,4 +1,4 @@
-"""Terminal output in the form that hermes gives to the model.
+"""Output and texts in the form that hermes gives to the model.
 
 Source: hermes-agent 0.19, tools/environments/base.py, tools/ansi_strip.py and tools/terminal_tool.py.
 """
@@ -12,13 +12,15 @@ from typing import Any
 
 from pytest_hermes_env.sandbox.hermes_modules import hermes_module
 
-__all__ = ["SHELL", "cut_off", "shown", "without_escapes"]
+__all__ = ["SHELL", "cut_off", "numbered", "shown", "without_escapes"]
 
 SHELL = "/usr/bin/bash: line 3"
 """The prefix of bash's messages in hermes' terminal."""
 MOST_CHARACTERS = 50_000
 """Most characters of output that a call returns."""
 SHARE_OF_HEAD = 0.4
+LONGEST_LINE = 2000
+"""Characters of a file's line that are shown."""
 _MAY_BE_ESCAPE = re.compile(r"[\x1b\x80-\x9f]")
 
 
@@ -39,6 +41,12 @@ def shown(output: str) -> str:
 def without_escapes(output: str) -> str:
     """Return output without terminal escape sequences."""
     return str(hermes_module("tools.ansi_strip").strip_ansi(output)) if _MAY_BE_ESCAPE.search(output) else output
+
+
+def numbered(text: str, first: int = 1) -> str:
+    """Return a file's text with hermes' line numbers, ``12|text``, long lines cut."""
+    lines = (line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}... [truncated]" for line in text.split("\n"))
+    return "\n".join(f"{number}|{line}" for number, line in enumerate(lines, first))
 
 
 def cut_off(result: Mapping[str, Any]) -> str:

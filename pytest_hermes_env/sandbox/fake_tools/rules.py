@@ -12,13 +12,10 @@ from pytest_hermes_env.sandbox.hermes_modules import hermes_module
 
 __all__ = [
     "background_guidance",
-    "binary_error",
     "blocked_error",
-    "device_error",
     "exit_code_meaning",
     "protected_error",
     "secret_error",
-    "sensitive_error",
     "workdir_error",
 ]
 
@@ -57,8 +54,6 @@ _MEANINGS: dict[str, dict[int, str]] = {
     "git": {1: "Non-zero exit (often normal — e.g. 'git diff' returns 1 when files differ)"},
 }
 
-_SYSTEM = ("/etc/", "/boot/", "/usr/lib/systemd/", "/private/etc/", "/private/var/")
-_SOCKETS = ("/var/run/docker.sock", "/run/docker.sock")
 _SECRETS = frozenset({".env", ".env.local", ".env.development", ".env.production", ".env.test", ".env.staging", ".envrc"})
 _HOME_FILES = (".netrc", ".pgpass", ".npmrc", ".pypirc", ".git-credentials")
 _HOME_DIRECTORIES = (".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure", ".config/gh", ".config/gcloud")
@@ -99,23 +94,6 @@ def workdir_error(workdir: str) -> str | None:
     return f"Blocked: workdir contains disallowed character {foreign[0]!r}. Use a simple filesystem path without shell metacharacters."
 
 
-def device_error(path: str, absolute: str) -> str | None:
-    """Return why hermes does not read a device, or None. ``path``: as it was asked for."""
-    if not absolute.startswith(("/dev/", "/proc/")) or not hermes_module("tools.file_tools")._is_blocked_device_path(absolute):  # noqa: SLF001
-        return None
-    return f"Cannot read '{path}': this is a device file that would block or produce infinite output."
-
-
-def binary_error(path: str, absolute: str) -> str | None:
-    """Return why hermes does not read a file with the name of a binary one, or None."""
-    if not hermes_module("tools.binary_extensions").has_binary_extension(absolute):
-        return None
-    extension = absolute[absolute.rfind(".") :].lower()
-    return (
-        f"Cannot read binary file '{path}' ({extension}). Use vision_analyze for images, or terminal to inspect binary files."
-    )
-
-
 def secret_error(absolute: str) -> str | None:
     """Return why hermes does not read a file that holds a project's secrets, or None."""
     if posixpath.basename(absolute).lower() not in _SECRETS:
@@ -124,16 +102,6 @@ def secret_error(absolute: str) -> str | None:
         f"Access denied: {absolute} is a secret-bearing environment file and cannot be read to prevent credential leakage. If you "
         "need to check the file structure, read .env.example instead. (Defense-in-depth — not a security boundary; the terminal "
         "tool can still bypass.)"
-    )
-
-
-def sensitive_error(path: str, absolute: str) -> str | None:
-    """Return why hermes' file tools do not write to a place of the system, or None."""
-    if not absolute.startswith(_SYSTEM) and absolute not in _SOCKETS:
-        return None
-    return (
-        f"Refusing to write to sensitive system path: {path}\n"
-        "Use the terminal tool with sudo if you need to modify system files."
     )
 
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pytest_hermes_env.failures import Problem
 from pytest_hermes_env.sandbox.answers import Answer, Scripts, ask, called, takes
+from pytest_hermes_env.sandbox.fake_tools.file_tools import FileTools
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
 from pytest_hermes_env.sandbox.fake_tools.output import cut_off
-from pytest_hermes_env.sandbox.fake_tools.patching import patch
-from pytest_hermes_env.sandbox.fake_tools.reading import read_file
-from pytest_hermes_env.sandbox.fake_tools.searching import search_files
 from pytest_hermes_env.sandbox.fake_tools.terminal import Terminal
 from pytest_hermes_env.sandbox.fake_tools.web import WEB_TOOLS, Web, without_web
-from pytest_hermes_env.sandbox.fake_tools.writing import write_file
 from pytest_hermes_env.sandbox.hermes_modules import hermes_module
 from pytest_hermes_env.sandbox.machine import InMemoryMachine
 from pytest_hermes_env.sandbox.sandbox_errors import as_json, exhausted, not_a_result, unscripted_tool
@@ -40,15 +37,8 @@ def _todo(machine: MachineState, arguments: dict[str, Any]) -> dict[str, Any] | 
     return answer
 
 
-_ON_MACHINE: dict[str, Callable[[MachineState, dict[str, Any]], dict[str, Any] | str]] = {
-    "read_file": read_file,
-    "write_file": write_file,
-    "patch": patch,
-    "process": lambda machine, arguments: machine.processes.call(arguments),
-    "search_files": search_files,
-    "todo": _todo,
-}
 _READS = frozenset({"read_file", "search_files"})
+_FILE_TOOLS = _READS | {"write_file", "patch"}
 _WEB_FIX = {
     "web_search": "sandbox.web(searches={'the query': [{'title': '...', 'url': 'https://...', 'description': '...'}]})",
     "web_extract": "sandbox.web({'https://...': 'the text of the page'})",
@@ -62,32 +52,40 @@ class Toolbox:
     ``missed`` lists the commands and tools that were answered as not existing.
     """
 
-    def __init__(self, machine: MachineState, *, commands: Scripts, tools: Scripts, web: Web, unscripted: Unscripted) -> None:
+    def __init__(
+        self, machine: MachineState, *, commands: Scripts, tools: Scripts, web: Web, unscripted: Unscripted, task_id: str = ""
+    ) -> None:
         self.machine = machine
         self.commands = commands
         self.tools = tools
         self.web = web
+        self._task_id = task_id
         self.missed: list[str] = []
         self._unscripted: Unscripted = unscripted
+        self._file_tools: FileTools | None = None
         self.terminal = Terminal(machine, commands, missed=self.missed if unscripted == "not found" else None)
 
     def fork(self, task_id: str) -> Toolbox:
         """Return the tools of a rollout: on a copy of the machine, with the same script."""
-        return Toolbox(
-            self.machine.copy(task_id),
+        fork = Toolbox(
+            self.machine.copy(),
             commands=Scripts(self.commands),
             tools=Scripts(self.tools),
             web=self.web,
             unscripted=self._unscripted,
+            task_id=task_id,
         )
+        if self._file_tools is not None:
+            fork._file_tools = FileTools(fork.machine, task_id, origin=self._file_tools)
+        return fork
 
     def answer(self, name: str, arguments: dict[str, Any], sandbox: InMemoryMachine) -> str:
         """Return the result of one call as text. ``sandbox`` is passed to handlers.
 
         Raises: no answer → UnexpectedToolCall; a faulty handler → NotAToolResult; a scripted exception.
         """
-        if name not in _READS:
-            self.machine.reads.other_tool()
+        if name not in _READS and self._file_tools is not None:
+            self._file_tools.other_tool()
         self.machine.synchronize()
         try:
             return self._answer(name, arguments, sandbox)
@@ -101,10 +99,16 @@ class Toolbox:
             if entry is None:
                 raise exhausted(f"the tool `{name}`", matching[0].shown, matching[0].shown_answers).exception()
             return _from_script(name, self.tools.take(entry), arguments, sandbox)
+        result: dict[str, Any] | str
         if name == "terminal":
             result = self.terminal.call(arguments, sandbox)
-        elif name in _ON_MACHINE:
-            result = _ON_MACHINE[name](self.machine, arguments)
+        elif name == "process":
+            result = self.machine.processes.call(arguments)
+        elif name == "todo":
+            result = _todo(self.machine, arguments)
+        elif name in _FILE_TOOLS:
+            self._file_tools = self._file_tools or FileTools(self.machine, self._task_id)
+            result = self._file_tools.call(name, arguments)
         else:
             result = self._outside(name, arguments)
         return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)

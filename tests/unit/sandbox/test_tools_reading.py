@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-from types import SimpleNamespace
 
 import pytest
 
@@ -280,44 +278,29 @@ def test_absent_file_is_looked_for_each_time_until_it_is_too_often(ask, sandbox)
     ]
 
 
-def hermes_memory(monkeypatch):
-    """hermes' module of file tools as far as a tracker knows it."""
-    memory: dict[str, dict] = {}
-    monkeypatch.setitem(sys.modules, "tools.file_tools", SimpleNamespace(_read_tracker=memory))
-    return memory
-
-
-def test_rollout_forgets_what_hermes_is_told_to_forget(ask, monkeypatch):
+def test_rollout_forgets_what_hermes_is_told_to_forget(ask):
     """The real ToolContext tells hermes, not the sandbox, that a verifier reads."""
-    memory = hermes_memory(monkeypatch)
+    from tools.file_tools import notify_other_tool_call, reset_file_dedup
+
     rollout = FakeSandbox({"a.py": "x"}).sandbox_of("one")
     contents = []
 
     for _ in range(6):
         contents.append(ask(rollout, "read_file", path="a.py").get("content"))
-        memory["one"]["dedup"].clear()
-        memory["one"]["last_key"] = None
+        reset_file_dedup("one")
+        notify_other_tool_call("one")
 
     assert contents == ["1|x"] * 6
 
 
-def test_rollout_still_answers_unchanged_where_hermes_was_told_nothing(ask, monkeypatch):
-    """hermes being loaded is no difference."""
-    hermes_memory(monkeypatch)
-    rollout = FakeSandbox({"a.py": "x"}).sandbox_of("one")
+def test_memory_of_a_rollout_ends_with_its_sandbox(ask):
+    """Another sandbox may have a rollout of that name, and a machine without a rollout has a memory of its own."""
+    first, second = (FakeSandbox({"a.py": "x"}).sandbox_of("one") for _ in range(2))
+    alone = FakeSandbox({"a.py": "x"})
 
-    results = [ask(rollout, "read_file", path="a.py") for _ in range(3)]
+    results = [ask(machine, "read_file", path="a.py") for machine in (first, second, second, alone, alone)]
 
-    assert results == [page("1|x", 0, 1), UNCHANGED, blocked(3)]
-
-
-def test_machine_without_a_task_leaves_hermes_alone(ask, monkeypatch):
-    """No mark in anybody's memory."""
-    memory = hermes_memory(monkeypatch)
-
-    ask(FakeSandbox({"a.py": "x"}), "read_file", path="a.py")
-
-    assert memory == {}
+    assert results == [page("1|x", 0, 1), page("1|x", 0, 1), UNCHANGED, page("1|x", 0, 1), UNCHANGED]
 
 
 def test_keys_of_a_page_stand_in_hermes_order(sandbox):

@@ -91,18 +91,6 @@ def test_refusals_of_directories_are_hermes_own(hermes, workdir):
     assert rules.workdir_error(workdir) == hermes[0]._validate_workdir(workdir)
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        *("/dev/zero", "/dev/null", "/dev/fd/1", "/dev/fd/3", "/proc/self/environ", "/proc/1/task/2/maps", "/proc/self/fd/1"),
-        *("/proc/cpuinfo", "/etc/environ", "/proc/1/auxv", "/proc/1/pagemap", "/proc/1/cmdline"),
-    ],
-)
-def test_devices_are_hermes_own(hermes, path):
-    """Paths that would never come back."""
-    assert (rules.device_error(path, path) is not None) == hermes[1]._is_blocked_device_path(path)
-
-
 @pytest.mark.parametrize("name", [".env", ".ENV", ".env.local", ".env.example", ".envrc", "x.env", "env"])
 def test_secrets_are_hermes_own(hermes, name):
     """And hermes' words about them."""
