@@ -5,7 +5,6 @@ Place in the flow: the file tools load this module with the first call of a proc
 Source: hermes-agent 0.19, tools/file_operations.py (ShellFileOperations).
 """
 
-# ruff: noqa: SLF001 - hermes has no public names for what it does
 from __future__ import annotations
 
 import contextlib
@@ -33,7 +32,7 @@ MOST_LINES = 2000
 _TEMPORARY = ".hermes-tmp.1"
 _QUOTE = "'\\''"
 _PATH = rf"'((?:[^']|{re.escape(_QUOTE)})*)'"
-_COMMAND = re.compile(rf"(wc -[cl] <|head -c \d+|sed -n '\d+,\d+p'|cat|ls -1|mv|test -[de]) {_PATH}(?: {_PATH})?")
+_COMMAND = re.compile(rf"(wc -[cl] <|head -c \d+|sed -n '\d+,\d+p'|cat|ls -1|mkdir -p|mv|test -[de]) {_PATH}(?: {_PATH})?")
 _filters = threading.Lock()
 """Held while a check changes the process's warning filters, which all threads share."""
 
@@ -43,7 +42,12 @@ def page_of(offset: object = 1, limit: object = 500) -> tuple[int, int]:
     return max(1, integer(offset, 1)), max(1, min(integer(limit, 500), MOST_LINES))
 
 
-_SEEN = {"normalize_read_pagination": page_of, "get_write_denied_error": lambda *_, **__: None}  # hermes asks the host of both
+def denied_error(path: str, verb: str = "Write") -> str | None:
+    """Return why hermes' file tools do not touch a file, or None."""
+    return rules.protected_error(posixpath.normpath(path), HOME, verb=verb)
+
+
+_SEEN = {"normalize_read_pagination": page_of, "get_write_denied_error": denied_error}
 hermes = SimpleNamespace(**with_names("tools.file_operations", _SEEN))
 
 
@@ -54,58 +58,26 @@ class MemoryFileOperations(hermes.ShellFileOperations):  # type: ignore[misc,nam
         super().__init__(None, cwd=machine.shell.cwd)
         self._machine = machine
 
-    def patch_replace(self, path: str, old_string: str, new_string: str, replace_all: bool = False) -> Any:
-        """Replace a text in a file."""
-        denied = self._denied("Write", path)
-        return (
-            hermes.PatchResult(error=denied.error)
-            if denied
-            else super().patch_replace(path, old_string, new_string, replace_all)
-        )
-
-    def write_file(self, path: str, content: str) -> Any:
-        """Write a file: line ends and a byte order mark stay as the file had them. hermes' own way asks the host's disk for each path."""
-        extension, files, place = posixpath.splitext(path)[1].lower(), self._machine.files, self._machine.resolve(path)
-        passes, error = (
-            hermes.LINTERS_INPROC[extension](content) if extension in hermes._FAIL_CLOSED_INPROC_EXTS else (True, "")
-        )
-        if not passes:
-            reason = f"candidate content fails {extension} syntax validation ({error}). The file was NOT created or modified."
-            return hermes.WriteResult(error=f"Refusing to write '{path}': {reason} Fix the content and retry.")
-        if denied := self._denied("Write", path):
-            return denied
-        before = files.read(place).decode(errors="replace") if files.is_file(place) else ""
-        if hermes._detect_line_ending(before[:4096]) == "\r\n":
-            content = hermes._normalize_line_endings(content, "\r\n")
-        if hermes._has_bom(before) and not hermes._has_bom(content):
-            content = hermes._UTF8_BOM + content
-        data = content.encode(errors="surrogateescape")
-        is_directory = files.is_dir(place)  # hermes leaves its temporary file there
-        with contextlib.suppress(OSError):  # the write itself raises then
-            files.make_directory(posixpath.dirname(place), parents=True)
-        try:
-            files.write(posixpath.join(place, _TEMPORARY) if is_directory else place, data)
-        except OSError as failed:
-            temporary = posixpath.join(posixpath.dirname(path), _TEMPORARY)
-            return hermes.WriteResult(error=f"Failed to write file: {SHELL}: {temporary}: {failed.strerror}\n")
-        lint = self._check_lint_delta(path, before or None, content).to_dict()
-        size = 0 if is_directory else len(data)
-        return hermes.WriteResult(bytes_written=size, dirs_created=bool(posixpath.dirname(path)), lint=lint)
-
     def delete_file(self, path: str) -> Any:
         """Delete a file."""
-        denied = self._denied("Delete", path)
+        denied = denied_error(self._expand_path(path), verb="Delete")
         if denied is None:
             self._machine.files.remove(self._machine.resolve(path))
-        return denied or hermes.WriteResult()
+        return hermes.WriteResult(error=denied)
 
-    def move_file(self, src: str, dst: str) -> Any:
-        """Move a file."""
-        return self._denied("Move", src, dst) or super().move_file(src, dst)
+    def _atomic_write(self, path: str, content: str) -> Any:
+        """Write a file; in a directory of that name hermes leaves its temporary file."""
+        files, place = self._machine.files, self._machine.resolve(path)
+        try:
+            files.write(f"{place}/{_TEMPORARY}" if files.is_dir(place) else place, content.encode(errors="surrogateescape"))
+        except OSError as error:
+            text = f"{SHELL}: {posixpath.join(posixpath.dirname(path), _TEMPORARY)}: {error.strerror}\n"
+            return hermes.ExecuteResult(stdout=text, exit_code=1)
+        return hermes.ExecuteResult()
 
-    def _denied(self, verb: str, *paths: str) -> Any:
-        errors = (rules.protected_error(self._machine.resolve(path), HOME, verb=verb) for path in paths)
-        return next((hermes.WriteResult(error=error) for error in errors if error), None)
+    def _lsp_handles_extension(self, ext: str) -> bool:
+        del ext
+        return False
 
     def _expand_path(self, path: str) -> str:
         return HOME + path[1:] if path == "~" or path.startswith("~/") else path
@@ -152,6 +124,9 @@ class MemoryFileOperations(hermes.ShellFileOperations):  # type: ignore[misc,nam
             return "yes" if files.is_dir(place) else "no"
         if name == "ls -1":
             return "\n".join(one for one in files.list_directory(place) if not one.startswith("."))
+        if name == "mkdir -p":
+            files.make_directory(place, parents=True)
+            return ""
         if name == "mv":
             goal = self._machine.resolve(target)
             files.move(place, posixpath.join(goal, posixpath.basename(place)) if files.is_dir(goal) else goal)
