@@ -21,6 +21,7 @@ from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.failures import Problem
 from pytest_hermes_env.sandbox.fake_tools.arguments import integer
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
+from pytest_hermes_env.sandbox.hermes_modules import hermes_module, with_names
 from pytest_hermes_env.sandbox.node import HOME
 from pytest_hermes_env.sandbox.sandbox_errors import unknown_page
 
@@ -33,9 +34,6 @@ EXTRACT_CHARACTERS = 15_000
 SNAPSHOT_CHARACTERS = 15_000
 CACHE = f"{HOME}/.hermes/cache/web"
 """Where hermes keeps the whole text of what it shows cut."""
-_SHARE_OF_HEAD = 0.75
-_INLINE_IMAGE = re.compile(r"!\[(?P<alt>[^\]]*)\]\(\s*data:image/[^;]+;base64,[A-Za-z0-9+/=\s]+\)")
-_BARE_IMAGE = re.compile(r"\(\s*data:image/[^;]+;base64,[A-Za-z0-9+/=\s]+\)|data:image/[^;]+;base64,[A-Za-z0-9+/=]+")
 _BLOCKED_TITLES = (
     *("access denied", "access to this page has been denied", "blocked", "bot detected", "verification required"),
     *("please verify", "are you a robot", "captcha", "cloudflare", "ddos protection", "checking your browser"),
@@ -231,49 +229,26 @@ def _text(result: dict[str, Any]) -> str:
 
 
 def _without_images(text: str) -> str:
-    named = _INLINE_IMAGE.sub(lambda image: f"[IMAGE: {image['alt'].strip()}]" if image["alt"].strip() else "[IMAGE]", text)
-    return _BARE_IMAGE.sub("[IMAGE]", named)
+    return str(hermes_module("tools.web_tools").convert_base64_images_to_links(text)) if "data:image/" in text else text
 
 
 def _cut_page(machine: MachineState, url: str, text: str, budget: int) -> str:
     """Return a page's text, a long one as its beginning and its end, with a note where all of it lies."""
     if len(text) <= budget:
         return text
-    head_budget = int(budget * _SHARE_OF_HEAD)
-    tail_budget = budget - head_budget
-    head, tail = text[:head_budget], text[-tail_budget:]
-    if (end := head.rfind("\n")) > head_budget * 0.5:
-        head = head[:end]
-    if 0 <= (start := tail.find("\n")) < tail_budget * 0.5:
-        tail = tail[start + 1 :]
     host = re.sub(r"[^A-Za-z0-9._-]", "-", urlsplit(url).hostname or "page")[:60].strip("-") or "page"
-    stored = _store(machine, f"{host}-{hashlib.sha256(url.encode()).hexdigest()[:10]}.md", text)
-    footer = (
-        f"{'─' * 8} [TRUNCATED] {'─' * 8}\n"
-        f"Showing {len(head):,} chars (head) + {len(tail):,} chars (tail) of {len(text):,} total clean characters.\n"
-        f"Full text saved to: {stored}\n"
-        f'To read the omitted middle: read_file path="{stored}" offset={head.count(chr(10)) + 2} limit=200  (the file is the complete '
-        f"page; raise/lower offset to page through it).\n{'─' * 29}"
-    )
-    return f"{head}\n\n[... middle omitted — see footer ...]\n\n{tail}\n\n{footer}"
+    name = f"{host}-{hashlib.sha256(url.encode()).hexdigest()[:10]}.md"
+    hermes = with_names("tools.web_tools", {"_store_full_text": lambda *_: _store(machine, name, text)})
+    return str(hermes["_truncate_with_footer"](text, url, budget)[0])
 
 
 def _cut_snapshot(machine: MachineState, text: str) -> str:
     """Return a page as the browser shows it, cut at the end of a line."""
     if len(text) <= SNAPSHOT_CHARACTERS:
         return text
-    stored = _store(machine, f"browser-snapshot-{hashlib.sha256(text.encode()).hexdigest()[:10]}.txt", text)
-    room = SNAPSHOT_CHARACTERS - min(110 + len(stored), SNAPSHOT_CHARACTERS // 2)
-    lines = text.split("\n")
-    shown: list[str] = []
-    for line in lines:
-        room -= len(line) + 1
-        if room < 0:
-            break
-        shown.append(line)
-    left = len(lines) - len(shown)
-    note = f'\n[... {left} more lines truncated — full snapshot: read_file path="{stored}" offset={len(shown) + 1} limit=200]'
-    return "\n".join([*shown, note])
+    name = f"browser-snapshot-{hashlib.sha256(text.encode()).hexdigest()[:10]}.txt"
+    hermes = with_names("tools.browser_tool", {"_store_full_snapshot": lambda _: _store(machine, name, text)})
+    return str(hermes["_truncate_snapshot"](text, SNAPSHOT_CHARACTERS))
 
 
 def _store(machine: MachineState, name: str, text: str) -> str:
