@@ -51,13 +51,14 @@ from pytest_hermes_env.source.layer_names import (
     LAYER_CONTEXT,
     LAYER_ENV,
     LAYER_EVALUATION,
+    LAYER_FILES,
     LAYER_LOOP,
     LAYER_ROLLOUTS,
     LAYER_RUNS,
     REQUIRED_METHODS,
     RESULT_FIELDS,
 )
-from pytest_hermes_env.source.modules import FileProblem, Module, SourceTree
+from pytest_hermes_env.source.modules import FileProblem, Module, SourceTree, import_bindings
 from pytest_hermes_env.source.shell_commands import terminal_commands
 from pytest_hermes_env.source.syntax import argument, flat_statements, keyword, last_name
 from pytest_hermes_env.source.trace import argument_origins, bindings, may_be_unpacked, origins
@@ -71,6 +72,7 @@ __all__ = [
     "LAYER_CONTEXT",
     "LAYER_ENV",
     "LAYER_EVALUATION",
+    "LAYER_FILES",
     "LAYER_LOOP",
     "LAYER_ROLLOUTS",
     "LAYER_RUNS",
@@ -111,6 +113,7 @@ __all__ = [
     "data_flow",
     "finding_at",
     "flat_statements",
+    "import_bindings",
     "installed_config_fields",
     "installed_distributions",
     "installed_tools",

@@ -26,10 +26,18 @@ from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.source import ClassSource, External, Function, finding_at, flat_statements, resolve, sorted_findings
+from pytest_hermes_env.source import (
+    LAYER_FILES,
+    ClassSource,
+    External,
+    Function,
+    finding_at,
+    flat_statements,
+    import_bindings,
+    resolve,
+    sorted_findings,
+)
 from pytest_hermes_env.source.finding import Finding, Severity
-from pytest_hermes_env.source.layer_names import LAYER_FILES
-from pytest_hermes_env.source.modules import import_bindings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
