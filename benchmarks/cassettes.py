@@ -21,7 +21,7 @@ import vcr
 from vcr.serializers import yamlserializer
 
 from benchmarks.registry import Figure, Pair, benchmark, best, stopwatch
-from pytest_hermes_env.cassette.format import read_tape, write_tape
+from pytest_hermes_env.cassette.format import read_tape, text_of
 from pytest_hermes_env.cassette.session import replaying
 from pytest_hermes_env.cassette.tape import Header, ModelCall, ModelReply, ModelRequest, Tape
 
@@ -134,7 +134,7 @@ def tape_of(bodies: list[Body]) -> Tape:
 
 def replayed(n: int, bodies: list[Body], file: Path) -> float:
     """Return milliseconds per call on a cassette of the bodies."""
-    write_tape(file, tape_of(bodies))
+    file.write_text(text_of(tape_of(bodies)), encoding="utf-8")
     chosen, times = bodies[:: max(1, len(bodies) // MEASURED)], []
     for _ in range(n):
         with replaying(file, allow_leftovers=True):
@@ -249,7 +249,7 @@ def cassette_format(n: int) -> Iterator[Pair]:
         file = Path(folder, "tape.json")
         for make in KINDS.values():
             tape = tape_of(make(100))
-            write_tape(file, tape)
+            file.write_text(text_of(tape), encoding="utf-8")
             plain = json.dumps([{"request": asdict(call.request), "reply": asdict(call.reply)} for call in tape.calls])
             yield file.stat().st_size / 1000, len(plain) / 1000
             load = best(n, lambda: read_tape(file)).cpu * 1000
