@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-__all__ = ["AndOr", "Expansion", "Group", "If", "Node", "Part", "Pipeline", "Redirect", "Script", "Simple", "Text", "Word"]
+__all__ = ["AndOr", "Expansion", "If", "Node", "Part", "Pipeline", "Redirect", "Script", "Simple", "Subshell", "Text", "Word"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,11 +73,10 @@ class AndOr:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
-    """``( )`` or ``{ }``."""
+class Subshell:
+    """``( )``."""
 
     body: Script
-    is_subshell: bool
     redirects: tuple[Redirect, ...]
 
 
@@ -89,6 +88,6 @@ class If:
     redirects: tuple[Redirect, ...]
 
 
-Node: TypeAlias = Simple | Pipeline | AndOr | Group | If
+Node: TypeAlias = Simple | Pipeline | AndOr | Subshell | If
 Script: TypeAlias = tuple[Node, ...]
 """Commands that run one after the other."""
