@@ -1,4 +1,7 @@
-"""Runs a parsed command line on the in-memory machine. The commands of a pipeline run one after the other, each to its end."""
+"""Runs a parsed command line on the in-memory machine. The commands of a pipeline run one after the other, each to its end.
+
+Source: bash 5.2, execute_cmd.c and subst.c.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,14 @@ from pytest_hermes_env.sandbox.bash.commands.grep import grep
 from pytest_hermes_env.sandbox.bash.commands.process import Process, Program
 from pytest_hermes_env.sandbox.bash.commands.text import TEXT
 from pytest_hermes_env.sandbox.bash.commands.tree import TREE
-from pytest_hermes_env.sandbox.bash.expansion import Expander
 from pytest_hermes_env.sandbox.bash.parser import ASSIGNMENT
 from pytest_hermes_env.sandbox.bash.state import Ended, NotExact, Sink, Source, State, Streams
+from pytest_hermes_env.sandbox.bash.words import PATTERN
 from pytest_hermes_env.sandbox.outcome import Outcome
 
 __all__ = ["Answer", "Knows", "Runner"]
 
+BLANKS = re.compile(r"[ \t\n]+")
 DIRECTORIES = ("/bin/", "/usr/bin/")
 PROGRAMS: dict[str, Program] = {**TEXT, **TREE, "grep": grep}
 
@@ -130,8 +134,44 @@ class Runner:
             raise NotExact("a null byte in $( )")
         return out.data.decode(errors="surrogateescape").rstrip("\n")
 
-    def _expander(self, streams: Streams) -> Expander:
-        return Expander(self.state, lambda script: self._substitute(script, streams))
+    # Expansions
+
+    def _fields(self, words: Sequence[syntax.Word], streams: Streams) -> list[str]:
+        """Return what several words expand to; the value of an unquoted variable or substitution is split at blanks."""
+        fields: list[str] = []
+        for word in words:
+            fields += [word.plain] if word.plain is not None else self._split(word, streams)
+        return fields
+
+    def _split(self, word: syntax.Word, streams: Streams) -> Iterator[str]:
+        field, is_open = "", False
+        for part in word.parts:
+            value = self._value(part, streams)
+            if part.quoted or isinstance(part, syntax.Text):
+                field += value
+                is_open = is_open or part.quoted or bool(value)
+                continue
+            if PATTERN.search(value):
+                raise NotExact(f"the pattern {value}")
+            for number, piece in enumerate(BLANKS.split(value)):
+                if number and is_open:
+                    yield field
+                    field, is_open = "", False
+                field += piece
+                is_open = is_open or bool(piece)
+        if is_open:
+            yield field
+
+    def _text(self, word: syntax.Word, streams: Streams) -> str:
+        """Return a word as one text, which is not split."""
+        return word.plain if word.plain is not None else "".join(self._value(part, streams) for part in word.parts)
+
+    def _value(self, part: syntax.Part, streams: Streams) -> str:
+        if isinstance(part, syntax.Text):
+            return part.text
+        if part.script is not None:
+            return self._substitute(part.script, streams)
+        return str(self.state.status) if part.name == "?" else self.state.variables.get(part.name, "")
 
     # Redirections
 
@@ -157,11 +197,11 @@ class Runner:
         operator, target = redirect.operator, redirect.target
         assert target is not None
         if operator.startswith("<<"):
-            text = self._expander(streams).text(target) + ("\n" if operator == "<<<" else "")
+            text = self._text(target, streams) + ("\n" if operator == "<<<" else "")
             return replace(streams, source=Source(text.encode(errors="surrogateescape")))
         if operator == ">&":
             return self._to(redirect, streams, streams.out if target.plain == "1" else streams.error)
-        names = self._expander(streams).words((target,))
+        names = self._fields((target,), streams)
         if len(names) != 1:
             raise NotExact("an ambiguous redirect")
         try:
@@ -209,17 +249,16 @@ class Runner:
         plain = [word.plain for word in node.words if word.plain is not None]
         if len(plain) == len(node.words):
             return plain
-        expander = self._expander(streams)
         if node.words[0].plain != "export":
-            return expander.words(node.words)
+            return self._fields(node.words, streams)
         found: list[str] = []
         for word in node.words:  # what is assigned is not split
-            found += [expander.text(word)] if ASSIGNMENT.match(word.raw) else expander.words((word,))
+            found += [self._text(word, streams)] if ASSIGNMENT.match(word.raw) else self._fields((word,), streams)
         return found
 
     def _assign(self, node: syntax.Simple, streams: Streams) -> None:
         for name, word in node.assignments:
-            self.state.assign(name, self._expander(streams).text(word))
+            self.state.assign(name, self._text(word, streams))
 
     def _with_assignments(self, node: syntax.Simple, words: Sequence[str], streams: Streams) -> int:
         """Run a command with variables that are set for it alone."""
