@@ -106,10 +106,10 @@ class RealProcess:
             output, self.exit_code = self._shell.poll(self.number)
             self.output = output.decode(errors="replace")
 
-    def write(self, data: str) -> None:
-        """Send text to its standard input."""
+    def write(self, data: bytes) -> None:
+        """Send bytes to its standard input; none end it."""
         if self._shell is not None:
-            self._shell.write(self.number, data.encode(errors="surrogateescape"))
+            self._shell.write(self.number, data)
 
     def kill(self) -> None:
         """End it, and the processes that it started."""

@@ -157,15 +157,14 @@ class Terminal:
         session = self._machine.processes.start(
             run.command,
             cwd=run.shell.cwd,
-            pid=run.process.number if run.process else None,
-            output=without_escapes(output),
+            output_buffer=without_escapes(output),
             exit_code=None if run.process else exit_code,
             real=run.process,
             pty=bool(run.arguments.get("pty", False)),
             notify_on_complete=notify,
             watch_patterns=() if notify else patterns,
         )
-        started = {"output": "Background process started", "session_id": session.identity, "pid": session.pid}
+        started = {"output": "Background process started", "session_id": session.id, "pid": session.pid}
         result: dict[str, Any] = {**started, "exit_code": 0, "error": None}
         if not notify and not patterns:
             result["hint"] = _SILENT

@@ -458,3 +458,26 @@ def test_null_byte_in_a_command_is_hermes_error(sandbox, ask):
         "exit_code": -1,
         "error": "Command execution failed: ValueError: embedded null byte",
     }
+
+
+@pytest.mark.parametrize("pty", [False, True])
+def test_end_of_a_session_sends_no_signal_on_the_host(sandbox, ask, monkeypatch, pty):
+    """Its process id may be that of any process here."""
+    sandbox.on("serve", timed_out=True)
+    session = ask(sandbox, "terminal", command="serve", background=True, pty=pty)["session_id"]
+    sent = []
+    monkeypatch.setattr("os.kill", lambda *signal: sent.append(signal))
+    monkeypatch.setattr("os.killpg", lambda *signal: sent.append(signal))
+
+    result = ask(sandbox, "process", action="kill", session_id=session)
+
+    assert (result["status"], sent) == ("killed", [])
+
+
+def test_argument_of_the_wrong_type_is_an_error_as_hermes_words_it(sandbox, ask):
+    """Not an exception in the rollout."""
+    session = ask(sandbox, "terminal", command="echo x", background=True)["session_id"]
+
+    result = ask(sandbox, "process", action="log", session_id=session, limit="many")
+
+    assert result["error"].startswith("[TOOL_ERROR] Tool execution failed: TypeError: ")
