@@ -7,8 +7,6 @@ from collections.abc import Coroutine
 
 from pytest_hermes_env.source import Function, last_name
 
-__all__ = ["is_awaited", "used_unawaited"]
-
 _OF_COROUTINES = frozenset({name for name in dir(Coroutine) if not name.startswith("_")} | {"__await__"})
 _STARTS = frozenset({"create_task", "ensure_future", "run_coroutine_threadsafe"})
 

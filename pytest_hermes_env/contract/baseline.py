@@ -26,8 +26,6 @@ from pytest_hermes_env.errors import BadSettings, shorten
 from pytest_hermes_env.source import FileProblem
 from pytest_hermes_env.source.finding import Finding
 
-__all__ = ["DEFAULT_FILE", "Baseline", "Known", "read_baseline", "rewritten"]
-
 DEFAULT_FILE = "hermes-env-baseline.json"
 VERSION = 1
 _FIELDS = ("rule", "path", "class", "line", "fingerprint")

@@ -6,8 +6,6 @@ import ast
 import linecache
 from typing import TypeGuard
 
-__all__ = ["is_caught_broadly"]
-
 _BROAD = frozenset({"Exception", "BaseException"})
 
 

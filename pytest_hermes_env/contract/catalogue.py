@@ -14,8 +14,6 @@ from pytest_hermes_env.source.finding import Severity
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["find_rule", "nearest", "rules_named", "select_rules"]
-
 _FILE_RULE = "HE111"
 
 

@@ -35,8 +35,6 @@ from pytest_hermes_env.source.finding import Finding, Severity
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["StaticReport", "check_all", "check_paths", "path_of", "whole"]
-
 RECENT = 25
 """How many files stay parsed: those that others import are read again when they are needed later."""
 

@@ -20,8 +20,6 @@ from pytest_hermes_env.contract.settings import settings_for
 if TYPE_CHECKING:
     from pytest_hermes_env.contract.check import StaticReport
 
-__all__ = ["Checked", "check"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Checked:

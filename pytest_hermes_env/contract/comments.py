@@ -21,8 +21,6 @@ from pytest_hermes_env.source import FileProblem
 if TYPE_CHECKING:
     from pytest_hermes_env.source import Module
 
-__all__ = ["WAIVERS_HOLD", "CommentWaiver", "complaint", "read_comments"]
-
 WAIVERS_HOLD = "HE000"
 """The id under which a waiver that does not hold is reported."""
 

@@ -17,8 +17,6 @@ from pytest_hermes_env.contract.session import RuleCheck, settings_of
 from pytest_hermes_env.errors import BadWaiver, UnknownRule
 from pytest_hermes_env.layer import layer_of
 
-__all__ = ["env_contract"]
-
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 FIXTURE = "hermes_rule"

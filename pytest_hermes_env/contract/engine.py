@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from pytest_hermes_env.rollout.driver import Collector
     from pytest_hermes_env.rollout.scenario import Scenario
 
-__all__ = ["ClassContract", "RuleResult", "joined", "rank"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class RuleResult:

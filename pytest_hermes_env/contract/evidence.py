@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from pytest_hermes_env.rollout.collection import Collection
 
-__all__ = ["Evidence", "finding_in", "place_of"]
-
 NO_TOKENS = "chat mode has no sampled tokens: pytest --hermes-mode token"
 
 

@@ -31,8 +31,6 @@ from pytest_hermes_env.source.leftover_packages import leftover_packages
 if TYPE_CHECKING:
     from pytest_hermes_env.source import FileReading
 
-__all__ = ["CheckedClass", "CheckedFile", "checked_class", "checked_file", "without_abstract_classes"]
-
 _Id = tuple[str, int]
 """File and line of a class statement."""
 

@@ -11,8 +11,6 @@ import pickle
 from collections.abc import Callable
 from typing import TypeVar
 
-__all__ = ["shared_out"]
-
 T = TypeVar("T")
 
 ENOUGH = 40

@@ -13,8 +13,6 @@ from pytest_hermes_env.source import ClassSource, Frame, Function, data_flow
 from pytest_hermes_env.source.local_names import assignments
 from pytest_hermes_env.source.syntax import positional_parameters
 
-__all__ = ["changed_inputs"]
-
 _CHANGES = frozenset(
     {
         "add",

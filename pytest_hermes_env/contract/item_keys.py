@@ -11,8 +11,6 @@ from pytest_hermes_env.source import Function, Kind, calls_in, data_flow, last_n
 if TYPE_CHECKING:
     from pytest_hermes_env.source import ClassSource
 
-__all__ = ["unknown_keys"]
-
 _DEPTH = 3
 _OF_KEYS = frozenset({"KeyError", "LookupError"})
 

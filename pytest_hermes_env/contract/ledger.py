@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from pytest_hermes_env.contract.played_groups import PlayedGroup
 
-__all__ = ["Accepted", "Ledger", "LedgerEntry", "summarise"]
-
 WAIVED = "waived"
 _EXPLAINED = (WAIVED, "undecided", "not applicable", "not exercised", "not run")
 _WORDS = ("passed", "failed", *_EXPLAINED)

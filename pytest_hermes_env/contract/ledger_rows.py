@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-__all__ = ["ROW", "RowKeeper", "minimum_of"]
-
 ROW = pytest.StashKey[dict[str, Any]]()
 """On an item: what its rule concluded."""
 

@@ -16,8 +16,6 @@ from pytest_hermes_env.redaction.shown_text import shown
 if TYPE_CHECKING:
     from pytest_hermes_env.rollout.scenario import Scenario
 
-__all__ = ["PlayedGroup", "groups_from", "groups_of"]
-
 MOST_ROLLOUTS = 2
 LONGEST_TEXT = 2000
 """Characters of a message; what is longer is cut, and says so."""

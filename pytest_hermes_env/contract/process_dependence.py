@@ -10,8 +10,6 @@ from collections.abc import Iterator
 
 from pytest_hermes_env.source import ClassSource, Function, Kind, data_flow, last_name
 
-__all__ = ["process_dependent"]
-
 _CLOCKS = frozenset({"time.time", "time.time_ns", "time.localtime", "time.gmtime", "time.strftime", "time.ctime"})
 _DATES = frozenset({"now", "utcnow", "today"})
 _SETS = (ast.Set, ast.SetComp)

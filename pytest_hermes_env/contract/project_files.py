@@ -9,8 +9,6 @@ from typing import Any
 from pytest_hermes_env.errors import BadSettings
 from pytest_hermes_env.redaction.shown_text import shown_name
 
-__all__ = ["read_stored_json", "shown_path"]
-
 
 def shown_path(path: str) -> str:
     """Return a path relative to the working directory where it lies below it."""

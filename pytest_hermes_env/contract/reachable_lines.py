@@ -6,8 +6,6 @@ import ast
 import linecache
 from collections import defaultdict
 
-__all__ = ["lines_reached"]
-
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 

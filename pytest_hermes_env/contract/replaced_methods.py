@@ -12,8 +12,6 @@ from pytest_hermes_env.layer import layer_of
 from pytest_hermes_env.rollout.journal import Place
 from pytest_hermes_env.source import read_class
 
-__all__ = ["replaced_methods"]
-
 
 def replaced_methods(env_class: type) -> Iterator[tuple[str, Place]]:
     """Yield the dotted name of each replaced method, and where its replacement is written. One that calls the original is none."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from pytest_hermes_env.rollout.scenario import Scenario
     from pytest_hermes_env.source.finding import Finding
 
-__all__ = ["reproduction_of"]
-
 MISSING = "command not found"
 """What bash says of a command that the machine of the scenarios did not have; the fixture's machine would refuse it."""
 

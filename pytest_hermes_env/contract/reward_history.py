@@ -16,8 +16,6 @@ from pytest_hermes_env.source import ClassSource, Frame, Function, data_flow
 from pytest_hermes_env.source.local_names import assignments
 from pytest_hermes_env.source.syntax import positional_parameters
 
-__all__ = ["rewards_from_history"]
-
 _SUMMARIES = frozenset(
     {
         "len",

@@ -23,8 +23,6 @@ from pytest_hermes_env.source import (
 if TYPE_CHECKING:
     from pytest_hermes_env.source.finding import Finding
 
-__all__ = ["Doubt", "check_rollout", "rollouts_of", "without_evaluate"]
-
 _MOST_RETURNS = 3
 
 

@@ -16,8 +16,6 @@ from pytest_hermes_env.contract.rule_examples import examples_of
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.source.finding import Severity
 
-__all__ = ["index_text", "page_text", "pages", "write_pages"]
-
 COMMAND = "python -m pytest_hermes_env.contract.rule_pages docs/rules"
 _WEIGHS = {
     Severity.ERROR: "A violation fails the run.",

@@ -31,8 +31,6 @@ from pytest_hermes_env.redaction.shown_text import shown, shown_name
 from pytest_hermes_env.source import FileProblem, Module, SourceTree, read_class
 from pytest_hermes_env.source.finding import Finding, Severity
 
-__all__ = ["finish", "ledgers_of", "summary"]
-
 NOT_RUN = "deselected, or the run ended before it"
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from pytest_hermes_env.rollout.buffers import picture
 
-__all__ = ["is_same_task"]
-
 _LABELS = re.compile(r"(?:.*_)?(?:ids?|idx|index|[gpqrstu]?u?id|slug|seed|split|subset|fold|weight)|(?:doc|item|task|row)id")
 """Fields that name an item and do not change the task."""
 

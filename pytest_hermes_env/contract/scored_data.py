@@ -16,23 +16,6 @@ if TYPE_CHECKING:
     from pytest_hermes_env.rollout.sampling import SampledReply
     from pytest_hermes_env.rollout.scenario import Scenario
 
-__all__ = [
-    "IGNORED",
-    "Row",
-    "groups_of",
-    "is_rejected",
-    "items_of",
-    "misplaced_score",
-    "repeated_rollout",
-    "rows_of",
-    "sampled_in",
-    "sequence_fault",
-    "told_ends",
-    "told_sampling",
-    "unmarked_rows",
-    "weight_fault",
-]
-
 IGNORED = -100
 """The label of a position that nothing is trained on."""
 

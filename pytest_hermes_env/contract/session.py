@@ -38,8 +38,6 @@ from pytest_hermes_env.rollout.progress import Listener, listening
 from pytest_hermes_env.rollout.scenario_names import CASES
 from pytest_hermes_env.source.finding import Finding
 
-__all__ = ["ContractSession", "RuleCheck", "settings_of"]
-
 EXPECTED = "expected_failures"
 
 

@@ -18,8 +18,6 @@ from pytest_hermes_env.contract.catalogue import find_rule, nearest, rules_named
 from pytest_hermes_env.contract.project_files import shown_path
 from pytest_hermes_env.errors import BadSettings, UnknownRule, shorten
 
-__all__ = ["PathWaiver", "Settings", "read_settings", "settings_for"]
-
 FILE = "pyproject.toml"
 TABLE = "hermes-env"
 _KEYS = ("select", "ignore", "strict", "baseline", "waivers")

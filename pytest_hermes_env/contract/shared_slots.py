@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from pytest_hermes_env.source import UNKNOWN, Function, constant_value, last_name
 
-__all__ = ["Slot", "SlotUse", "reads_of_slots", "writes_of_slots"]
-
 _MAPPINGS = frozenset({"dict", "defaultdict", "OrderedDict", "SimpleNamespace", "Namespace"})
 
 

@@ -11,8 +11,6 @@ from pytest_hermes_env.contract.reports.text import finding_lines
 from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.errors import ContractBreach, NotExercised
 
-__all__ = ["check_rule"]
-
 SCENARIO_S = 60.0
 """How long one scenario may take, in seconds."""
 

@@ -7,8 +7,6 @@ import linecache
 import os
 from collections.abc import Set as AbstractSet
 
-__all__ = ["was_run"]
-
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 

@@ -13,8 +13,6 @@ from pytest_hermes_env.contract.project_files import read_stored_json
 from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.errors import BadSettings
 
-__all__ = ["Stored", "fewer", "read_stored", "stored_text"]
-
 VERSION = 1
 _EXERCISED = frozenset({Outcome.PASSED, Outcome.FAILED})
 

@@ -10,8 +10,6 @@ from functools import cached_property
 
 from pytest_hermes_env.source import Change, ClassSource, Frame, Function, Kind, data_flow, must_be
 
-__all__ = ["EvaluationReach", "Site", "adds_to"]
-
 _TRAINING = (
     "compute_reward",
     "collect_trajectory",

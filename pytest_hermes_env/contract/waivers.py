@@ -27,8 +27,6 @@ from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.source import FileProblem, Module, SourceTree, read_classes
 from pytest_hermes_env.source.finding import Finding
 
-__all__ = ["Waivers", "waivers_in", "waivers_of"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Waivers:

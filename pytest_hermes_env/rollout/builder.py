@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from pytest_hermes_env.faults.plan import FaultPlan
     from pytest_hermes_env.live.access import LiveAccess
 
-__all__ = ["EnvironmentBuilder", "config_init_of", "initial_config", "shared_tokenizer"]
-
 BACKEND = "TERMINAL_ENV"
 """The variable in which a layer tells hermes which backend runs terminals."""
 

@@ -9,8 +9,6 @@ from pytest_hermes_env.leftover_package import PACKAGE
 from pytest_hermes_env.source.layer_names import LAYER_FILES
 from pytest_hermes_env.source.modules import FileProblem, Module
 
-__all__ = ["LEFTOVER_PACKAGE", "leftover_packages"]
-
 LEFTOVER_PACKAGE = "leftover-package"
 
 

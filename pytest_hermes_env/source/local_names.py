@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from pytest_hermes_env.source.functions import Function
 from pytest_hermes_env.source.syntax import last_name
 
-__all__ = ["assignments", "binds", "is_membership_test", "statements_around"]
-
 _APPENDING = frozenset({"append", "extend", "insert", "add"})
 
 

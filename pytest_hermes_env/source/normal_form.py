@@ -12,8 +12,6 @@ from collections.abc import Mapping
 
 from pytest_hermes_env.source.layer_names import INHERITED_METHODS
 
-__all__ = ["normalise"]
-
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 

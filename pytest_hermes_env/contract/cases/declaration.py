@@ -18,8 +18,6 @@ from pytest_hermes_env.inference.offered_tools import nearest_first
 from pytest_hermes_env.inference.steps import Turn, as_turn
 from pytest_hermes_env.rollout.cases import AUTOMATIC, WELL_KNOWN, Case, Cases, ItemCases, Transcript
 
-__all__ = ["SANDBOXES", "as_cases", "as_order", "case", "cases", "checked_name", "item_cases"]
-
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _PARTS = ("judge", "sandbox", "files", "commands", "tools")
 SANDBOXES = ("fake", "local")

@@ -12,8 +12,6 @@ from pytest_hermes_env.contract.cases.yaml_file import read_cases
 from pytest_hermes_env.errors import BadCases, shorten
 from pytest_hermes_env.rollout.cases import Cases
 
-__all__ = ["OBJECT", "cases_beside", "file_for"]
-
 OBJECT = "CASES"
 """What a ``contract.py`` calls its cases."""
 

@@ -24,8 +24,6 @@ from pytest_hermes_env.layer import find_class
 if TYPE_CHECKING:
     from pytest_hermes_env.rollout.scenario import Scenario
 
-__all__ = ["Started", "start"]
-
 FEW = 3
 """How many items are written down."""
 WIDTH = 110

@@ -13,8 +13,6 @@ from typing import Any
 
 from pytest_hermes_env.rollout.cases import AUTOMATIC, GOLD, HACK, NEAR_MISS, NOTHING, Rung
 
-__all__ = ["LadderRow", "ladder_from", "ladder_in_brief", "ladder_lines", "ladder_rows"]
-
 COMPARED = (GOLD, HACK, NEAR_MISS)
 """Declared transcripts of which no two should earn the same."""
 _HEAD = ("policy", "reward", "turns", "tools", "tokens", "")

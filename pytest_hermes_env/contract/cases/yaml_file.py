@@ -19,8 +19,6 @@ from pytest_hermes_env.inference.yaml_node import Node, parse_yaml
 from pytest_hermes_env.inference.yaml_script import turn_of
 from pytest_hermes_env.rollout.cases import WELL_KNOWN, Case, Cases, ItemCases, Transcript
 
-__all__ = ["CaseFile", "read_cases"]
-
 AROUND = ("judge", "sandbox", "files", "commands", "tools")
 FILE_FIELDS = ("class", "order", "gap", *AROUND, "items")
 ITEM_FIELDS = ("index", "item", "where", *WELL_KNOWN, "others", *AROUND)

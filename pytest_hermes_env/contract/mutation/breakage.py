@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from pytest_hermes_env.source import Module
 
-__all__ = ["Breakage", "Edit", "inserted", "replaced", "replaced_block"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Edit:

@@ -16,8 +16,6 @@ from pytest_hermes_env.contract.mutation.target import chosen_class
 from pytest_hermes_env.contract.mutation.trial import Trial, score, try_tests
 from pytest_hermes_env.errors import UsageError
 
-__all__ = ["add_arguments", "run"]
-
 OK, SURVIVORS = 0, 1
 
 

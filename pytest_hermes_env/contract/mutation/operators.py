@@ -25,8 +25,6 @@ from pytest_hermes_env.source import (
     last_name,
 )
 
-__all__ = ["OPERATORS", "breakages"]
-
 PLACES = 2
 """Breakages of one operator, at most."""
 

@@ -18,8 +18,6 @@ from typing import Any
 
 from pytest_hermes_env.patches import assign
 
-__all__ = ["VARIABLE", "install", "settings"]
-
 VARIABLE = "HERMES_ENV_MUTANT"
 """Holds JSON: ``file`` stands in for, ``text`` is a file with the other text, ``seen`` is made when the text was imported."""
 

@@ -7,8 +7,6 @@ import os
 from pytest_hermes_env.errors import BadTarget
 from pytest_hermes_env.source import ClassSource, SourceTree, read_class, read_classes, without_abstract_bases
 
-__all__ = ["chosen_class"]
-
 
 def chosen_class(target: str) -> ClassSource:
     """Return the environment class that ``path.py`` or ``path.py:Class`` names.

@@ -16,8 +16,6 @@ from pytest_hermes_env.contract.mutation.breakage import Breakage
 from pytest_hermes_env.contract.mutation.overlay import settings
 from pytest_hermes_env.errors import UsageError, shorten
 
-__all__ = ["Trial", "score", "try_tests"]
-
 PASSED, NO_TESTS, USAGE = 0, 5, 4
 """Exit codes of pytest."""
 

@@ -13,8 +13,6 @@ from pytest_hermes_env.source import FileProblem, Skipped
 if TYPE_CHECKING:
     from pytest_hermes_env.contract.check import StaticReport
 
-__all__ = ["Account", "account_of", "versions"]
-
 DISTRIBUTION = "pytest-hermes-env"
 _NAMED = (DISTRIBUTION, "atroposlib", "hermes-agent")
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from pytest_hermes_env.contract.rule import Rule
     from pytest_hermes_env.source.finding import Finding
 
-__all__ = ["github_lines", "github_text"]
-
 
 def github_text(account: Account) -> str:
     """Return the annotations as text; nothing where nothing is wrong."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from pytest_hermes_env.contract.ledger import Ledger
     from pytest_hermes_env.contract.reports.account import Account
 
-__all__ = ["html_text"]
-
 OPEN = ("failed", "waived", "undecided", "not exercised", "not applicable", "not run", "passed")
 """Outcomes in the order in which a reader wants them."""
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from pytest_hermes_env.contract.rule import Rule
     from pytest_hermes_env.source.finding import Finding
 
-__all__ = ["VERSION", "class_data", "json_text"]
-
 VERSION = 1
 
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from pytest_hermes_env.source import FileProblem
     from pytest_hermes_env.source.finding import Finding
 
-__all__ = ["sarif_text"]
-
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
 ROOT = "SRCROOT"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.OPINION: "note"}

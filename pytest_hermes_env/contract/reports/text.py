@@ -24,18 +24,6 @@ if TYPE_CHECKING:
     from pytest_hermes_env.source import FileProblem
     from pytest_hermes_env.source.finding import Finding
 
-__all__ = [
-    "compact_lines",
-    "explain_lines",
-    "finding_lines",
-    "law",
-    "problem_lines",
-    "problem_texts",
-    "report_lines",
-    "rule_table",
-    "rules_json",
-]
-
 WIDTH = 100
 _FEW_CLASSES = 3
 FEW_FINDINGS = 3

@@ -14,8 +14,6 @@ from dataclasses import asdict, dataclass
 
 from pytest_hermes_env.errors import shorten
 
-__all__ = ["MARK", "OtherRewards", "Request", "rewards_elsewhere"]
-
 PROGRAM = "pytest_hermes_env.rollout.probe_here"
 HASH_SEED = "20260119"
 LONGEST_S = 90.0

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
 
-__all__ = ["OwnWords", "own_words"]
-
 SHORTEST, LONGEST, MOST = 2, 80, 24
 """Characters of a text, and texts in all; longer ones are prompts."""
 MOST_PATTERNS = 6

@@ -24,8 +24,6 @@ from pytest_hermes_env.rollout.probing.unearned import canaries_of
 from pytest_hermes_env.rollout.raised import described, is_from_outside
 from pytest_hermes_env.types import RealToolsUse
 
-__all__ = ["probe_reward"]
-
 GENERATED, GENERATED_IF_SLOW = 12, 3
 """Numbers of generated results: probing a fast reward takes less than half a second. One that asks a judge or runs programs is slow."""
 SHRINKING = 60

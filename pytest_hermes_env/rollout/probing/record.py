@@ -8,8 +8,6 @@ from typing import Any, SupportsFloat
 
 from pytest_hermes_env.rollout.journal import Place
 
-__all__ = ["PAID", "Canary", "Probe", "Relation", "RewardProbes", "Trial", "as_number"]
-
 PAID = 0.5
 """A canary that raises the reward by this much earns what work should earn; less may come from style and length."""
 

@@ -13,8 +13,6 @@ from typing import Any
 
 from pytest_hermes_env.rollout.probing.transcripts import plain
 
-__all__ = ["Variation", "variations"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Variation:

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["NOTHING_SAID", "Candidate", "candidates", "plain", "start_of", "two_calls"]
-
 NOTHING_SAID = "I do not know."
 LONG = 20_000
 """Characters of a long text."""

@@ -21,8 +21,6 @@ from pytest_hermes_env.types import RealToolsUse
 if TYPE_CHECKING:
     from pytest_hermes_env.sandbox.fake import FakeSandbox
 
-__all__ = ["LONGEST_S", "RewardRunner"]
-
 LONGEST_S = 15.0
 """Seconds that one reward may take on an in-memory machine; it may run real programs."""
 

@@ -18,8 +18,6 @@ from pytest_hermes_env.rollout.verifier_reads import SYSTEM_DIRECTORIES, verifie
 if TYPE_CHECKING:
     from pytest_hermes_env.rollout.probing.trial import RewardRunner
 
-__all__ = ["canaries_of"]
-
 CLAIMS = (
     "All tests passed.",
     "The task is done. PASS",

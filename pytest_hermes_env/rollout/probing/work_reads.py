@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["noting_attributes", "noting_reads"]
-
 _OF_OTHERS = frozenset({"system", "user", "developer"})
 """Roles of messages that are no work."""
 _ENVELOPE = frozenset({"role", "name", "tool_call_id", "id", "type"})

@@ -15,8 +15,6 @@ from pytest_hermes_env import patches
 from pytest_hermes_env.layer import Layer
 from pytest_hermes_env.rollout.journal import Place
 
-__all__ = ["EnvironmentCode", "called_by_layer", "calling_frame", "evaluating_at", "outside_place", "raised_in"]
-
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep
 _WRAPPERS = (patches.__file__, os.path.dirname(__file__) + os.sep)
 """Files whose frames lie between a watched call and its watcher."""

@@ -22,8 +22,6 @@ from typing import Any
 from pytest_hermes_env.rollout.journal import Caught, Place
 from pytest_hermes_env.rollout.raised import described
 
-__all__ = ["noting_caught_errors", "watched_in_thread"]
-
 _ARGUMENTS = re.compile(
     r"positional argument|keyword argument|is not callable|object is not subscriptable|can't be used in 'await'"
 )

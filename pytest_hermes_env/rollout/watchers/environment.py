@@ -31,8 +31,6 @@ from pytest_hermes_env.rollout.watchers.call_site import evaluating_at, outside_
 from pytest_hermes_env.rollout.watchers.caught_errors import noting_caught_errors
 from pytest_hermes_env.rollout.watchers.result_reads import with_recorded_reads
 
-__all__ = ["watching_environment"]
-
 _LOGGED = ("metrics", "task_name", "model_name", "start_time", "end_time", "generation_parameters", "samples")
 """Parameters of evaluate_log by position."""
 

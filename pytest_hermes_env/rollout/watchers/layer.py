@@ -26,8 +26,6 @@ from pytest_hermes_env.rollout.journal import (
 )
 from pytest_hermes_env.rollout.watchers.call_site import called_by_layer, outside_place
 
-__all__ = ["watching_layer"]
-
 
 @contextlib.contextmanager
 def watching_layer(layer: Layer, begun: Callable[[str], object] = lambda _: None) -> Iterator[None]:

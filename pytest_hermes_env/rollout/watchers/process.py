@@ -23,8 +23,6 @@ from pytest_hermes_env.patches import intercept
 from pytest_hermes_env.rollout.journal import Journal, Left, Place, SurroundingChanged, current_journal
 from pytest_hermes_env.rollout.watchers.call_site import EnvironmentCode, calling_frame
 
-__all__ = ["ProcessWatcher", "exits_raise"]
-
 CLIENTS = ("aiohttp.ClientSession", "httpx.AsyncClient", "httpx.Client")
 """Clients that must be closed. They are watched where their module is loaded."""
 

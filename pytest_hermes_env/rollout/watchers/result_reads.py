@@ -9,8 +9,6 @@ from pytest_hermes_env.layer import Layer
 from pytest_hermes_env.rollout.journal import UnknownRead, note
 from pytest_hermes_env.rollout.watchers.call_site import outside_place
 
-__all__ = ["with_recorded_reads"]
-
 
 def with_recorded_reads(args: tuple[Any, ...], kwargs: dict[str, Any], layer: Layer) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the arguments with each AgentResult replaced by one that records reads of what it does not have."""

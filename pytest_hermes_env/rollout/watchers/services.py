@@ -14,8 +14,6 @@ from pytest_hermes_env.inference.transport import InProcessTransport
 from pytest_hermes_env.patches import intercept
 from pytest_hermes_env.rollout.journal import current_journal
 
-__all__ = ["recording_warnings", "sending_plain_requests", "sharing_tls_context", "watching_wandb"]
-
 
 @contextlib.contextmanager
 def watching_wandb() -> Iterator[None]:

@@ -13,8 +13,6 @@ from pytest_hermes_env.layer import Layer
 from pytest_hermes_env.patches import intercept, replace
 from pytest_hermes_env.sandbox.seam import Turns
 
-__all__ = ["counting_turns"]
-
 
 class _CountingServer:
     """A loop's server that counts its chat completions; everything else is the server's own."""
