@@ -33,6 +33,8 @@ SAMPLE_S = 0.01
 """Seconds between two samples."""
 HUNG_AGAIN_S = 3.0
 """Seconds that code may block the loop after other code had to be interrupted: one hang is enough to know."""
+TICK_S = 1.0
+"""Seconds of CPU time between two looks at a step that the sampler may not see."""
 TELLS_STATES = Path("/proc/self/task").is_dir()
 """Whether the system tells a thread that waits from one that computes; elsewhere every sample of a step counts as a wait."""
 THREADS_S = 5.0
@@ -103,10 +105,7 @@ class ScenarioLoop(asyncio.SelectorEventLoop):
                 if place is not None and step is self.running:
                     step.seen.append(place)
                     step.waited += _is_waiting(native_id)
-            if seconds > (step.interrupted_s + HUNG_AGAIN_S if step.interrupted_s else self._hang_s):
-                step.interrupted_s = seconds
-                self.hangs += 1
-                self._hang_s = min(self._hang_s, HUNG_AGAIN_S)
+            if self._is_too_long(step, seconds):
                 self._interrupt(thread_id)
 
     def _interrupt(self, thread_id: int) -> None:
@@ -131,11 +130,42 @@ class ScenarioLoop(asyncio.SelectorEventLoop):
         number = signal.SIGRTMAX - 3
         previous = signal.signal(number, interrupt)
         self._signal = number
+        with self._ticking():
+            try:
+                yield
+            finally:
+                self._signal = 0
+                signal.signal(number, previous)
+
+    @contextlib.contextmanager
+    def _ticking(self) -> Iterator[None]:
+        """Raise Hung where the sampler cannot: C code that computes without giving up the GIL, such as a pattern that backtracks.
+
+        The system sends the signal after a second of CPU time; where the code asks for signals, as `re` does, the handler runs.
+        """
+
+        def tick(number: int, frame: FrameType | None) -> None:
+            del number, frame
+            step = self.running
+            if step is not None and self._is_too_long(step, time.perf_counter() - step.begun_s - TICK_S):
+                raise Hung
+
+        previous = signal.signal(signal.SIGVTALRM, tick)
+        signal.setitimer(signal.ITIMER_VIRTUAL, TICK_S, TICK_S)
         try:
             yield
         finally:
-            self._signal = 0
-            signal.signal(number, previous)
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+            signal.signal(signal.SIGVTALRM, previous)
+
+    def _is_too_long(self, step: _Step, seconds: float) -> bool:
+        """Whether a step that has run for this long must be interrupted, now or again; count it then."""
+        if seconds <= (step.interrupted_s + HUNG_AGAIN_S if step.interrupted_s else self._hang_s):
+            return False
+        step.interrupted_s = seconds
+        self.hangs += 1
+        self._hang_s = min(self._hang_s, HUNG_AGAIN_S)
+        return True
 
 
 class _Step(asyncio.Handle):

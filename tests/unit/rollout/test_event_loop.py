@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import re
 import signal
 import sys
 import threading
@@ -202,6 +203,20 @@ def test_code_that_waits_in_c_is_interrupted() -> None:
         except Hung:
             return "interrupted"
         return "returned"
+
+    assert played(work, hang_s=0.05) == "interrupted"
+
+
+def test_a_pattern_that_backtracks_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It keeps the GIL, so no other thread of Python's can interrupt it."""
+    monkeypatch.setattr(event_loop, "TICK_S", 0.1)
+
+    async def work() -> str:
+        try:
+            re.match("(a+)+$", "a" * 60 + "b")
+        except Hung:
+            return "interrupted"
+        return "matched"
 
     assert played(work, hang_s=0.05) == "interrupted"
 
