@@ -27,33 +27,6 @@ FIRST_PID = 4001
 POLL_S = 0.02
 
 
-class _Handle:
-    """What hermes has of a running session: its input, and the way to end it. Without a real process nothing happens."""
-
-    def __init__(self, real: RealProcess | None) -> None:
-        self.real = real
-
-    def write(self, data: bytes) -> None:
-        """Send bytes to its standard input; none end it."""
-        if self.real is not None:
-            self.real.write(data)
-
-    def sendeof(self) -> None:
-        """End its standard input."""
-        self.write(b"")
-
-    def terminate(self, *, force: bool) -> None:
-        """End it."""
-        del force
-        if self.real is not None:
-            self.real.kill()
-
-    def execute(self, command: str, timeout: float) -> None:
-        """Run hermes' command that ends it."""
-        del command, timeout
-        self.terminate(force=True)
-
-
 class Processes:
     """The background sessions of one machine. hermes' module is loaded with the first one."""
 
@@ -95,7 +68,7 @@ class Processes:
 
     def start(self, command: str, *, real: RealProcess | None, pty: bool, exit_code: int | None, **fields: Any) -> Any:
         """Take a session. ``exit_code``: None while it runs; ``fields``: others of hermes' ``ProcessSession``."""
-        number, handle = len(self._sessions), _Handle(real)
+        number, handle = len(self._sessions), _handle(real)
         session = self._hermes["ProcessSession"](
             id=f"proc_{number + 1:012x}",
             command=command,
@@ -142,7 +115,7 @@ class Processes:
         vars(session).update(_watch_hits=sum(pattern in session.output_buffer for pattern in session.watch_patterns))
         return session
 
-    def _event(self, handle: _Handle) -> Any:
+    def _event(self, handle: SimpleNamespace) -> SimpleNamespace:
         """Return what hermes waits for, again and again until its time is over."""
 
         def wait(timeout: float) -> None:
@@ -152,3 +125,16 @@ class Processes:
                 time.sleep(min(timeout, POLL_S))
 
         return SimpleNamespace(wait=wait, set=lambda: None)
+
+
+def _handle(real: RealProcess | None) -> SimpleNamespace:
+    """Return what hermes writes to, and ends a session with. Without a real process nothing happens."""
+    write = real.write if real is not None else lambda _: None
+    kill = real.kill if real is not None else lambda: None
+    return SimpleNamespace(
+        real=real,
+        write=write,
+        sendeof=lambda: write(b""),
+        terminate=lambda **_: kill(),
+        execute=lambda *_, **__: kill(),
+    )
