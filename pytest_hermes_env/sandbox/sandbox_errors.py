@@ -15,7 +15,6 @@ __all__ = [
     "as_json",
     "exhausted",
     "left_over",
-    "nearest",
     "not_a_result",
     "raised",
     "unknown_page",
@@ -28,18 +27,6 @@ NEAREST = 5
 """Most candidates that a message lists."""
 LONG = 120
 """Longest command, in characters, that a fix quotes whole."""
-
-
-def nearest(wanted: str, candidates: Sequence[str]) -> list[str]:
-    """Return up to five candidates, the most similar to ``wanted`` first; among equals, in the given order."""
-    matcher = difflib.SequenceMatcher(autojunk=False)
-    matcher.set_seq2(wanted)
-
-    def difference(candidate: str) -> float:
-        matcher.set_seq1(candidate)
-        return -matcher.ratio()
-
-    return sorted(dict.fromkeys(candidates), key=difference)[:NEAREST]
 
 
 def unscripted_command(name: str, line: str, scripted: Sequence[str]) -> Problem:
@@ -145,7 +132,7 @@ def _matcher(command: str) -> str:
 
 
 def _listing(wanted: str, candidates: Sequence[str]) -> str:
-    near = nearest(wanted, candidates)
+    near = difflib.get_close_matches(wanted, list(dict.fromkeys(candidates)), n=NEAREST, cutoff=0.0)
     more = len(set(candidates)) - len(near)
     return (", ".join(near) + (f" and {more} more" if more else "")) if near else "nothing"
 

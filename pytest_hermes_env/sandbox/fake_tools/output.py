@@ -18,7 +18,6 @@ SHELL = "/usr/bin/bash: line 3"
 """The prefix of bash's messages in hermes' terminal."""
 MOST_CHARACTERS = 50_000
 """Most characters of output that a call returns."""
-SHARE_OF_HEAD = 0.4
 LONGEST_LINE = 2000
 """Characters of a file's line that are shown."""
 _MAY_BE_ESCAPE = re.compile(r"[\x1b\x80-\x9f]")
@@ -27,14 +26,9 @@ _MAY_BE_ESCAPE = re.compile(r"[\x1b\x80-\x9f]")
 def shown(output: str) -> str:
     """Return output in hermes' form: stripped, without escape sequences, and cut in the middle if it is long."""
     if len(output) > MOST_CHARACTERS:
-        notice = ""
-        for _ in range(4):  # the notice counts its own length
-            room = MOST_CHARACTERS - len(notice)
-            head = int(room * SHARE_OF_HEAD)
-            notice = f"\n\n... [OUTPUT TRUNCATED - {len(output) - room:,} chars omitted out of {len(output):,} total] ...\n\n"
-        room = MOST_CHARACTERS - len(notice)
-        head = int(room * SHARE_OF_HEAD)
-        output = output[:head] + notice + output[len(output) - (room - head) :]
+        collected = hermes_module("tools.environments.base")._BoundedOutputCollector(MOST_CHARACTERS)  # noqa: SLF001
+        collected.append(output)
+        output = collected.render()
     return without_escapes(output).strip()
 
 

@@ -199,7 +199,7 @@ REFUSED = [
         {"urls": ["https://a.example/x", "https://a.example/y"]},
         "the tool `web_extract` was asked for a page that the sandbox's web does not define.\n"
         "  wanted    https://a.example/y\n"
-        "  web       https://a.example/x, https://b.example, https://c.example\n"
+        "  web       https://a.example/x, https://c.example, https://b.example\n"
         "  fix       sandbox.web({'https://a.example/y': 'the text of the page'})",
     ),
     (
@@ -207,7 +207,7 @@ REFUSED = [
         {"url": "https://d.example"},
         "the tool `browser_navigate` was asked for a page that the sandbox's web does not define.\n"
         "  wanted    https://d.example\n"
-        "  web       https://b.example, https://c.example, https://a.example/x\n"
+        "  web       https://c.example, https://b.example, https://a.example/x\n"
         "  fix       sandbox.web({'https://d.example': 'the text of the page'})",
     ),
 ]
