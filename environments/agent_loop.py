@@ -212,12 +212,15 @@ class HermesAgentLoop:
             self.failure = error
             return None
         tell_reply(response)
-        choices = getattr(response, "choices", None)
-        if not choices or getattr(choices[0], "message", None) is None:
-            logger.warning("The inference server returned no choices on turn %d of rollout %s", turn, self.task_id)
-            self.failure = RuntimeError(f"the inference server returned no choices on turn {turn}")
-            return None
-        return choices[0]
+        choices: Any = getattr(response, "choices", None)
+        message = getattr(choices[0], "message", None) if choices else None
+        content = attribute_of(message, "content")
+        if message is not None and not isinstance(content, int | float | dict):
+            return choices[0]
+        what = "no choices" if message is None else f"content of the type {type(content).__name__} instead of a text"
+        logger.warning("The inference server returned %s on turn %d of rollout %s", what, turn, self.task_id)
+        self.failure = RuntimeError(f"the inference server returned {what} on turn {turn}")
+        return None
 
     def _tell_incomplete(self, end: RolloutEnd, reason: Any, turn: int) -> None:
         """Log that a reply is incomplete; a reply that the server aborted is a failure of the server."""

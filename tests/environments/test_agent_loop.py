@@ -93,6 +93,15 @@ def test_answer_without_choices_stops(fake, answer):
     assert result == AgentResult(messages=ask(), turns_used=1, finished_naturally=False)
 
 
+@pytest.mark.parametrize("content", [5, True, {"text": "done"}], ids=repr)
+def test_content_that_is_no_text_stops(fake, content, caplog):
+    """It was never sampled: a rollout that had ended with it would train an empty answer."""
+    result = run(fake.server(fake.completion(content)))
+
+    assert result == AgentResult(messages=ask(), turns_used=1, finished_naturally=False)
+    assert f"content of the type {type(content).__name__} instead of a text" in caplog.text
+
+
 def test_turn_limit_ends_the_rollout_unnaturally(fake):
     """At the limit, turns_used is max_turns, finished_naturally is False, and the last calls were answered."""
     server = fake.server(*(fake.completion(None, fake.call("nope")) for _ in range(3)))
