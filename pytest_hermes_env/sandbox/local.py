@@ -29,12 +29,9 @@ from pytest_hermes_env.sandbox.fake import FakeSandbox
 from pytest_hermes_env.sandbox.leftovers import claim, remove_leftovers
 from pytest_hermes_env.sandbox.limits import Limits
 from pytest_hermes_env.sandbox.local_cell import local_plan
-from pytest_hermes_env.sandbox.local_machine import LocalMachine
+from pytest_hermes_env.sandbox.local_machine import LOCAL_TOOLS, LocalMachine, LocalRollout
 
 __all__ = ["LocalRollout", "LocalSandbox"]
-
-LOCAL_TOOLS = frozenset({"terminal", "process", "read_file", "write_file", "patch", "search_files", "todo"})
-"""Tools that hermes itself runs here: those of the toolsets ``terminal`` and ``file``, and the to-do list."""
 
 PREFIX = "pytest-hermes-sandbox-"
 """How the names of sandbox directories begin."""
@@ -307,21 +304,6 @@ class LocalSandbox:
         with self._lock:
             self._rollouts.clear()
             self._directories.clear()
-
-
-class LocalRollout:
-    """One rollout's sandbox: hermes runs the terminal and file tools; scripted answers serve the others."""
-
-    def __init__(self, world: LocalSandbox, task_id: str) -> None:
-        self._world = world
-        self._task_id = task_id
-
-    def call(self, name: str, arguments: dict[str, Any]) -> str | None:
-        """Return None for the terminal and file tools, which hermes runs, and the scripted result of any other tool."""
-        if name in LOCAL_TOOLS:
-            self._world.open(self._task_id or "default")
-            return None
-        return self._world.answer_scripted(self._task_id, name, arguments)
 
 
 def _remove_leftover(base: Path) -> None:

@@ -19,7 +19,10 @@ from typing import Any, Protocol
 from pytest_hermes_env.sandbox import sessions
 from pytest_hermes_env.sandbox.machine import FILE_TIMEOUT_S, MAX_BYTES, NOT_REGULAR, NotReadable, too_large
 
-__all__ = ["LocalMachine"]
+__all__ = ["LOCAL_TOOLS", "LocalMachine", "LocalRollout"]
+
+LOCAL_TOOLS = frozenset({"terminal", "process", "read_file", "write_file", "patch", "search_files", "todo"})
+"""Tools that hermes itself runs here: those of the toolsets ``terminal`` and ``file``, and the to-do list."""
 
 _READ = f"""\
 if [ -e "$1" ] && [ ! -f "$1" ] && [ ! -d "$1" ]; then echo '{NOT_REGULAR}' >&2; exit 1; fi
@@ -27,11 +30,6 @@ exec head -c "$2" < "$1"
 """
 
 _NUMBERS = {os.strerror(number): number for number in errno.errorcode}
-
-
-class _ToolCaller(Protocol):
-    def call(self, name: str, arguments: dict[str, Any]) -> str | None:
-        """Return a scripted result, or None where hermes' own tool answers."""
 
 
 class _World(Protocol):
@@ -47,17 +45,28 @@ class _World(Protocol):
 
     def release(self, task_id: str) -> None: ...
 
-    def sandbox_of(self, task_id: str) -> _ToolCaller: ...
+    def answer_scripted(self, task_id: str, name: str, arguments: dict[str, Any]) -> str: ...
 
 
-class LocalMachine:
-    """The machine of one task_id. It starts with the first call."""
-
-    prints_at_login = True
+class LocalRollout:
+    """One rollout's sandbox: hermes runs the terminal and file tools; scripted answers serve the others."""
 
     def __init__(self, world: _World, task_id: str) -> None:
         self._world = world
         self.task_id = task_id
+
+    def call(self, name: str, arguments: dict[str, Any]) -> str | None:
+        """Return None for the terminal and file tools, which hermes runs, and the scripted result of any other tool."""
+        if name in LOCAL_TOOLS:
+            self._world.open(self.task_id or "default")
+            return None
+        return self._world.answer_scripted(self.task_id, name, arguments)
+
+
+class LocalMachine(LocalRollout):
+    """The machine of one task_id without a rollout: it calls hermes' own tools itself. It starts with the first call."""
+
+    prints_at_login = True
 
     @property
     def directory(self) -> str:
@@ -75,7 +84,7 @@ class LocalMachine:
 
     def call(self, name: str, arguments: dict[str, Any]) -> str:
         """Return the result of one tool call as text. Raises: an unscripted tool → UnexpectedToolCall."""
-        answer = self._world.sandbox_of(self.task_id).call(name, arguments)
+        answer = super().call(name, arguments)
         if answer is not None:
             return answer
         from model_tools import handle_function_call  # noqa: PLC0415 - hermes is heavy
