@@ -98,19 +98,17 @@ def _wrong(env: Any, plan: Any, scores: dict[int, Any], rollouts: int, *, cancel
         yield f"{unscored} rollouts without their file, {struck['sandbox']} faults of tools"
 
 
-def _held() -> list[set[Any]]:
+def _held() -> set[str]:
     """Return the ids of all rollouts that hold something of a sandbox now."""
     from environments import isolation
 
-    return [
-        set(each) for each in (isolation._open, isolation._directories, isolation._claims, isolation._calls, isolation._closing)
-    ]
+    return set(isolation._sandboxes)
 
 
-def _left(before: list[set[Any]]) -> Any:
+def _left(before: set[str]) -> Any:
     """Yield what the soak leaves behind."""
-    if any(left := [len(now - then) for now, then in zip(_held(), before, strict=True)]):
-        yield f"sandboxes are left: {left}"
+    if left := _held() - before:
+        yield f"{len(left)} sandboxes are left"
     if tasks := asyncio.all_tasks() - {asyncio.current_task()}:
         yield f"{len(tasks)} tasks are left"
 
