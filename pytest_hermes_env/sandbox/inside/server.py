@@ -310,7 +310,3 @@ def _is_group_alive(group: int) -> bool:
     except ProcessLookupError:
         return False
     return True
-
-
-if __name__ == "__main__":
-    sys.exit("a part of a cell: run by pytest_hermes_env.sandbox.cell")
