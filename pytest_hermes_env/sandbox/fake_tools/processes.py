@@ -68,7 +68,8 @@ class Processes:
 
     def start(self, command: str, *, real: RealProcess | None, pty: bool, exit_code: int | None, **fields: Any) -> Any:
         """Take a session. ``exit_code``: None while it runs; ``fields``: others of hermes' ``ProcessSession``."""
-        number, handle = len(self._sessions), _handle(real)
+        number = int(self._sessions[-1].id.removeprefix("proc_"), 16) if self._sessions else 0
+        handle = _handle(real)
         session = self._hermes["ProcessSession"](
             id=f"proc_{number + 1:012x}",
             command=command,
