@@ -487,7 +487,7 @@ def test_argument_of_the_wrong_type_is_an_error_as_hermes_words_it(sandbox, ask)
 
 def test_sessions_of_a_rollout_have_names_of_their_own():
     """Although the rollout does not have the real process that was started before."""
-    running = SimpleNamespace(number=7, output="", exit_code=None, poll=lambda: None)
+    running = SimpleNamespace(number=7, output="", exit_code=None, poll=lambda: None, write=None, kill=None)
     given = {"cwd": "/", "pty": False, "output_buffer": "", "watch_patterns": ()}
     processes = Processes()
     processes.start("serve", real=running, exit_code=None, **given)
