@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -24,6 +26,10 @@ Fault = Literal[
 those that ``rise`` 0 and 1."""
 
 
+_rollout_number: ContextVar[int | None] = ContextVar("rollout_number", default=None)
+"""The place of the current rollout in the order in which the scenario's rollouts began."""
+
+
 class InjectedFault(RuntimeError):
     """Raised by a scenario in place of an error that an environment could meet; never a finding by itself."""
 
@@ -41,6 +47,8 @@ class Faults:
     expected: int = 0
     """How many waiting rewards release each other; with 0 the scenario releases them."""
     waiting: int = 0
+    begun: int = 0
+    """How many rollouts have begun: rewards do not depend on which of them ends first."""
     look: Callable[[], None] | None = None
     """Called whenever a reward has ended, before anything else runs."""
     look_before: Callable[[], None] | None = None
@@ -53,7 +61,19 @@ class Faults:
         if self.fault not in {"rewards_fall", "rewards_rise"}:
             return None
         self.waiting += 1
-        return float(self.waiting % 2 == (self.fault == "rewards_fall"))
+        begun = _rollout_number.get()
+        number = self.waiting if begun is None else begun
+        return float(number % 2 == (self.fault == "rewards_fall"))
+
+    @contextlib.contextmanager
+    def rollout(self) -> Iterator[None]:
+        """Count a rollout that begins, and know its number until it ends."""
+        self.begun += 1
+        token = _rollout_number.set(self.begun)
+        try:
+            yield
+        finally:
+            _rollout_number.reset(token)
 
     def fails(self, fault: Fault) -> bool:
         """Return whether that step fails now, and count it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from pytest_hermes_env.rollout.buffers import picture
@@ -16,7 +17,16 @@ from pytest_hermes_env.rollout.stage import Stage
 GROUPS = 3
 """Groups at the same time."""
 PATIENCE_S = 2.0
-"""Seconds that rewards wait for each other: rollouts that fail or that run one after the other never arrive."""
+"""Seconds without any progress after which rewards wait no longer: rollouts that fail or run one after the other never arrive."""
+
+
+async def wait_while_working(stage: Stage, tasks: Iterable[asyncio.Task[Any]], steps: Callable[[], int]) -> bool:
+    """Wait for tasks as long as the model gets requests or ``steps`` rises, and return whether they have ended."""
+    pending, seen = set(tasks), (-1, -1)
+    while pending and seen != (now := (len(stage.mock.journal), steps())):
+        seen = now
+        _, pending = await asyncio.wait(pending, timeout=min(PATIENCE_S, stage.timeout_s / 2))
+    return not pending
 
 
 @family({"concurrent_groups": "three groups are collected at once; every rollout's model uses a unique word"})
@@ -43,7 +53,7 @@ async def concurrent_groups(stage: Stage) -> None:
         faults.expected = GROUPS * int(getattr(env.config, "group_size", 1))
         groups = [asyncio.ensure_future(env.collect_trajectories(item)) for item in items]
         try:
-            await asyncio.wait(groups, timeout=min(PATIENCE_S, stage.timeout_s / 2))
+            await wait_while_working(stage, groups, lambda: faults.waiting)
         finally:
             faults.released.set()
         await asyncio.gather(*groups)

@@ -11,11 +11,9 @@ from pytest_hermes_env.rollout.faults import Fault, Faults
 from pytest_hermes_env.rollout.journal import EvaluationReturned, Journal, note, recording
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.scenario_names import SETTINGS
+from pytest_hermes_env.rollout.scenarios.concurrent import wait_while_working
 from pytest_hermes_env.rollout.scenarios.family import family
 from pytest_hermes_env.rollout.stage import Stage
-
-PATIENCE_S = 2.0
-"""Seconds that the evaluation waits for training: an environment may make one wait for the other."""
 
 _FAULTS: dict[str, tuple[Fault, int | None]] = {
     "evaluate_one_reward_raises": ("reward_raises", 1),
@@ -106,8 +104,7 @@ async def _beside_training(stage: Stage) -> None:
                 notes.append("the evaluation had ended without computing a reward when training began")
             with recording(training):
                 group = asyncio.ensure_future(env.collect_trajectories(stage.item))
-            _, pending = await asyncio.wait({group}, timeout=min(PATIENCE_S, stage.timeout_s / 2))
-            if pending:
+            if not await wait_while_working(stage, [group], lambda: len(training.events)):
                 notes.append("training made no progress until the evaluation continued")
         finally:
             faults.released.set()

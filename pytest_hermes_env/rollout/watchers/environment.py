@@ -133,7 +133,9 @@ class _Inputs:
 
 
 async def _collect_trajectory(real: Any, *args: Any, **kwargs: Any) -> Any:
-    outcome = await real(*args, **kwargs)
+    journal = current_journal.get()
+    with contextlib.nullcontext() if journal is None else journal.faults.rollout():
+        outcome = await real(*args, **kwargs)
     item = outcome[0] if isinstance(outcome, tuple) and outcome else None
     if isinstance(item, dict):
         logprobs = item.get("inference_logprobs")
