@@ -21,6 +21,8 @@ from pytest_hermes_env.sandbox.node import HOME
 from pytest_hermes_env.sandbox.outcome import Outcome
 
 __all__ = ["Shell"]
+FIRST_LINE = "/usr/bin/bash: line 3: "
+"""How bash begins an error message about the one line of a command: two lines of hermes' wrapper stand before it."""
 
 LOCALE = "C.UTF-8"
 """The locale of a session: the order of characters is that of their bytes."""
@@ -86,7 +88,8 @@ class Shell:
             if COMPUTED.fullmatch(name) and name not in HARMLESS and (name, value) != ("LANG", LOCALE):
                 raise NotExact(f"the variable {name}")
         variables = {**self._variables, "PWD": self.cwd, "OLDPWD": self.cwd}
-        state = State(cwd=self.cwd, variables=variables, exported=set(variables))
+        prefix = None if "\n" in command else FIRST_LINE
+        state = State(cwd=self.cwd, variables=variables, exported=set(variables), prefix=prefix)
         runner = Runner(
             Disk(self.files, self.cwd), state, answer=lambda text, words: self._asked(runner, text, words), knows=self.knows
         )

@@ -29,9 +29,13 @@ def cd(process: Process) -> int:
     target = words[0] if words else state.variables.get("HOME", "")
     if len(words) > 1 or not target or target[0] == "-" or state.variables.get("CDPATH"):
         raise NotExact("this cd")
-    path = disk.path(target)
-    if not disk.files.is_dir(path):
-        raise NotExact("cd to what is no directory")
+    try:
+        path = disk.path(target)
+        if not disk.files.is_dir(path):
+            disk.files.list_directory(path)
+    except OSError as error:
+        process.streams.error.write(state.message(f"cd: {target}", error))
+        return 1
     state.variables["OLDPWD"] = state.variables.get("PWD", state.cwd)
     state.variables["PWD"] = state.cwd = disk.cwd = path
     state.exported |= {"OLDPWD", "PWD"}

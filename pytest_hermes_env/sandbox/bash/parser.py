@@ -157,18 +157,23 @@ class _Parser(WordReader):
     def _command(self) -> syntax.Node:
         name = self._reserved()
         if name:
-            if name != "if":
+            read = {"if": self._if, "{": self._braces}.get(name)
+            if read is None:
                 raise NotExact(f"{name} command")
             self.at += len(name)
-            return self._if()
+            return read()
         if self.text.startswith("((", self.at):
             raise NotExact("((")
         if self.text.startswith("(", self.at):
             self.at += 1
             body = self._list(frozenset(")"))
             self._expect(")")
-            return syntax.Subshell(body=body, redirects=self._redirects())
+            return syntax.Group(body=body, is_subshell=True, redirects=self._redirects())
         return self._simple()
+
+    def _braces(self) -> syntax.Node:
+        body, _ = self._block("}")
+        return syntax.Group(body=body, is_subshell=False, redirects=self._redirects())
 
     def _if(self) -> syntax.Node:
         branches: list[tuple[syntax.Script | None, syntax.Script]] = []

@@ -33,6 +33,10 @@ Answer: TypeAlias = Callable[[str, tuple[str, ...]], Outcome | None]
 Knows: TypeAlias = Callable[[str, tuple[str, ...]], bool]
 
 
+class _Refused(Exception):
+    """A redirection failed; the message is written."""
+
+
 class Runner:
     """Runs one line. ``state`` is that of the shell or subshell that runs at the moment."""
 
@@ -85,10 +89,15 @@ class Runner:
         if isinstance(node, syntax.Pipeline):
             code = self._pipeline(node.commands, streams)
             return int(not code) if node.negated else code
-        with self._redirected(node.redirects, streams) as inner:
-            return self._subshell(node.body, inner) if isinstance(node, syntax.Subshell) else self._if(node, inner)
+        try:
+            with self._redirected(node.redirects, streams) as inner:
+                return self._compound(node, inner)
+        except _Refused:
+            raise NotExact("a failed redirection of several commands") from None
 
-    def _if(self, node: syntax.If, streams: Streams) -> int:
+    def _compound(self, node: syntax.Group | syntax.If, streams: Streams) -> int:
+        if isinstance(node, syntax.Group):
+            return self._subshell(node.body, streams) if node.is_subshell else self.run(node.body, streams)
         for condition, body in node.branches:
             if condition is None or self.run(condition, streams) == 0:
                 return self.run(body, streams)
@@ -128,8 +137,10 @@ class Runner:
 
     def _substitute(self, script: syntax.Script, streams: Streams) -> str:
         """Return the output of ``$( )``."""
-        out = Sink()
+        out, prefix = Sink(), self.state.prefix
+        self.state.prefix = None  # bash counts the lines of a substitution in its own way
         self._substituted = self._subshell(script, Streams(streams.source, out, streams.error))
+        self.state.prefix = prefix
         if b"\0" in out.data:
             raise NotExact("a null byte in $( )")
         return out.data.decode(errors="surrogateescape").rstrip("\n")
@@ -177,7 +188,7 @@ class Runner:
 
     @contextmanager
     def _redirected(self, redirects: Sequence[syntax.Redirect], streams: Streams) -> Iterator[Streams]:
-        """Give the streams as redirections leave them, and write files at the end."""
+        """Give the streams as redirections leave them, and write files at the end. Raises: _Refused."""
         if not redirects:
             yield streams
             return
@@ -209,9 +220,13 @@ class Runner:
                 source = Source(self.disk.read(names[0]))
                 self.disk.opened.append(self.disk.path(names[0]))
                 return replace(streams, source=source)
-            return self._to(redirect, streams, self._opened(names[0], sinks, append=operator.endswith(">>")))
-        except OSError:
-            raise NotExact("a redirection that fails") from None
+            sink = self._opened(names[0], streams, sinks, append=operator.endswith(">>"))
+        except IsADirectoryError:
+            raise NotExact("a directory as a file") from None
+        except OSError as error:
+            streams.error.write(self.state.message(names[0], error))
+            raise _Refused from None
+        return self._to(redirect, streams, sink)
 
     @staticmethod
     def _to(redirect: syntax.Redirect, streams: Streams, sink: Sink) -> Streams:
@@ -219,8 +234,13 @@ class Runner:
             return replace(streams, out=sink, error=sink)
         return replace(streams, out=sink) if redirect.fd == 1 else replace(streams, error=sink)
 
-    def _opened(self, name: str, sinks: list[tuple[Sink, bool]], *, append: bool) -> Sink:
+    def _opened(self, name: str, streams: Streams, sinks: list[tuple[Sink, bool]], *, append: bool) -> Sink:
         """Return what collects the data for a file, which is made or emptied first."""
+        if name in {"/dev/stdout", "/dev/stderr"}:
+            sink = streams.out if name == "/dev/stdout" else streams.error
+            if sink.path:
+                raise NotExact(name)
+            return sink
         if name == "/dev/null":
             return Sink(name)
         path = self.disk.path(name)
@@ -237,13 +257,18 @@ class Runner:
         words = self._words(node, streams)
         if not words and any(redirect.operator == "<" for redirect in node.redirects):
             raise NotExact("a redirection without a command")
-        with self._redirected(node.redirects, streams) as inner:
-            if not node.assignments:
-                return self._execute(words, node.text, inner) if words else self._substituted
+        try:
+            with self._redirected(node.redirects, streams) as inner:
+                if not node.assignments:
+                    return self._execute(words, node.text, inner) if words else self._substituted
+                if not words:
+                    self._assign(node, streams)
+                    return self._substituted
+                return self._with_assignments(node, words, inner)
+        except _Refused:
             if not words:
-                self._assign(node, streams)
-                return self._substituted
-            return self._with_assignments(node, words, inner)
+                raise NotExact("a failed redirection without a command") from None
+            return 1
 
     def _words(self, node: syntax.Simple, streams: Streams) -> Sequence[str]:
         plain = [word.plain for word in node.words if word.plain is not None]
@@ -264,13 +289,15 @@ class Runner:
         """Run a command with variables that are set for it alone."""
         if words[0] in {"export", "exit"}:
             raise NotExact(f"{words[0]} with variables for it alone")
-        variables = self.state.variables
-        before = {name: variables.get(name) for name, _ in node.assignments}
+        variables, exported = self.state.variables, self.state.exported
+        before = {name: (variables.get(name), name in exported) for name, _ in node.assignments}
         self._assign(node, streams)
+        exported |= before.keys()
         code = self._execute(words, node.text, streams)
-        for name, value in before.items():
+        for name, (value, was_exported) in before.items():
             variables.pop(name, None)
             variables.update({} if value is None else {name: value})
+            exported -= set() if was_exported else {name}
         return code
 
     def _execute(self, words: Sequence[str], text: str, streams: Streams) -> int:

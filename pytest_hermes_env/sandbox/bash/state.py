@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import dataclass, replace
 
 __all__ = ["Ended", "NotExact", "Sink", "Source", "State", "Streams"]
@@ -21,11 +23,15 @@ class Ended(Exception):
 
 @dataclass(kw_only=True)
 class State:
-    """The state of one shell; a subshell has a copy."""
+    """The state of one shell; a subshell has a copy.
+
+    ``prefix`` begins the shell's own error messages; it is None where the line number is not known.
+    """
 
     cwd: str
     variables: dict[str, str]
     exported: set[str]
+    prefix: str | None
     status: int = 0
 
     def copy(self) -> State:
@@ -37,6 +43,12 @@ class State:
         if name in {"PWD", "OLDPWD"}:
             raise NotExact(f"{name}={value}")
         self.variables[name] = value
+
+    def message(self, path: str, error: OSError) -> bytes:
+        """Return the shell's own error message. Raises: its line number is not known, or a name has special letters → NotExact."""
+        if self.prefix is None or re.search(r"[^ -~]", path):
+            raise NotExact("an error message with the number of a line")
+        return f"{self.prefix}{path}: {os.strerror(error.errno or 0)}\n".encode()
 
 
 class Sink:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-__all__ = ["AndOr", "Expansion", "If", "Node", "Part", "Pipeline", "Redirect", "Script", "Simple", "Subshell", "Text", "Word"]
+__all__ = ["AndOr", "Expansion", "Group", "If", "Node", "Part", "Pipeline", "Redirect", "Script", "Simple", "Text", "Word"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,10 +73,11 @@ class AndOr:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subshell:
-    """``( )``."""
+class Group:
+    """``( )`` or ``{ }``."""
 
     body: Script
+    is_subshell: bool
     redirects: tuple[Redirect, ...]
 
 
@@ -88,6 +89,6 @@ class If:
     redirects: tuple[Redirect, ...]
 
 
-Node: TypeAlias = Simple | Pipeline | AndOr | Subshell | If
+Node: TypeAlias = Simple | Pipeline | AndOr | Group | If
 Script: TypeAlias = tuple[Node, ...]
 """Commands that run one after the other."""

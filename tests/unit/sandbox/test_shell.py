@@ -27,10 +27,10 @@ def said(shell, line):
 
 def test_output_and_complaints_come_in_their_order(shell):
     """As a terminal shows them."""
-    outcome = shell.run("echo 1; cat nope; echo 2; cat sub/nope || exit 4")
+    outcome = shell.run("echo 1; cat nope; echo 2; cd nope || exit 4")
 
     assert outcome == Outcome(
-        output="1\ncat: nope: No such file or directory\n2\ncat: sub/nope: No such file or directory\n",
+        output="1\ncat: nope: No such file or directory\n2\n/usr/bin/bash: line 3: cd: nope: No such file or directory\n",
         exit_code=4,
     )
 
@@ -120,7 +120,7 @@ def test_answers_stand_wherever_a_command_may(scripted):
     """In lists, pipes, substitutions, functions and under programs that run others."""
     shell, script = scripted(pytest=Outcome(output="1\n2\n3\n", exit_code=1))
 
-    outcome = shell.run("cd sub && X=1 pytest -q 'a b' 2>&1 | wc -l; (pytest) | tail -n 1; echo $(pytest $X.)")
+    outcome = shell.run("cd sub && X=1 pytest -q 'a b' 2>&1 | wc -l; { pytest; } | tail -n 1; echo $(pytest $X.)")
 
     assert outcome == Outcome(output="3\n3\n1 2 3\n")
     assert [entry for entry in script.asked if entry[1][0] == "pytest"] == [
@@ -184,7 +184,7 @@ UNKNOWN = [
     "echo > $(make)",
     "'make'",
     "\\make",
-    "(echo) > x; ! make",
+    "{ echo; } > x; ! make",
     "$x -q",
     "timeout 5 make",
 ]

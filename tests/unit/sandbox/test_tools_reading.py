@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -141,8 +142,6 @@ REFUSED = [
         "you need to check the file structure, read .env.example instead. (Defense-in-depth — not a security boundary; the "
         "terminal tool can still bypass.)",
     ),
-    (5, "expected str, bytes or os.PathLike object, not int"),
-    (None, "expected str, bytes or os.PathLike object, not NoneType"),
     ("a\0b", "embedded null byte"),
 ]
 
@@ -153,6 +152,15 @@ def test_what_hermes_does_not_read_is_refused(ask, path, error):
     sandbox = FakeSandbox({"pic.png": "text", "doc.docx": "x", ".env": "KEY=1"})
 
     assert ask(sandbox, "read_file", path=path) == {"error": error}
+
+
+@pytest.mark.parametrize("path", [5, None])
+def test_what_is_no_path_is_refused_in_python_s_words(ask, path):
+    """They differ between versions of Python."""
+    with pytest.raises(TypeError) as caught:
+        Path(path)
+
+    assert ask(FakeSandbox(), "read_file", path=path) == {"error": str(caught.value)}
 
 
 def test_binary_content_is_not_shown(ask):
