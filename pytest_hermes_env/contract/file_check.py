@@ -35,6 +35,10 @@ _Id = tuple[str, int]
 """File and line of a class statement."""
 
 
+RULE_RAISED = "the rule failed on this source"
+"""Begins the note on a rule that raised."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class CheckedClass:
     """The verdicts of one class, and what tells whether it is an abstract base of others."""
@@ -165,4 +169,4 @@ def _verdict(rule: Rule, source: ClassSource) -> Verdict:
     except RecursionError:
         return Verdict.undecided("the source is nested too deeply to be analysed")
     except Exception as error:  # noqa: BLE001  # one rule must not stop the others; the ledger says it
-        return Verdict.undecided(shorten(f"the rule failed on this source; please report it: {type(error).__name__}: {error}"))
+        return Verdict.undecided(shorten(f"{RULE_RAISED}; please report it: {type(error).__name__}: {error}"))

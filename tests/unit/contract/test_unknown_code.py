@@ -10,11 +10,11 @@ import pytest
 
 from pytest_hermes_env.cli import main
 from pytest_hermes_env.contract.check import check_paths
+from pytest_hermes_env.contract.file_check import RULE_RAISED
 from pytest_hermes_env.contract.verdict import Outcome
 
 TUTORIAL = Path(__file__).parents[3] / "docs" / "tutorial" / "word_count_env.py"
 GOOD = TUTORIAL.read_text(encoding="utf-8")
-STUMBLED = "the rule stumbled over this source"
 
 
 @pytest.mark.parametrize(
@@ -68,4 +68,4 @@ def test_lines_may_be_missing_or_swapped(tmp_path, seed):
     report = check_paths([str(tmp_path)], allows_none=True)
 
     notes = [entry.note for ledger in report.ledgers for entry in ledger.entries if entry.outcome is Outcome.UNDECIDED]
-    assert [note for note in notes if note.startswith(STUMBLED)] == []
+    assert [note for note in notes if note.startswith(RULE_RAISED)] == []
