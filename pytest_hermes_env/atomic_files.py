@@ -33,13 +33,18 @@ def replace_file(path: Path, data: bytes) -> None:
 
 
 def write_text(path: str, text: str) -> None:
-    """Put ``text`` into a report in one step, and make its directory.
+    """Put ``text`` into a report in one step, and make its directory. Raises: as `write_bytes`."""
+    write_bytes(path, text.encode("utf-8", "backslashreplace"))
+
+
+def write_bytes(path: str, data: bytes) -> None:
+    """Put ``data`` into a file in one step, and make its directory.
 
     Raises:
         UsageError: the file cannot be written, or another process is writing it.
     """
     try:
-        _replace(Path(path), text.encode("utf-8", "backslashreplace"))
+        _replace(Path(path), data)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
 

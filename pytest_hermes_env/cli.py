@@ -1,4 +1,4 @@
-"""The command ``hermes-env``: check, rules, explain, docs, cassettes, init, new, mutants, record, replay, serve-rollouts, view,
+"""The command ``hermes-env``: check, watch, judge, rules, explain, docs, cassettes, init, new, mutants, record, replay, serve-rollouts, view,
 export, mock.
 
 ``check`` only reads source: it imports neither the files that it checks, nor atroposlib, nor pytest.
@@ -27,13 +27,15 @@ OK, FINDINGS, USAGE = 0, 1, 2
 FORMATS = ("text", "json", "github", "sarif")
 TAKE_OTHERS = frozenset({"mutants", "record", "replay"})
 """Commands that take another command after ``--``."""
-TAKE_ENV_FLAGS = frozenset({"serve-rollouts"})
-"""Commands that take the flags of an environment."""
+TAKE_FLAGS = frozenset({"serve-rollouts", "judge", "watch"})
+"""Commands that take the flags of an environment, or of pytest."""
 
 _EPILOG = """\
 examples:
   hermes-env check environments/                     check every environment below a directory
   hermes-env check my_env.py:MyEnv --select HE7      one class, the rules about evaluation
+  hermes-env watch my_env.py                         play and judge it again on each save
+  hermes-env judge evidence.gz                       judge again what pytest --hermes-evidence FILE kept, without playing
   hermes-env explain HE702                           what a rule means, why it matters, how to fix a violation
   hermes-env docs                                    what there is to read; hermes-env docs live prints a page
   hermes-env new my_env                              write a project: environment, cases, tests, CI
@@ -56,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser(words[0] if words else "")
     try:
         options, others = parser.parse_known_args(words, argparse.Namespace(rest=rest))
-        if others and words[0] not in TAKE_ENV_FLAGS:
+        if others and words[0] not in TAKE_FLAGS:
             parser.error(f"unrecognized arguments: {' '.join(others)}")
         options.rest += others
     except SystemExit as stop:
@@ -134,6 +136,26 @@ def _parser(command: str) -> argparse.ArgumentParser:
         "--force-new", action="store_true", help="with --write-baseline: also add new findings to an existing baseline"
     )
     check.set_defaults(run=_check)
+
+    watch = commands.add_parser(
+        "watch",
+        help="play and judge an environment again on each save",
+        description="Play and judge an environment now and after each change of a file in its directory, until Ctrl-C. A process that "
+        "has loaded atroposlib and hermes is kept. Other flags go to pytest: --hermes-rules HE4, -x, -v.",
+    )
+    watch.add_argument(
+        "targets", nargs="+", metavar="TARGET", help="path/to/env.py, path/to/env.py:Class or package.module:Class"
+    )
+    watch.set_defaults(run=_watch)
+
+    judge = commands.add_parser(
+        "judge",
+        help="judge what a contract run kept, without playing",
+        description="Judge the evidence that pytest --hermes-env TARGET --hermes-evidence FILE kept. Nothing is played, and nothing of the "
+        "environment is imported. Other flags go to pytest: --hermes-rules HE4, --hermes-report-json FILE, --hermes-strict, -v.",
+    )
+    judge.add_argument("file", metavar="FILE", help="the evidence file")
+    judge.set_defaults(run=_judge)
 
     rules = commands.add_parser("rules", help="list the rules")
     rules.add_argument(
@@ -268,6 +290,23 @@ def _check(options: argparse.Namespace) -> int:
     if done.note:
         print(f"hermes-env: {done.note}", file=sys.stderr)
     return done.exit_code
+
+
+def _watch(options: argparse.Namespace) -> int:
+    from pytest_hermes_env.contract.watch import watch  # noqa: PLC0415
+
+    return watch(options.targets, options.rest, functools.partial(print, flush=True))
+
+
+def _judge(options: argparse.Namespace) -> int:
+    import subprocess  # noqa: PLC0415
+
+    if not os.path.isfile(options.file):
+        raise UsageError(
+            f"there is no file {options.file}: pytest --hermes-env TARGET --hermes-evidence {options.file} writes it"
+        )
+    flags = ["-q", "--no-header", "-p", "no:cacheprovider", "--hermes-judge", options.file, *options.rest]
+    return subprocess.call([sys.executable, "-m", "pytest", *flags])
 
 
 def _rules(options: argparse.Namespace) -> int:

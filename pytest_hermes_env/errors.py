@@ -41,6 +41,7 @@
     │   └── CallTimedOut        a call to it took longer than --hermes-call-timeout
     ├── BudgetSpent             a call was not made because a limit of --hermes-max-* is reached
     ├── NetworkBlocked          a test connected to a host that it may not reach
+    ├── PlayerStopped           the process that plays environments ended, by a fault of its own
     ├── EnvironmentSetupError   an environment could not be built for the test
     └── ShadowedModule          a project module hides one of hermes-agent's top-level modules
 
@@ -79,6 +80,7 @@ __all__ = [
     "NotExercised",
     "NotKnown",
     "NotText",
+    "PlayerStopped",
     "ResultError",
     "RewardChanged",
     "RewardProblem",
@@ -255,6 +257,10 @@ class NetworkBlocked(HermesEnvError, OSError):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+class PlayerStopped(HermesEnvError):
+    """The process that plays environments ended, or failed, by a fault of its own."""
 
 
 class EnvironmentSetupError(HermesEnvError):

@@ -218,15 +218,21 @@ def _load_file(path: Path) -> ModuleType:
     return module
 
 
+def ancestors_package(path: Path) -> list[str]:
+    """Return the names of the packages that a file lies in, the outermost first."""
+    parts: list[str] = []
+    for directory in path.parents:
+        if not (directory / "__init__.py").is_file():
+            break
+        parts.insert(0, directory.name)
+    return parts
+
+
 def _module_name(path: Path) -> str:
     """Return a module name with which the file's relative imports work: dotted, if its directories are packages."""
-    parts = [path.stem]
-    directory = path.parent
-    while (directory / "__init__.py").is_file():
-        parts.insert(0, directory.name)
-        directory = directory.parent
-    if len(parts) > 1:
-        package = ".".join(parts[:-1])
+    packages = ancestors_package(path)
+    if packages:
+        package, directory = ".".join(packages), path.parents[len(packages)]
         sys.path.append(str(directory))
         try:
             importlib.import_module(package)
@@ -234,7 +240,7 @@ def _module_name(path: Path) -> str:
             raise BadTarget(_import_failure(package, error)) from error
         finally:
             sys.path.remove(str(directory))
-        return ".".join(parts)
+        return f"{package}.{path.stem}"
     taken: Any = sys.modules.get(path.stem)
     return path.stem if taken is None else f"{path.stem}_{abs(hash(path)):x}"
 

@@ -54,6 +54,22 @@ FLAGS = (
         "IDS",
         "Only these rules of contract checks, such as HE401,HE5; only the scenarios that they read are played. May be repeated.",
     ),
+    _value(
+        "--hermes-evidence",
+        "FILE",
+        "Keep what was played in FILE, compressed and redacted: `hermes-env judge FILE` judges it again without playing.",
+    ),
+    _value(
+        "--hermes-judge",
+        "FILE",
+        "Judge what --hermes-evidence kept, without playing; as `hermes-env judge FILE` does. Nothing of the environment is imported.",
+    ),
+    _choice(
+        "--hermes-player",
+        ("child", "here"),
+        "Where contract checks play an environment. child (default): in a process of its own, whatever it does there. here: in "
+        "pytest's process, where breakpoint(), --pdb and print (with -s) work and nothing protects the run.",
+    ),
     _switch("--hermes-strict", "Findings of severity warning fail too."),
     _choice(
         "--hermes-sandbox",

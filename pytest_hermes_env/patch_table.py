@@ -183,9 +183,9 @@ PATCHES: tuple[Patch, ...] = (
         lasts="while a local sandbox is open",
     ),
     Patch(
-        targets=("os._exit",),
-        does="raises SystemExit in the process of the tests",
-        why="an environment that ends the process would end the run without a report, and with its own exit code",
+        targets=("os._exit", "asyncio.base_events.BaseEventLoop.stop"),
+        does="note the line that calls them, and do what they do",
+        why="a rule names the line where an environment ended its process or its event loop",
         lasts=_CONTRACT_RUN,
     ),
     Patch(

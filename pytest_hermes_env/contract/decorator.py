@@ -10,12 +10,13 @@ from typing import Any, TypeVar
 
 import pytest
 
-from pytest_hermes_env.contract.cases.declaration import as_cases
-from pytest_hermes_env.contract.cases.finding import cases_beside
 from pytest_hermes_env.contract.catalogue import find_rule, select_rules
 from pytest_hermes_env.contract.session import RuleCheck, settings_of
+from pytest_hermes_env.contract.subject import subject_of
 from pytest_hermes_env.errors import BadWaiver, UnknownRule
 from pytest_hermes_env.layer import layer_of
+from pytest_hermes_env.rollout.declared.declaration import as_cases
+from pytest_hermes_env.rollout.declared.finding import cases_beside
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -37,7 +38,7 @@ def env_contract(
     __tracebackhide__ = True
     layer_of(env_class)
     waivers = _checked(expected_failures or {})
-    settings = settings_of(env_class, os.getcwd())
+    settings = settings_of(subject_of(env_class).path, os.getcwd())
     rules = select_rules(settings.select, settings.ignore)
     declared = as_cases(cases) if cases is not None else None
     if declared is None:

@@ -1,44 +1,38 @@
-"""Both halves of every rule on one class: the source is read, the scenarios are collected once, the verdicts are joined.
+"""Both halves of every rule on one class: the source is read, what was played is read, the verdicts are combined.
 
-Place in the flow: the pytest doors ask a `ClassContract` for one rule after the other; `collect` runs at the first rule that
-needs it.
+Place in the flow: whoever judges asks a `ClassContract` for one rule after the other; what is played comes from ``play``, once.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import inspect
 import linecache
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.cases.finding import cases_beside
-from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.evidence import Evidence, NewerPlayNeeded
 from pytest_hermes_env.contract.reachable_lines import lines_reached
 from pytest_hermes_env.contract.reproduction import reproduction_of
 from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.contract.statement_at import was_run
+from pytest_hermes_env.contract.subject import Subject
 from pytest_hermes_env.contract.verdict import Outcome, Verdict, one_per_place
-from pytest_hermes_env.garbage_collection import collecting_new_garbage
-from pytest_hermes_env.layer import layer_of
-from pytest_hermes_env.rollout.cases import Cases, Rung
-from pytest_hermes_env.rollout.lines_run import Line, recording_lines
+from pytest_hermes_env.rollout.cases import Rung
+from pytest_hermes_env.rollout.collection import Collection
+from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.scenario_names import CASES
-from pytest_hermes_env.source import ClassSource, read_class
+from pytest_hermes_env.source import ClassSource
 from pytest_hermes_env.source.finding import Finding, Severity
-from pytest_hermes_env.types import RealToolsUse
 
-if TYPE_CHECKING:
-    from pytest_hermes_env.rollout.collection import Collection
-    from pytest_hermes_env.rollout.driver import Collector
-    from pytest_hermes_env.rollout.scenario import Scenario
+Line = tuple[str, int]
+"""The real path of a file, and a line of it."""
+OWNER_OF_IMPORTS = "HE110"
+"""The rule that reports an import which fails, hangs or ends the process."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,94 +49,33 @@ class RuleResult:
 
 
 class ClassContract:
-    """The contract of one class: its source and its collected scenarios, each read once.
+    """The contract of one class. ``play`` returns what was played of it; it is called when the first rule asks."""
 
-    ``server_type`` "vllm" or "sglang" runs the rollouts in token mode. ``rules`` tells those that will be asked about: what they
-    need is collected in one go; by default all. ``cases`` are those that a test declares; by
-    default those in a file beside the class.
-    """
-
-    def __init__(
-        self,
-        env_class: type,
-        *,
-        sandbox: str,
-        timeout_s: float,
-        real_tools: RealToolsUse = "confined",
-        server_type: str = "openai",
-        rules: Callable[[], Iterable[Rule]] = lambda: ALL_RULES,
-        cases: Cases | None = None,
-    ) -> None:
-        self.env_class = env_class
-        self._sandbox = sandbox
-        self._real_tools: RealToolsUse = real_tools
-        self._timeout_s = timeout_s
-        self._server_type = server_type
+    def __init__(self, subject: Subject, play: Callable[[], Collection]) -> None:
+        self.subject = subject
+        self._play = play
         self._failure: Exception | None = None
-        self._rules = rules
-        self._declared = cases
         self._read: dict[str, Verdict] = {}
-        self._lines_run: set[Line] = set()
 
-    @functools.cached_property
-    def cases(self) -> Cases | None:
-        """What the author declares: in a test, or in a file beside the class. Raises: BadCases."""
-        return self._declared if self._declared is not None else cases_beside(self.env_class)
-
-    @functools.cached_property
+    @property
     def source(self) -> ClassSource | None:
         """The class as its file says it; None when there is no file to read."""
-        try:
-            path = inspect.getsourcefile(self.env_class)
-        except TypeError:
-            path = None
-        read = (read_class(path, name) for name in _written_names(self.env_class)) if path else ()
-        return next(filter(None, read), None)
+        return self.subject.source
 
     @functools.cached_property
     def evidence(self) -> Evidence:
-        """What the dynamic halves may look at; the scenarios are run when the first rule asks for one."""
+        """What the dynamic halves read. Raises: it could not be played → the error of whoever plays, once."""
+        try:
+            collection = self._play()
+        except Exception as error:
+            self._failure = error  # told once: every other rule is not played
+            raise
+        return Evidence(collection=collection, source=self.source)
 
-        def run_scenarios(names: Iterable[str]) -> Collection:
-            asked = frozenset(names)
-            try:
-                # what other rules will ask for is played at the same time
-                with recording_lines(self._files_with_errors, self._lines_run):
-                    return self._collector.collect(asked | self._wanted() if asked else ())
-            except Exception as error:
-                self._failure = error  # told once: every other rule is not played
-                raise
-
-        return Evidence(
-            env_class=self.env_class,
-            source=self.source,
-            layer_base=layer_of(self.env_class).base,
-            collect=run_scenarios,
-            declared=self.cases,
-        )
-
-    @functools.cached_property
-    def _collector(self) -> Collector:
-        from pytest_hermes_env.rollout.driver import Collector  # noqa: PLC0415 - only where rollouts are run
-
-        return Collector(
-            self.env_class,
-            sandbox=self._sandbox,
-            real_tools=self._real_tools,
-            timeout_s=self._timeout_s,
-            server_type=self._server_type,
-            cases=self.cases,
-        )
-
-    def _wanted(self) -> frozenset[str]:
-        """Return the scenarios that the rules to come will ask for."""
-        return frozenset(name for rule in self._rules() for name in rule.scenarios)
-
-    @functools.cached_property
-    def _files_with_errors(self) -> frozenset[str]:
-        """The files in which the source shows an error that rollouts might not confirm."""
+    def files_with_errors(self, rules: Iterable[Rule]) -> frozenset[str]:
+        """Return the files in which the source shows an error that rollouts might not confirm."""
         found: set[str] = set()
-        for rule in self._rules():
+        for rule in rules:
             if rule.dynamic is not None and rule.rollouts_decide and (verdict := self._static(rule)) is not None:
                 found |= {os.path.realpath(item.path) for item in verdict.findings if rule.severity_of(item) is Severity.ERROR}
         return frozenset(found)
@@ -155,38 +88,70 @@ class ClassContract:
 
     @property
     def scenarios(self) -> Mapping[str, Scenario]:
-        """What was collected so far, by name."""
-        played = self._failure is None and "_collector" in vars(self)
-        return self._collector.collect(()).scenarios if played else {}
+        """What was played, by name."""
+        played = vars(self).get("evidence")
+        return played.collection.scenarios if played is not None else {}
 
     @property
     def world(self) -> str:
-        """What answered the tools of the scenarios; empty when none were run."""
-        collector: Collector | None = vars(self).get("_collector")
-        return collector.world if collector is not None else ""
+        """What answered the tools of the scenarios; empty when none were played."""
+        played = vars(self).get("evidence")
+        return played.collection.world if played is not None else ""
 
     def result(self, rule: Rule) -> RuleResult:
         """Return what ``rule`` concludes about the class."""
         start = time.perf_counter()
-        with collecting_new_garbage():
-            static, dynamic = self._static(rule), self._dynamic(rule)
-        result = joined(rule, static, dynamic, self._lines_run)
+        static, dynamic = self._static(rule), self._dynamic(rule)
+        result = combined(rule, static, dynamic, self._lines_run)
         shown = dynamic.findings if dynamic is not None else ()
         findings = self._with_a_test(rule, result.findings, shown)
         return dataclasses.replace(result, findings=findings, seconds=time.perf_counter() - start)
 
+    @functools.cached_property
+    def _lines_run(self) -> frozenset[Line]:
+        played = vars(self).get("evidence")
+        lines = played.collection.lines_run if played is not None else {}
+        return frozenset((path, line) for path, numbers in lines.items() for line in numbers)
+
     def _dynamic(self, rule: Rule) -> Verdict | None:
-        if rule.dynamic is None or self._failure is None:
-            return rule.dynamic(self.evidence) if rule.dynamic is not None else None
-        return Verdict.not_exercised(f"not played, because an earlier rule failed with {type(self._failure).__name__}", "HE206")
+        if rule.dynamic is None and rule.id != OWNER_OF_IMPORTS:
+            return None
+        if self._failure is not None:
+            return Verdict.not_exercised(
+                f"not played, because an earlier rule failed with {type(self._failure).__name__}", "HE206"
+            )
+        collection = self.evidence.collection
+        if collection.cls is None:
+            return self._of_import(rule, collection)
+        if rule.dynamic is None:
+            return None
+        try:
+            return rule.dynamic(self.evidence)
+        except NewerPlayNeeded as missing:
+            return Verdict.not_exercised(f"the evidence has no scenario {missing}: this rule needs a newer play")
+
+    def _of_import(self, rule: Rule, collection: Collection) -> Verdict:
+        failed = collection.import_error
+        how = failed.how if failed is not None else "nothing was played"
+        if rule.id != OWNER_OF_IMPORTS or failed is None:
+            return Verdict.not_exercised(f"the class could not be imported: {how}", OWNER_OF_IMPORTS)
+        place = failed.place
+        line = self.source.line if self.source is not None else 1
+        found = Finding(
+            message=how if "cannot be imported" in how else f"the import did not end: {how}",
+            path=place.path or self.subject.path,
+            line=place.line or line,
+            severity=Severity.ERROR,
+        )
+        return Verdict.failed([found])
 
     def _with_a_test(self, rule: Rule, findings: tuple[Finding, ...], shown: tuple[Finding, ...]) -> tuple[Finding, ...]:
         """Return the findings, the first of them with a test that shows the violation alone, where rollouts showed it."""
-        if not shown:
+        if not shown or self.evidence.collection.cls is None:
             return findings
         scenarios = self.evidence.collection.scenarios
         seen = [(finding, scenarios.get(finding.scenario)) for finding in shown]
-        test = reproduction_of(rule.id, seen, self.env_class, self._server_type)
+        test = reproduction_of(rule.id, seen, self.evidence.cls, self.evidence.collection.server_type)
         return (dataclasses.replace(findings[0], reproduction=test), *findings[1:])
 
     def _static(self, rule: Rule) -> Verdict | None:
@@ -199,15 +164,7 @@ class ClassContract:
         return self._read[rule.id]
 
 
-def _written_names(cls: type) -> Iterator[str]:
-    """Yield the qualified names by which a file may define a class: its own, and, where a factory renamed it, those of its methods."""
-    yield cls.__qualname__
-    codes = (getattr(inspect.unwrap(getattr(member, "__func__", member)), "__code__", None) for member in vars(cls).values())
-    names = (code.co_qualname.rpartition(".") for code in codes if code is not None)
-    yield from dict.fromkeys(holder for holder, _, name in names if holder and name in vars(cls))
-
-
-def joined(
+def combined(
     rule: Rule, static: Verdict | None, dynamic: Verdict | None, lines_run: AbstractSet[Line] = frozenset()
 ) -> RuleResult:
     """Return one result: a violation seen by either half fails; a law has passed only when the half that ran rollouts says so.

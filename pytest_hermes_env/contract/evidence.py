@@ -1,16 +1,16 @@
-"""The evidence that the dynamic half of a rule reads: the class, its source, and the record of every scenario."""
+"""The evidence that the dynamic half of a rule reads: records of the class and of every scenario, and the class's source."""
 
 from __future__ import annotations
 
 import ast
-import inspect
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.scored_data import items_of, rows_of
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.cases import Cases, Rung
+from pytest_hermes_env.rollout.class_record import ClassRecord, ConfigInit
+from pytest_hermes_env.rollout.collection import CaseRules, Collection
 from pytest_hermes_env.rollout.journal import Place, Reward
 from pytest_hermes_env.rollout.probing.record import RewardProbes
 from pytest_hermes_env.rollout.scenario import Scenario
@@ -20,31 +20,39 @@ from pytest_hermes_env.source import REQUIRED_METHODS, ClassSource
 from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from pytest_hermes_env.rollout.collection import Collection
+    from collections.abc import Iterable
 
 NO_TOKENS = "chat mode has no sampled tokens: pytest --hermes-mode token"
 
 
+class NewerPlayNeeded(Exception):
+    """The evidence has no record of the scenario that this names: it was written before a rule asked for it, or for other rules."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """Everything that a rule's dynamic half may look at: the class, its source, and the record of every scenario."""
+    """Everything that a rule's dynamic half may look at: what was played of the class, and its source."""
 
-    env_class: type
+    collection: Collection
     source: ClassSource | None
-    layer_base: type
-    collect: Callable[[Iterable[str]], Collection]
-    declared: Cases | None = None
 
     @property
-    def collection(self) -> Collection:
-        """What is known without a scenario, and the scenarios that were collected so far."""
-        return self.collect(())
+    def cls(self) -> ClassRecord:
+        """What the class is."""
+        assert self.collection.cls is not None, "a class that could not be imported is judged by no rule"
+        return self.collection.cls
+
+    @property
+    def config_init(self) -> ConfigInit:
+        """What config_init returned."""
+        return self.collection.config_init
 
     def scenario(self, name: str) -> Scenario:
-        """Return the record of one scenario, which is run when the first rule asks for it or for one of its family."""
-        return self.collect((name,)).scenarios[name]
+        """Return the record of one scenario. Raises: it was not played, because nobody asked for it → NewerPlayNeeded."""
+        found = self.collection.scenarios.get(name)
+        if found is None:
+            raise NewerPlayNeeded(name)
+        return found
 
     def scenarios(self, *names: str) -> list[Scenario]:
         """Return the records of those scenarios that were run."""
@@ -89,9 +97,10 @@ class Evidence:
         return self.scenario(CASES).rungs
 
     @property
-    def cases(self) -> Cases:
-        """What the author declared; without anything, its defaults."""
-        return self.declared or Cases(items=())
+    def cases(self) -> CaseRules:
+        """What the author's cases say about rewards; without any, what holds by default."""
+        without = Cases(items=())
+        return self.collection.cases or CaseRules(order=without.order, gap=without.gap, is_strict=without.is_strict)
 
     def why_missing(self, *names: str) -> Unavailable | None:
         """Return why one of these scenarios was not run; None when all were."""
@@ -141,37 +150,15 @@ class Evidence:
             return Verdict.not_exercised(reason, is_excused=True)
         return None
 
-    @property
-    def toolsets(self) -> frozenset[str]:
-        """Names of toolsets that hermes knows in this process, those that environments registered when they were imported."""
-        loaded = getattr(sys.modules.get("toolsets"), "TOOLSETS", None)
-        registry = getattr(sys.modules.get("tools.registry"), "registry", None)
-        names = registry.get_registered_toolset_names() if registry is not None else ()
-        return frozenset(loaded or ()) | frozenset(names)
-
     def is_own(self, method: str) -> bool:
         """Tell whether a method is the environment's, or inherited from another one, and not the layer's."""
-        return self.owner(method) is not None
-
-    def owner(self, method: str) -> type | None:
-        """Return the class that defines ``method``, above the layer's base; None when only the layer does."""
-        for cls in self.env_class.__mro__:
-            if cls is self.layer_base:
-                return None
-            if method in vars(cls):
-                return cls
-        return None
+        return method in self.cls.methods
 
     @property
     def lacked_methods(self) -> list[str]:
         """The required methods that the class lacks, leaves abstract, or replaces by what cannot be called."""
-        return [name for name in REQUIRED_METHODS if not self._is_defined(name)]
-
-    def _is_defined(self, name: str) -> bool:
-        owner = self.owner(name)
-        found = vars(owner)[name] if owner is not None else None
-        function = getattr(found, "__func__", found)
-        return callable(function) and not getattr(function, "__isabstractmethod__", False)
+        defined = [name for name, method in self.cls.methods.items() if method.is_callable and not method.is_abstract]
+        return [name for name in REQUIRED_METHODS if name not in defined]
 
     def finding(
         self,
@@ -197,19 +184,12 @@ class Evidence:
 
     def at_class(self) -> tuple[str, int]:
         """Return path and line of the class statement."""
-        return place_of(self.env_class)
+        return self.cls.place.path, self.cls.place.line
 
     def at_method(self, *methods: str) -> tuple[str, int]:
         """Return path and line of the first of these methods that the environment defines, else of the class."""
-        for method in methods:
-            owner = self.owner(method)
-            function = vars(owner).get(method) if owner is not None else None
-            function = getattr(function, "__func__", function)
-            if callable(function):
-                path, line = place_of(inspect.unwrap(function))
-                if path:
-                    return path, line
-        return self.at_class()
+        places = (self.cls.methods[name].place for name in methods if name in self.cls.methods)
+        return next(((place.path, place.line) for place in places if place.path), self.at_class())
 
     def _at_return(self, method: str, value: object) -> tuple[str, int]:
         """Return path and line of the return statement that gave ``value``, where the source tells, else of the method."""
@@ -230,20 +210,6 @@ class Evidence:
 def finding_in(scenario: str, place: Place, message: str, seen: str = "") -> Finding:
     """Return a finding at a place that a scenario recorded."""
     return Finding(message=message, path=place.path, line=place.line, seen=seen, scenario=scenario)
-
-
-def place_of(thing: object) -> tuple[str, int]:
-    """Return path and line of a class or function, without its decorators; empty where there is no source."""
-    try:
-        path = inspect.getsourcefile(thing)  # type: ignore[arg-type]
-        lines, first = inspect.getsourcelines(thing)  # type: ignore[arg-type]
-    except (OSError, TypeError):
-        return "", 0
-    decorators = next((number for number, line in enumerate(lines) if line.lstrip().startswith(_STATEMENTS)), 0)
-    return path or "", first + decorators
-
-
-_STATEMENTS = ("class ", "def ", "async def ")
 
 
 def _own_returns(function: ast.AST) -> list[ast.Return]:

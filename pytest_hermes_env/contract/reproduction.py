@@ -7,13 +7,13 @@ alone, which plays the scenarios that it reads and no others.
 
 from __future__ import annotations
 
-import inspect
 import textwrap
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.rollout.buffers import changed
+from pytest_hermes_env.rollout.class_record import ClassRecord
 
 if TYPE_CHECKING:
     from pytest_hermes_env.rollout.scenario import Scenario
@@ -33,28 +33,28 @@ _Body = tuple[tuple[str, ...], tuple[str, ...], str]
 
 
 def reproduction_of(
-    rule_id: str, seen: Iterable[tuple[Finding, Scenario | None]], env_class: type, server_type: str = "openai"
+    rule_id: str, seen: Iterable[tuple[Finding, Scenario | None]], cls: ClassRecord, server_type: str = "openai"
 ) -> str:
     """Return the test for one of the findings of a rule, each with its scenario; nothing for a class that has no name to import."""
-    if "<locals>" in env_class.__qualname__:
+    if "<locals>" in cls.name:
         return ""
     write = _WRITERS.get(rule_id) if server_type == "openai" else None
     for finding, record in seen:
         if write is not None and record is not None and not any(MISSING in str(call.result) for call in record.tool_calls):
             body = write(finding, record)
             if body is not None:
-                return _showing(rule_id, env_class, record, body)
-    return _asking(rule_id, env_class, server_type)
+                return _showing(rule_id, cls, record, body)
+    return _asking(rule_id, cls, server_type)
 
 
-def _asking(rule_id: str, env_class: type, server_type: str) -> str:
-    name = env_class.__qualname__
+def _asking(rule_id: str, cls: ClassRecord, server_type: str) -> str:
+    name = cls.name
     mode = "" if server_type == "openai" else f', server_type="{server_type}"'
     return "\n".join(
         [
             "from pytest_hermes_env import check_rule",
             "",
-            f"from {_module_of(env_class)} import {name.partition('.')[0]}",
+            f"from {_module_of(cls)} import {name.partition('.')[0]}",
             "",
             "",
             f"def test_{rule_id.lower()}():",
@@ -64,9 +64,9 @@ def _asking(rule_id: str, env_class: type, server_type: str) -> str:
     )
 
 
-def _showing(rule_id: str, env_class: type, record: Scenario, body: _Body) -> str:
+def _showing(rule_id: str, cls: ClassRecord, record: Scenario, body: _Body) -> str:
     imports, arguments, steps = body
-    module, name = _module_of(env_class), env_class.__qualname__
+    module, name = _module_of(cls), cls.name
     script = _SCRIPTS.get(record.name, "") if "make_env" in arguments else ""
     return "\n".join(
         [
@@ -85,10 +85,10 @@ def _showing(rule_id: str, env_class: type, record: Scenario, body: _Body) -> st
     )
 
 
-def _module_of(env_class: type) -> str:
+def _module_of(cls: ClassRecord) -> str:
     """Return the name to import: that of the file where a second file of the same name was loaded under another one."""
-    stem = Path(inspect.getsourcefile(env_class) or "").stem
-    return stem if stem and env_class.__module__.startswith(f"{stem}_") else env_class.__module__
+    stem = Path(cls.place.path).stem
+    return stem if stem and cls.module.startswith(f"{stem}_") else cls.module
 
 
 def _reward(finding: Finding, record: Scenario) -> _Body | None:

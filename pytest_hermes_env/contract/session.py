@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import inspect
+import glob
+import os
+import shutil
+import tempfile
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,86 +25,208 @@ from pytest_hermes_env.contract.engine import ClassContract, rank
 from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
 from pytest_hermes_env.contract.ledger_rows import ROW
 from pytest_hermes_env.contract.played_groups import PlayedGroup, groups_of
+from pytest_hermes_env.contract.playing import refused, scenarios_for
 from pytest_hermes_env.contract.project_files import shown_path
 from pytest_hermes_env.contract.reports.text import compact_lines, finding_lines
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.settings import Settings, settings_for
+from pytest_hermes_env.contract.subject import Subject, subject_of, subjects_of
 from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.contract.waivers import Waivers, waivers_in
-from pytest_hermes_env.errors import BadCases, BadSettings, BadTarget, BadWaiver, UnknownRule, shorten
-from pytest_hermes_env.layer import find_class
-from pytest_hermes_env.live.network_guard import NetworkGuard
+from pytest_hermes_env.errors import (
+    BadCases,
+    BadSettings,
+    BadTarget,
+    BadWaiver,
+    NetworkBlocked,
+    UnknownRule,
+    UsageError,
+    shorten,
+)
 from pytest_hermes_env.live.settings import hosts_of_run
 from pytest_hermes_env.options import real_tools_of
 from pytest_hermes_env.rollout.cases import Cases
-from pytest_hermes_env.rollout.progress import Listener, listening
+from pytest_hermes_env.rollout.collection import Collection
+from pytest_hermes_env.rollout.evidence_file import PlayedClass, keep_evidence, read_evidence
+from pytest_hermes_env.rollout.player import Job, coverage_settings, play_all, play_here
+from pytest_hermes_env.rollout.player_process import PlayerProcess, play_in_fresh_process
+from pytest_hermes_env.rollout.progress import Listener
 from pytest_hermes_env.rollout.scenario_names import CASES
 from pytest_hermes_env.source.finding import Finding
 
 EXPECTED = "expected_failures"
+PLAYER: PlayerProcess | None = None
+"""The process that plays, where one is kept; else each run starts its own."""
 
 
 class ContractSession:
-    """The classes that are checked in this pytest run; each is read and run once per process."""
+    """The classes that are checked in this pytest run; each is read and played once per process."""
 
     def __init__(self, config: pytest.Config, listener: Listener | None = None) -> None:
         self._config = config
-        self.listening = functools.partial(listening, listener)
-        """A context in which the listener hears of the scenarios that are played."""
-        self._contracts: dict[type, CheckedClass] = {}
+        self._listener = listener
+        self._contracts: dict[object, CheckedClass] = {}
+        self._played: dict[CheckedClass, PlayedClass] = {}
+        self._directory = ""
+        self.notes: list[str] = []
+        """What else is to be told at the end of the run."""
 
-    def contract(self, env_class: type) -> CheckedClass:
+    def contract(self, subject: type | Subject) -> CheckedClass:
         """Return the contract of a class."""
-        if env_class not in self._contracts:
-            contract = ClassContract(
-                env_class,
-                sandbox=self._config.getoption("hermes_sandbox"),
-                real_tools=real_tools_of(self._config),
-                timeout_s=self._config.getoption("hermes_timeout"),
-                server_type=self._server_type(),
-                rules=functools.partial(self._chosen_rules, env_class),
-                cases=self._cases_of(env_class),
+        key = subject if isinstance(subject, type) else subject.target
+        if key not in self._contracts:
+            made = subject_of(subject) if isinstance(subject, type) else subject
+            settings = settings_of(made.path, str(self._config.rootpath))
+            checked = CheckedClass(
+                ClassContract(made, lambda: self._collection(checked)),
+                settings,
+                mode=self._config.getoption("hermes_mode"),
+                is_strict=bool(self._config.getoption("hermes_strict")) or settings.strict,
+                has_page=bool(self._config.getoption("hermes_html")),
             )
-            mode = self._config.getoption("hermes_mode")
-            settings = settings_of(env_class, str(self._config.rootpath))
-            is_strict = bool(self._config.getoption("hermes_strict")) or settings.strict
-            has_page = bool(self._config.getoption("hermes_html"))
-            self._contracts[env_class] = CheckedClass(contract, settings, mode, is_strict=is_strict, has_page=has_page)
-        return self._contracts[env_class]
+            self._contracts[key] = checked
+        return self._contracts[key]
 
-    def _chosen_rules(self, env_class: type) -> list[Rule]:
+    def _collection(self, checked: CheckedClass) -> Collection:
+        """Return what was played of a class; the first one that asks lets all classes of the run be played.
+
+        Raises: the player refused to play it → its error.
+        """
+        if checked not in self._played:
+            self._play([found for found in self._contracts.values() if found not in self._played and self._rules(found)])
+        played = self._played[checked]
+        if played.refusal is not None:
+            raise refused(*played.refusal)
+        return played.collection
+
+    def _play(self, contracts: list[CheckedClass]) -> None:
+        self._directory = self._directory or tempfile.mkdtemp(prefix="hermes-env-evidence-")
+        directory = tempfile.mkdtemp(dir=self._directory)
+        at_hand = [checked for checked in contracts if checked.contract.subject.env_class is not None]
+        named = [checked for checked in contracts if checked not in at_hand]
+        jobs = {checked: self._job(checked) for checked in contracts}
+        if self._config.getoption("hermes_player") == "here":
+            self._take({checked: play_here(jobs[checked], directory, self._listener) for checked in contracts})
+            return
+        if named:
+            play = PLAYER.play if PLAYER is not None else play_in_fresh_process
+            parts = play([jobs[checked] for checked in named], directory, self._listener)
+            self._take(dict(zip(named, parts, strict=True)))
+        if at_hand:
+            directory = tempfile.mkdtemp(dir=self._directory)
+            parts = play_all([jobs[checked] for checked in at_hand], directory, self._listener)
+            self._take(dict(zip(at_hand, parts, strict=True)))
+
+    def _take(self, parts: Mapping[CheckedClass, str]) -> None:
+        for checked, part in parts.items():
+            (self._played[checked],) = read_evidence(part)
+            checked.part = part
+            checked.blocked = self._played[checked].blocked
+
+    def _job(self, checked: CheckedClass) -> Job:
+        """Return what must be played of a class so that the selected rules can judge."""
+        rules = self._rules(checked)
+        subject = checked.contract.subject
+        return Job(
+            target=subject.target,
+            about=subject.about,
+            scenarios=scenarios_for(rules),
+            sandbox=self._config.getoption("hermes_sandbox"),
+            real_tools=real_tools_of(self._config),
+            timeout_s=self._config.getoption("hermes_timeout"),
+            server_type=self._server_type(),
+            lines_of=tuple(sorted(checked.contract.files_with_errors(rules))),
+            hosts=tuple(sorted(hosts_of_run(self._config))),
+            coverage=coverage_settings(),
+            env_class=subject.env_class,
+            cases=self._cases_of(checked),
+        )
+
+    def _rules(self, checked: CheckedClass) -> list[Rule]:
         """Return the rules of the class whose tests this run has selected."""
-        return [check.rule for check in self._checks(env_class)]
+        return [check.rule for check in self._checks(checked)]
 
-    def _checks(self, env_class: type) -> list[RuleCheck]:
+    def _checks(self, checked: CheckedClass) -> list[RuleCheck]:
         session: pytest.Session | None = self._config.pluginmanager.getplugin("session")
         checks = [_check_of(item) for item in getattr(session, "items", ())]
-        return [check for check in checks if check is not None and check.env_class is env_class]
+        return [check for check in checks if check is not None and self.contract(check.subject) is checked]
 
-    def _cases_of(self, env_class: type) -> Cases | None:
+    def _cases_of(self, checked: CheckedClass) -> Cases | None:
         """Return the cases that a test of this run declares. Raises: BadCases."""
-        declared = list({id(check.cases): check.cases for check in self._checks(env_class) if check.cases is not None}.values())
+        declared = list({id(check.cases): check.cases for check in self._checks(checked) if check.cases is not None}.values())
         if len(declared) > 1:
             places = " and ".join(dict.fromkeys(shown_path(cases.path) for cases in declared))
-            raise BadCases(f"{env_class.__name__} has cases declared twice in this run, in {places}: declare them once")
+            name = checked.contract.subject.name
+            raise BadCases(f"{name} has cases declared twice in this run, in {places}: declare them once")
         return declared[0] if declared else None
 
     def _server_type(self) -> str:
         has_tokens = self._config.getoption("hermes_mode") == "token"
         return str(self._config.getoption("hermes_server_type")) if has_tokens else "openai"
 
+    def keep_evidence(self, file: str) -> None:
+        """Keep what this process has played; xdist's controller takes what its workers kept."""
+        worker = os.environ.get("PYTEST_XDIST_WORKER") if hasattr(self._config, "workerinput") else None
+        parts = [checked.part for checked in self._played if checked.part]
+        of_workers = [] if worker else sorted(glob.glob(f"{glob.escape(file)}.gw*"))
+        if parts or of_workers:
+            try:
+                keep_evidence(f"{file}.{worker}" if worker else file, [*parts, *of_workers])
+            except UsageError as error:
+                self.notes.append(f"error: {error}")
+                return
+            self.notes.append(f"wrote {shown_path(file)}")
+        for part in of_workers:
+            os.unlink(part)
+
+    def close(self) -> None:
+        """Remove what was written down."""
+        if self._directory:
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+    def items_of_evidence(self, session: pytest.Session) -> Iterable[pytest.Item]:
+        """Yield one item per rule for each class of the file that ``--hermes-judge`` names. Raises: UsageError."""
+        try:
+            classes = read_evidence(self._config.getoption("hermes_judge"))
+        except UsageError as error:
+            raise pytest.UsageError(f"--hermes-judge: {error}") from error
+        for played in classes:
+            subject = Subject.from_evidence(played.target, played.header["about"])
+            checked = self.contract(subject)
+            checked.mode = "chat" if played.header["server_type"] == "openai" else "token"
+            checked.blocked = played.blocked
+            self._played[checked] = played
+            if subject.about["sha256"] != played.header["about"]["sha256"]:
+                self.notes.append(
+                    f"{shown_path(subject.path)} {'changed' if os.path.exists(subject.path) else 'is not there any more'}; rules that "
+                    f"read the source judge {'it as it is now' if os.path.exists(subject.path) else 'nothing'}: play it again"
+                )
+            collector = ContractCollector.from_parent(session, name=played.target, nodeid=played.target)
+            yield from collector.items_of(subject, self)
+
     def items_of_targets(self, session: pytest.Session) -> Iterable[pytest.Item]:
-        """Return one item per rule for each class that ``--hermes-env`` names. Raises: UsageError for a bad target."""
+        """Yield one item per rule for each class that ``--hermes-env`` names, and one that fails for each target without one.
+
+        Nothing is imported. Raises: UsageError where no target has a class.
+        """
+        unusable: list[tuple[str, Exception]] = []
+        count = 0
         for target in self._config.getoption("hermes_env"):
             try:
-                with NetworkGuard(test=f"the import of {target}", allowed=hosts_of_run(self._config)):
-                    classes = find_class(target)
-                collector = ContractCollector.from_parent(session, name=target, nodeid=target)
-                items = [item for env_class in classes for item in collector.items_of(env_class, self)]
-                _ = [self.contract(env_class).contract.cases for env_class in classes]  # a bad file shows once, at once
+                subjects = subjects_of(target)
+                for subject in subjects:
+                    self.contract(subject).contract.subject.check_cases()
             except (BadCases, BadTarget, BadSettings) as error:
-                raise pytest.UsageError(f"--hermes-env {target}: {error}") from error
-            yield from items
+                unusable.append((target, error))
+                continue
+            count += len(subjects)
+            collector = ContractCollector.from_parent(session, name=target, nodeid=target)
+            for subject in subjects:
+                yield from collector.items_of(subject, self)
+        if unusable and not count:
+            raise pytest.UsageError("\n".join(f"--hermes-env {target}: {error}" for target, error in unusable))
+        for target, error in unusable:
+            yield UnusableTarget.from_parent(session, name=target, nodeid=target, error=error)
 
     def items_of_other_rules(self, items: Iterable[pytest.Item], words: Iterable[str]) -> list[pytest.Item]:
         """Return the items of rules that ``words`` (ids, beginnings of ids, names) do not select. Raises: UsageError."""
@@ -121,12 +246,15 @@ class CheckedClass:
         self.mode = mode
         self.is_strict = is_strict
         self.has_page = has_page
+        self.part = ""
+        """The file in which what was played is written down."""
+        self.blocked = ""
+        """What the class reached for on other machines, until a test was told."""
 
     @property
     def subject(self) -> str:
         """The class as the ledger names it."""
-        cls = self.contract.env_class
-        return f"{cls.__module__}:{cls.__qualname__}"
+        return self.contract.subject.label
 
     @functools.cached_property
     def rules(self) -> tuple[Rule, ...]:
@@ -183,12 +311,8 @@ class CheckedClass:
         return groups_of(self.contract.scenarios, [finding.scenario for finding in entry.findings])
 
 
-def settings_of(env_class: type, root: str) -> Settings:
-    """Return the settings that hold for a class: those above its file, else those above ``root``. Raises: BadSettings."""
-    try:
-        file = inspect.getsourcefile(env_class)
-    except TypeError:
-        file = None
+def settings_of(file: str, root: str) -> Settings:
+    """Return the settings that hold for a class in ``file``: those above it, else those above ``root``. Raises: BadSettings."""
     found = settings_for(file) if file else Settings()
     return found if found.file else settings_for(root)
 
@@ -200,14 +324,29 @@ class ContractCollector(pytest.Collector):
         """Return nothing: the items are made by `items_of`."""
         return []
 
-    def items_of(self, env_class: type, session: ContractSession) -> list[pytest.Item]:
+    def items_of(self, subject: Subject, session: ContractSession) -> list[pytest.Item]:
         """Return one item per rule."""
+        name = subject.name.rpartition(".")[2]
         return [
-            RuleItem.from_parent(
-                self, name=f"{env_class.__name__}[{rule.label}]", check=RuleCheck(env_class, rule), session_contracts=session
-            )
-            for rule in session.contract(env_class).rules
+            RuleItem.from_parent(self, name=f"{name}[{rule.label}]", check=RuleCheck(subject, rule), session_contracts=session)
+            for rule in session.contract(subject).rules
         ]
+
+
+class UnusableTarget(pytest.Item):
+    """A target of ``--hermes-env`` without a class that could be judged: it fails, and the others are judged."""
+
+    def __init__(self, *, error: Exception, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._error = error
+
+    def runtest(self) -> None:
+        """Fail with the error."""
+        pytest.fail(f"--hermes-env {self.name}: {self._error}", pytrace=False)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """Name the target."""
+        return Path.cwd(), None, f"--hermes-env {self.name}"
 
 
 class RuleItem(pytest.Item):
@@ -225,7 +364,7 @@ class RuleItem(pytest.Item):
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         """Name the class's file and the item."""
-        source = self._session_contracts.contract(self.check.env_class).contract.source
+        source = self._session_contracts.contract(self.check.subject).contract.source
         path = Path(source.path) if source is not None else Path.cwd()
         return path, source.line - 1 if source is not None else None, self.name
 
@@ -233,27 +372,29 @@ class RuleItem(pytest.Item):
 class RuleCheck:
     """One rule on one class, with the reason why a violation is expected, if it is, and the cases that a test declares."""
 
-    def __init__(self, env_class: type, rule: Rule, waiver: str = "", cases: Cases | None = None) -> None:
-        self.env_class = env_class
+    def __init__(self, subject: type | Subject, rule: Rule, waiver: str = "", cases: Cases | None = None) -> None:
+        self.subject = subject
         self.rule = rule
         self.waiver = waiver
         self.cases = cases
 
     def run(self, item: pytest.Item, session: ContractSession) -> None:
         """Check, put a row into the ledger, and pass, fail, skip or xfail like a test."""
-        contract = session.contract(self.env_class)
+        contract = session.contract(self.subject)
         try:
-            with session.listening():
-                ledger = contract.checked(self.rule, self.waiver)
+            ledger = contract.checked(self.rule, self.waiver)
         except Exception as error:
             note = shorten(f"could not be checked: {type(error).__name__}: {error}")
             self._remember(item, contract.ledger(LedgerEntry(rule=self.rule, outcome=Outcome.UNDECIDED, note=note)))
             raise
         self._remember(item, ledger)
+        if contract.blocked:
+            item.addfinalizer(functools.partial(_refuse, contract.blocked))
+            contract.blocked = ""
         (entry,) = ledger.entries
         if self.waiver and entry.outcome is Outcome.PASSED:
             raise_usage(
-                f"{self.rule.id} is waived for {self.env_class.__name__} ({self.waiver}), but it is {entry.outcome}: "
+                f"{self.rule.id} is waived for {contract.contract.subject.name} ({self.waiver}), but it is {entry.outcome}: "
                 f"{entry.note}. Remove the waiver."
             )
         if entry.waiver:
@@ -297,6 +438,11 @@ class RuleCheck:
                 {"finding": _row(found.finding), "reason": found.reason, "origin": found.origin} for found in entry.accepted
             ],
         }
+
+
+def _refuse(text: str) -> None:
+    __tracebackhide__ = True
+    raise NetworkBlocked(text)
 
 
 def _check_of(item: pytest.Item) -> RuleCheck | None:

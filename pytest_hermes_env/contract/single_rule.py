@@ -6,7 +6,7 @@ import dataclasses
 from typing import Literal
 
 from pytest_hermes_env.contract.catalogue import find_rule
-from pytest_hermes_env.contract.engine import ClassContract
+from pytest_hermes_env.contract.playing import contract_of
 from pytest_hermes_env.contract.reports.text import finding_lines
 from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.errors import ContractBreach, NotExercised
@@ -33,13 +33,8 @@ def check_rule(
     """
     __tracebackhide__ = True
     law = find_rule(rule)
-    contract = ClassContract(
-        env_class,
-        sandbox=sandbox,
-        real_tools=real_tools,
-        timeout_s=SCENARIO_S,
-        server_type=server_type,
-        rules=lambda: (law,),
+    contract = contract_of(
+        env_class, (law,), sandbox=sandbox, real_tools=real_tools, timeout_s=SCENARIO_S, server_type=server_type
     )
     result = contract.result(law)
     if result.outcome is Outcome.FAILED:

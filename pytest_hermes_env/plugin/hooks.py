@@ -20,7 +20,7 @@ from pytest_hermes_env.plugin.cassette_hooks import CassetteMode
 from pytest_hermes_env.plugin.live_hooks import LiveMode
 from pytest_hermes_env.plugin.plain_failure import CauseFirst
 from pytest_hermes_env.plugin.redacted_reports import RedactedReports
-from pytest_hermes_env.plugin.run_state import contract_of, explain_leftovers, home_of
+from pytest_hermes_env.plugin.run_state import CONTRACT, contract_of, explain_leftovers, home_of
 from pytest_hermes_env.plugin.usage import has_hermes, imports_hermes, judges_a_rule, uses_hermes, uses_plugin
 from pytest_hermes_env.rollout.hermes_home import touched_variables
 
@@ -56,7 +56,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     home_of(early_config)
     explain_leftovers(early_config)
     if "HERMES_ENV_MUTANT" in os.environ:
-        from pytest_hermes_env.contract.mutation import overlay  # noqa: PLC0415 - only in mutation runs
+        from pytest_hermes_env.source import overlay  # noqa: PLC0415 - only in mutation runs
 
         overlay.install()
 
@@ -80,7 +80,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(CassetteMode(config), CASSETTES)
     config.pluginmanager.register(CauseFirst(), CAUSES)
     config.pluginmanager.register(RedactedReports(config), REDACTION)
-    if config.getoption("hermes_env"):
+    if config.getoption("hermes_env") or config.getoption("hermes_judge"):
         home.enter()
         if config.args_source is not pytest.Config.ArgsSource.ARGS:
             config.args = []
@@ -115,6 +115,8 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
     if config.getoption("hermes_env"):
         _ignore_what_hermes_leaves_open()
         items.extend(contract_of(config).items_of_targets(session))
+    if config.getoption("hermes_judge"):
+        items.extend(contract_of(config).items_of_evidence(session))
     if words := config.getoption("hermes_rules"):
         dropped = contract_of(config).items_of_other_rules(items, words)
         config.hook.pytest_deselected(items=dropped)
@@ -169,12 +171,17 @@ def _ignore_what_hermes_leaves_open() -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Write the reports of a contract run, and fail it if it proves nothing."""
     config = session.config
+    if file := config.getoption("hermes_evidence"):
+        contract_of(config).keep_evidence(os.path.join(config.invocation_params.dir, file))
     if ROWS in config.stash and not hasattr(config, "workerinput"):
         rows = config.stash[ROWS]
         if rows.rows or any(map(config.getoption, REPORTS)):
             from pytest_hermes_env.contract.run_end import finish  # noqa: PLC0415
 
-            config.stash[ENDED] = finish(session, rows.rows.values(), rows.seconds)
+            account, notes = finish(session, rows.rows.values(), rows.seconds)
+            if CONTRACT in config.stash:
+                notes += config.stash[CONTRACT].notes
+            config.stash[ENDED] = account, notes
             reporter = config.pluginmanager.getplugin("terminalreporter")
             if reporter is not None:
                 here, root = config.invocation_params.dir, config.rootpath

@@ -39,5 +39,6 @@ def contract_of(config: pytest.Config) -> ContractSession:
     if CONTRACT not in config.stash:
         from pytest_hermes_env.contract.session import ContractSession  # noqa: PLC0415 - only where it is used
 
-        config.stash[CONTRACT] = ContractSession(config, scenario_listener(config))
+        config.stash[CONTRACT] = session = ContractSession(config, scenario_listener(config))
+        config.add_cleanup(session.close)
     return config.stash[CONTRACT]

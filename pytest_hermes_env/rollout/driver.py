@@ -10,10 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import io
-import logging
-import os
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -22,15 +19,17 @@ from pytest_hermes_env.errors import HermesEnvError
 from pytest_hermes_env.inference.server import MockServer
 from pytest_hermes_env.layer import layer_of
 from pytest_hermes_env.rollout.auto_script import thinking, tool_using_policy
+from pytest_hermes_env.rollout.blocking import watching
 from pytest_hermes_env.rollout.builder import EnvironmentBuilder, config_init_of, initial_config
 from pytest_hermes_env.rollout.cases import Cases
-from pytest_hermes_env.rollout.collection import Collection
-from pytest_hermes_env.rollout.event_loop import ScenarioLoop
+from pytest_hermes_env.rollout.class_record import config_init_record, record_of
+from pytest_hermes_env.rollout.collection import CaseRules, Collection
+from pytest_hermes_env.rollout.evidence_file import EvidenceWriter
 from pytest_hermes_env.rollout.gate import Gate
 from pytest_hermes_env.rollout.held_out import HeldOut
 from pytest_hermes_env.rollout.journal import Journal, recording
 from pytest_hermes_env.rollout.progress import playing
-from pytest_hermes_env.rollout.raised import Hung, described, is_from_outside, is_interrupt
+from pytest_hermes_env.rollout.raised import described, is_from_outside, is_interrupt
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.scenarios import families_of
 from pytest_hermes_env.rollout.scenarios.family import Family
@@ -42,7 +41,7 @@ from pytest_hermes_env.rollout.unavailable import Cause, Unavailable
 from pytest_hermes_env.rollout.watchers.call_site import EnvironmentCode
 from pytest_hermes_env.rollout.watchers.environment import watching_environment
 from pytest_hermes_env.rollout.watchers.layer import watching_layer
-from pytest_hermes_env.rollout.watchers.process import ProcessWatcher, exits_raise
+from pytest_hermes_env.rollout.watchers.process import ProcessWatcher
 from pytest_hermes_env.rollout.watchers.services import (
     recording_warnings,
     sending_plain_requests,
@@ -53,6 +52,9 @@ from pytest_hermes_env.sandbox.fake_tools.terminal import RefusedLine
 from pytest_hermes_env.sandbox.seam import ToolSeam
 from pytest_hermes_env.types import RealToolsUse
 
+BEAT_S = 0.25
+"""Seconds between two signs of life of an event loop."""
+
 
 class _CannotBuild(Exception):
     """The class's constructor failed; that is a result of the run, not a failure of the harness."""
@@ -62,7 +64,9 @@ class Collector:
     """Plays the requested families of scenarios, each once, and keeps their records.
 
     ``sandbox``: ``fake`` is an in-memory machine, with ``real_tools`` as those of `FakeSandbox`; ``local`` runs hermes' own terminal
-    and file tools. ``timeout_s`` is the limit of each scenario, in seconds. ``server_type`` "vllm" or "sglang" is token mode. ``cases`` are those that the author declared.
+    and file tools. ``timeout_s`` is the limit of each scenario, in seconds. ``server_type`` "vllm" or "sglang" is token mode. ``cases`` are those that the author declared. ``is_sequential``: one family after the
+    other, so that whatever happens belongs to the one that has begun. ``writer`` gets each record as soon as it is made. ``beat``, in a process that
+    ends after this, is called by the event loop now and then.
     Raises: the class is not an environment → BadTarget.
     """
 
@@ -75,7 +79,14 @@ class Collector:
         timeout_s: float = 60.0,
         server_type: str = CHAT,
         cases: Cases | None = None,
+        is_sequential: bool = False,
+        writer: EvidenceWriter | None = None,
+        beat: Callable[[], None] | None = None,
     ) -> None:
+        self._writer = writer
+        self._kept: dict[str, Scenario] = {}
+        self._beat = beat
+        self._is_sequential = is_sequential
         self._env_class: Any = env_class
         self._layer = layer_of(env_class)
         self._environment_code = EnvironmentCode(env_class, self._layer)
@@ -101,27 +112,21 @@ class Collector:
         """
         missing = frozenset(names) - self._scenarios.keys()
         if self._config is None:
-            with exits_raise(), _quiet():
-                _run_in_own_loop(self._call_config_init, self._new_loop)
+            self._run(self._call_config_init)
         if families := families_of(missing):
-            environment, directory = dict(os.environ), os.getcwd()
-            try:
-                with playing(self._env_class.__name__, len(missing)), exits_raise(), _quiet():
-                    process = ProcessWatcher(self._environment_code)
-                    with process.watching():
-                        _run_in_own_loop(functools.partial(self._play, families), self._new_loop)
-                    self._add_leaks(process)
-            finally:
-                os.environ.clear()
-                os.environ.update(environment)
-                os.chdir(directory)
-        returned, error = self._config or (None, "")
+            process = ProcessWatcher(self._environment_code)
+            with playing(self._env_class.__name__, len(missing)), process.watching():
+                self._run(functools.partial(self._play, families))
+            self._add_leaks(process)
+        return self._collection()
+
+    def _collection(self) -> Collection:
+        cases = self._cases
         return Collection(
-            env_class=self._env_class,
-            layer=self._layer,
+            cls=record_of(self._env_class, self._layer),
             scenarios=dict(self._scenarios),
-            config_init=returned,
-            config_init_error=error,
+            config_init=config_init_record(*(self._config or (None, ""))),
+            cases=CaseRules(order=cases.order, gap=cases.gap, is_strict=cases.is_strict) if cases is not None else None,
             world=self._world,
             server_type=self._server_type,
             group_size=self._group_size,
@@ -132,13 +137,34 @@ class Collector:
     async def _call_config_init(self) -> None:
         self._config = config_init_of(self._env_class)
 
-    def _new_loop(self) -> ScenarioLoop:
-        return ScenarioLoop(self._environment_code.place, self._timeout_s)
+    def _run(self, play: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run a coroutine function in a new loop: in this thread if it has no running loop, else in another thread."""
+        if self._beat is not None:
+            asyncio.Runner().run(self._with_beat(play, self._beat))  # not closed: what resists would keep it from ending
+            return
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            asyncio.run(play())
+            return
+        with ThreadPoolExecutor(1, "hermes-env-scenarios") as thread:
+            thread.submit(asyncio.run, play()).result()
+
+    async def _with_beat(self, play: Callable[[], Coroutine[Any, Any, None]], beat: Callable[[], None]) -> None:
+        loop = asyncio.get_running_loop()
+
+        def again() -> None:
+            beat()
+            loop.call_later(BEAT_S, again)
+
+        again()
+        await play()
 
     def _add_leaks(self, process: ProcessWatcher) -> None:
         closing = self._scenarios.get("closing")
         if closing is not None and closing.happened:
             self._scenarios["closing"] = replace(closing, left=closing.left + process.leaked())
+            self._keep(self._scenarios["closing"])
 
     @property
     def world(self) -> str:
@@ -147,7 +173,7 @@ class Collector:
 
     async def _play(self, families: Mapping[Family, frozenset[str]]) -> None:
         """Play families concurrently, then those that must run alone."""
-        with contextlib.ExitStack() as resources:
+        with watching(asyncio.get_running_loop(), self._environment_code.place), contextlib.ExitStack() as resources:
             worlds = WorldRouter(resources.enter_context(opened_world(self._sandbox, self._real_tools)))
             resources.callback(worlds.close)
             seam = resources.enter_context(ToolSeam(worlds, record=worlds.record, turns=worlds.turns))
@@ -157,17 +183,16 @@ class Collector:
             # one builder for all families: what it changes in hermes must stay until the last family has ended
             builder = resources.enter_context(contextlib.closing(EnvironmentBuilder(seam=lambda: seam)))
             play = functools.partial(self._play_family, builder=builder, worlds=worlds)
-            together = {family: needed for family, needed in families.items() if not family.is_alone}
+            together = {family: needed for family, needed in families.items() if not (family.is_alone or self._is_sequential)}
             crowded = await asyncio.gather(*(play(family, needed) for family, needed in together.items()))
             for family, needed in families.items():
-                if family.is_alone:
+                if family not in together:
                     await play(family, needed, is_last_try=True)
             for (family, needed), is_crowded in zip(together.items(), crowded, strict=True):
                 if is_crowded:  # alone it may work: a port or a file that only one instance can have
                     await play(family, needed, is_last_try=True)
             self._not_found += worlds.not_found
             self._refused += worlds.refused
-            self._world = describe(worlds, self._not_found, self._refused)
 
     async def _play_family(
         self,
@@ -200,17 +225,26 @@ class Collector:
             if isinstance(error, HermesEnvError) or is_from_outside(error):
                 raise
             reason = Unavailable(Cause.EARLIER_FAILURE, described(error), self._environment_code.raised_at(error))
+        self._world = describe(worlds, [*self._not_found, *worlds.not_found], [*self._refused, *worlds.refused])
         for name in needed - self._scenarios.keys():
             self._scenarios[name] = played.get(name) or Scenario(name=name, unavailable=reason)
+            self._keep(self._scenarios[name])
+        if self._writer is not None:
+            self._writer.write("finished", next(iter(family.scenarios)))
+            self._writer.write("class", self._collection().without_scenarios())
         return False
+
+    def _keep(self, record: Scenario) -> None:
+        """Write a record, unless it was written as it is."""
+        if self._writer is not None and self._kept.get(record.name) is not record:
+            self._kept[record.name] = record
+            self._writer.write("scenario", record)
 
     @contextlib.contextmanager
     def _building(self) -> Iterator[None]:
         """Raise _CannotBuild for whatever the class raises."""
         try:
             yield
-        except Hung as hung:
-            raise _CannotBuild(f"did not finish within {self._timeout_s:g} s") from hung
         except BaseException as error:
             if is_interrupt(error):
                 raise
@@ -260,34 +294,6 @@ class Collector:
                 code=self._environment_code,
                 nothing_to_train=self._nothing_to_train,
                 real_tools=self._real_tools,
+                keep=self._keep,
             )
             yield stage
-
-
-def _run_in_own_loop(play: Callable[[], Awaitable[None]], new_loop: Callable[[], ScenarioLoop]) -> None:
-    """Run a coroutine function in a new loop: in this thread if it has no running loop, else in another thread."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        _run(play, new_loop)
-        return
-    with ThreadPoolExecutor(1, "hermes-env-scenarios") as thread:
-        thread.submit(_run, play, new_loop).result()
-
-
-def _run(play: Callable[[], Awaitable[None]], new_loop: Callable[[], ScenarioLoop]) -> None:
-    with asyncio.Runner(loop_factory=new_loop) as runner:
-        loop: Any = runner.get_loop()
-        runner.run(loop.guarded(play()))
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep injected failures and printed tables out of the test's output; the records hold what matters."""
-    level = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            yield
-    finally:
-        logging.disable(level)

@@ -19,6 +19,8 @@ class Played:
     total: int
     begun: int = 0
     scenario: str = ""
+    family: str = ""
+    """The first scenario of the family that it belongs to."""
 
 
 Listener = Callable[[Played | None], None]
@@ -53,10 +55,10 @@ def playing(subject: str, total: int) -> Iterator[None]:
         listener(None)
 
 
-def begins(scenario: str) -> None:
-    """Tell that a scenario begins."""
+def begins(scenario: str, family: str) -> None:
+    """Tell that a scenario of a family begins."""
     listener, played = _listener.get(), _played.get()
     if listener is not None and played is not None:
         played.begun += 1
-        played.scenario = scenario
+        played.scenario, played.family = scenario, family
         listener(played)

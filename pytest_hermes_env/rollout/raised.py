@@ -16,13 +16,8 @@ from pytest_hermes_env.errors import shorten
 CANCELLATIONS, CANCELLED_S = 3, 1.0
 """How often a call that does not end in time is cancelled, and the seconds that it gets each time."""
 
-
 EXTENSIONS = 4
 """How many limits a call gets that goes on."""
-
-
-class Hung(BaseException):
-    """Raised in code that never returns to the event loop."""
 
 
 class Ended(Exception):
@@ -109,8 +104,6 @@ def first_error(error: BaseException) -> BaseException:
 
 def described(error: BaseException) -> str:
     """Return type and text of an error."""
-    if isinstance(error, Hung):
-        return "it blocked the event loop until it was interrupted"
     if isinstance(error, NeverEnded):
         return str(error)
     text = shorten(str(error))

@@ -111,7 +111,8 @@ class Scenario:
     @property
     def failure(self) -> str:
         """What the environment did, as the end of a sentence: it raised an error, or never ended."""
-        return f"did not return: {self.error}" if self.error_kind is ErrorKind.NEVER_ENDED else f"raised {self.error}"
+        has_ended = self.error_kind not in {ErrorKind.NEVER_ENDED, ErrorKind.ENDED_PROCESS}
+        return f"did not return: {self.error}" if not has_ended else f"raised {self.error}"
 
     def of(self, kind: type) -> list[Any]:
         """Return the events of one kind, in order."""

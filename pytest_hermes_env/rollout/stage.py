@@ -11,7 +11,7 @@ import contextlib
 import inspect
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -37,9 +37,6 @@ CLOSING = ("aclose", "close", "shutdown", "teardown")
 
 LATER_S = 10.0
 """Seconds that a scenario gets after another one did not end, half of them after two, and so on: one hang is enough to know."""
-
-MOST_HANGS = 8
-"""How often code may block the event loop until it is interrupted, before no further scenario is played."""
 
 SETTLE_S = 3.0
 """Seconds that tasks which outlive their scenario get to end by themselves."""
@@ -91,6 +88,8 @@ class Stage:
     item_error: str = ""
     real_tools: RealToolsUse = "confined"
     """When in-memory machines may run real programs."""
+    keep: Callable[[Scenario], None] = lambda _: None
+    """Gets each record as soon as it is made."""
 
     @property
     def has_tokens(self) -> bool:
@@ -235,11 +234,7 @@ class Stage:
         """
         if not self.plays(name):
             return Scenario(name=name)
-        if getattr(asyncio.get_running_loop(), "hangs", 0) >= MOST_HANGS:
-            reason = Unavailable(Cause.EARLIER_FAILURE, f"code blocked the event loop {MOST_HANGS} times")
-            self.scenarios[name] = Scenario(name=name, unavailable=reason)
-            return self.scenarios[name]
-        begins(name)
+        begins(name, self.names[0])
         before, asked = snapshot(self.env), len(self.mock.journal)
         self.policy = policy
         faults = faults or Faults(fault=fault)
@@ -268,7 +263,7 @@ class Stage:
             error_place=place,
             events=tuple(journal.events),
             tool_calls=tuple(journal.tool_calls),
-            requests=tuple(dict(exchange.request) for exchange in exchanges),
+            requests=tuple(_slim(exchange.request) for exchange in exchanges),
             judge_questions=sum(talk is not None and not talk.tools for talk in (one.conversation for one in exchanges)),
             sampled=replies_of(exchanges),
             group=copied(group),
@@ -281,6 +276,8 @@ class Stage:
             **more(journal),
         )
         self.scenarios[name] = record
+        if name in self.names:
+            self.keep(record)
         return record
 
     async def cancel(
@@ -352,6 +349,12 @@ def configured(env: Any, **settings: Any) -> Iterator[None]:
     finally:
         for name, value in old.items():
             setattr(config, name, value)
+
+
+def _slim(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a request with the names of its tools in place of their schemas, which are the same 12 KB in all requests."""
+    tools = [tool.get("function", {}).get("name") for tool in request.get("tools") or ()]
+    return {**request, "tools": tools} if tools else dict(request)
 
 
 def _shape(outcome: Any) -> str:

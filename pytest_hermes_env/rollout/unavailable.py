@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass, field
 
 from pytest_hermes_env.rollout.journal import Place
-from pytest_hermes_env.rollout.raised import Hung, NeverEnded
+from pytest_hermes_env.rollout.raised import NeverEnded
 
 
 class Cause(enum.Enum):
@@ -57,12 +57,14 @@ class ErrorKind(enum.Enum):
     """``evaluate()`` was called without an argument that it requires."""
     NEVER_ENDED = enum.auto()
     """A call did not end in time."""
+    ENDED_PROCESS = enum.auto()
+    """The environment ended its process."""
     OTHER = enum.auto()
 
 
 def kind_of(error: BaseException) -> ErrorKind:
     """Return the kind of an error. CPython has no classes for these, only texts of TypeError."""
-    if isinstance(error, Hung | NeverEnded):
+    if isinstance(error, NeverEnded):
         return ErrorKind.NEVER_ENDED
     text = str(error) if isinstance(error, TypeError) else ""
     if "can't be used in 'await' expression" in text:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
 import environments
 from pytest_hermes_env.contract.catalogue import find_rule
-from pytest_hermes_env.contract.engine import ClassContract, RuleResult
+from pytest_hermes_env.contract.engine import RuleResult
+from pytest_hermes_env.contract.playing import contract_of
 from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.layer import find_class, layer_of
 
@@ -45,9 +45,8 @@ def renamed(text: str, name: str, *changes: tuple[str, str]) -> str:
 
 def judged(target: str, *rules: str) -> dict[str, RuleResult]:
     """Return the results of some rules."""
-    (env_class,) = find_class(target)
     chosen = [find_rule(rule) for rule in rules]
-    contract = ClassContract(env_class, sandbox="fake", timeout_s=120, server_type="openai", rules=lambda: chosen)
+    contract = contract_of(target, chosen, timeout_s=120)
     return {rule.id: contract.result(rule) for rule in chosen}
 
 
@@ -70,4 +69,3 @@ def test_a_fault_of_the_base_is_at_the_base(tmp_path: Path, monkeypatch: pytest.
     result = judged(fork(tmp_path, "leaky_layer", WITHOUT_CLEANUP), "HE601")["HE601"]
 
     assert [Path(finding.path).name for finding in result.findings] == ["acme_base.py"], result
-    assert "leaky_layer" in sys.modules

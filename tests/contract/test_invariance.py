@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pytest_hermes_env.contract.catalogue import find_rule
-from pytest_hermes_env.contract.engine import ClassContract
+from pytest_hermes_env.contract.playing import contract_of
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.contract.verdict import Outcome, Verdict
-from pytest_hermes_env.layer import find_class
 from pytest_hermes_env.source import ClassSource, read_class
 from pytest_hermes_env.source.finding import Severity
 
@@ -66,13 +63,8 @@ def played(mutant: Mutant, directory: Path, transformation: Transformation) -> O
     target = mutant.write(directory)
     if not refactor(Path(target.rpartition(":")[0]).parent, transformation):
         return None
-    importlib.invalidate_caches()  # it has files that are newer than the last look into its directory
-    package = Path(target.rpartition(":")[0]).parent.name
-    for name in [name for name in sys.modules if name.partition(".")[0] == package]:  # of the same mutant in other clothes
-        del sys.modules[name]
-    (env_class,) = find_class(target)
     rules = (find_rule(mutant.rule), find_rule("HE206"))
-    contract = ClassContract(env_class, sandbox="fake", timeout_s=120, server_type=mutant.mode, rules=lambda: rules)
+    contract = contract_of(target, rules, timeout_s=120, server_type=mutant.mode)
     own, of_setup = (contract.result(rule).outcome for rule in rules)
     return of_setup if of_setup is Outcome.FAILED else own
 

@@ -14,12 +14,12 @@ import pytest
 
 from pytest_hermes_env.contract.catalogue import find_rule
 from pytest_hermes_env.contract.check import check_paths
-from pytest_hermes_env.contract.engine import ClassContract, RuleResult
+from pytest_hermes_env.contract.engine import RuleResult
+from pytest_hermes_env.contract.playing import contract_of
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.rule_examples import examples_of
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.contract.verdict import Outcome
-from pytest_hermes_env.layer import find_class
 from pytest_hermes_env.source import read_class
 from pytest_hermes_env.source.finding import Severity
 
@@ -64,8 +64,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def judged(target: str, server_type: str = "openai", rules: Sequence[Rule] = ALL_RULES) -> dict[str, RuleResult]:
     """Return the results of rules on an environment; only the scenarios that these read are played."""
-    (env_class,) = find_class(target)
-    contract = ClassContract(env_class, sandbox="fake", timeout_s=TIMEOUT_S, server_type=server_type, rules=lambda: rules)
+    contract = contract_of(target, rules, timeout_s=TIMEOUT_S, server_type=server_type)
     return {rule.id: contract.result(rule) for rule in rules}
 
 
@@ -161,9 +160,8 @@ def test_a_rollout_with_several_sequences_passes(policy: str, rows: int, tmp_pat
     kept = Mutant(
         rule="HE505", name=policy, env="terminal_tasks", changes=((old, f"{new}            split_rollouts={policy!r},\n"),)
     )
-    (env_class,) = find_class(kept.write(tmp_path))
     rules = [rule for rule in ALL_RULES if rule.id.startswith("HE5") or pytestconfig.getoption("all_rules")]
-    contract = ClassContract(env_class, sandbox="fake", timeout_s=TIMEOUT_S, server_type="vllm", rules=lambda: rules)
+    contract = contract_of(kept.write(tmp_path), rules, timeout_s=TIMEOUT_S, server_type="vllm")
 
     results = {rule.id: contract.result(rule) for rule in rules}
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from pytest_hermes_env.contract.catalogue import find_rule
-from pytest_hermes_env.contract.engine import ClassContract
+from pytest_hermes_env.contract.playing import contract_of
 from pytest_hermes_env.contract.reports.text import finding_lines
-from pytest_hermes_env.layer import find_class
 
 from .mutants import MUTANTS
 from .mutants.mutant import SOUND
@@ -45,8 +44,7 @@ def reproduced(rule: str, directory: Path) -> Reproduced:
     """Check the broken class and return the test of the finding."""
     path = directory / f"reproduced_{rule.lower()}.py"
     path.write_text(broken_source(rule), encoding="utf-8")
-    (env_class,) = find_class(str(path))
-    contract = ClassContract(env_class, sandbox="fake", timeout_s=30, rules=lambda: [find_rule(rule)])
+    contract = contract_of(str(path), [find_rule(rule)], timeout_s=30)
     finding = contract.result(find_rule(rule)).findings[0]
     return Reproduced(rule=rule, test=finding.reproduction, lines=finding_lines(find_rule(rule), finding))
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
-import sys
 import textwrap
 from importlib import resources
 
 import pytest
 
-from pytest_hermes_env.contract.engine import ClassContract
+from pytest_hermes_env.contract.playing import contract_of
 from pytest_hermes_env.contract.rule_examples import Example, examples_of
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.contract.verdict import Outcome
@@ -107,23 +105,10 @@ def _name(node: ast.stmt) -> str:
     return ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else ast.unparse(node)
 
 
-def imported(path, name):
-    """Import a file under a unique name."""
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 def played(rule, path, name):
     """Return what the rollouts of a class in a file say about a rule."""
     server_type = "vllm" if rule.id in OF_TOKENS else "openai"
-    env_class = vars(imported(path, path.stem))[name]
-    contract = ClassContract(env_class, sandbox="fake", timeout_s=60, server_type=server_type, rules=lambda: (rule,))
-    return contract.result(rule).outcome
+    return contract_of(f"{path}:{name}", [rule], server_type=server_type).result(rule).outcome
 
 
 @pytest.mark.parametrize(
@@ -180,9 +165,7 @@ def test_the_code_of_a_good_example_breaks_no_rule_in_rollouts(pytestconfig, tmp
     path.write_text(completed(GOOD[number]), encoding="utf-8")
     (source,) = read_classes(str(path)).classes
     server_type = "vllm" if GOOD[number].rule_id in OF_TOKENS else "openai"
-    contract = ClassContract(
-        vars(imported(path, path.stem))[source.name], sandbox="fake", timeout_s=60, server_type=server_type
-    )
+    contract = contract_of(f"{path}:{source.name}", server_type=server_type)
     results = [contract.result(rule) for rule in ALL_RULES]
 
     assert [(result.rule.id, item.message) for result in results for item in result.findings] == []

@@ -127,28 +127,46 @@ def test_a_path_with_a_class_names_one_class(pytester: pytest.Pytester) -> None:
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ("no_such_module:Env", "no_such_module cannot be imported: ModuleNotFoundError"),
-        ("json:JSONDecoder", "JSONDecoder is not an environment: it does not derive from HermesAgentBaseEnv."),
+        ("no_such_module:Env", "no_such_module cannot be imported: there is no such module"),
         ("just_words", "'just_words' names no class: write package.module:Class, path/to/file.py or path/to/file.py:Class"),
         ("missing.py", "There is no file"),
         (GOOD.replace("TerminalTestEnv", "NoEnv", 1), "has no class NoEnv"),
-        ("broken.py", "broken.py does not parse: invalid syntax"),
+        ("broken.py", "broken.py: the file does not parse: invalid syntax"),
         ("plain.py", "plain.py defines no environment: no class in it derives from HermesAgentBaseEnv. Classes in it: Plain."),
-        ("raising.py", "cannot be imported: ZeroDivisionError: division by zero"),
-        ("reaching.py", "cannot be imported: NetworkBlocked: a connection to example.org was refused."),
     ],
 )
 def test_a_bad_target_is_a_usage_error(pytester: pytest.Pytester, target: str, message: str) -> None:
     """A target that cannot be checked ends the run with exit code 4 and a one-line error."""
     pytester.path.joinpath("broken.py").write_text("class Env(:\n", encoding="utf-8")
     pytester.path.joinpath("plain.py").write_text("class Plain: ...\n", encoding="utf-8")
-    pytester.path.joinpath("reaching.py").write_text("import socket\nsocket.getaddrinfo('example.org', 80)\n", encoding="utf-8")
-    pytester.path.joinpath("raising.py").write_text("1 / 0\n", encoding="utf-8")
 
     result = run(pytester, "--hermes-env", target)
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert any(message in line for line in [*result.errlines, *result.outlines]), [*result.errlines, *result.outlines]
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("json:JSONDecoder", "JSONDecoder is not an environment: it does not derive from HermesAgentBaseEnv."),
+        ("raising.py:Env", "raising.py:1:1: HE110 import-is-quiet: the module cannot be imported: ZeroDivisionError: division"),
+        ("reaching.py:Env", "reaching.py:2:1: HE110 import-is-quiet: the module cannot be imported: NetworkBlocked: a"),
+        ("missing.py", "--hermes-env missing.py: There is no file"),
+    ],
+)
+def test_an_unusable_target_fails_and_leaves_the_others_alone(pytester: pytest.Pytester, target: str, message: str) -> None:
+    """It is red once, and the rules of the other class pass."""
+    body = "class Env: ...\n"
+    pytester.path.joinpath("reaching.py").write_text(
+        f"import socket\nsocket.getaddrinfo('example.org', 80)\n{body}", encoding="utf-8"
+    )
+    pytester.path.joinpath("raising.py").write_text(f"1 / 0\n{body}", encoding="utf-8")
+
+    result = run(pytester, "--hermes-env", target, "--hermes-env", GOOD, "--hermes-rules", "HE102,HE103,HE110")
+
+    assert (result.parseoutcomes()["failed"], result.ret) == (1, pytest.ExitCode.TESTS_FAILED)
+    assert any(message in line for line in result.outlines)
 
 
 DECORATED = """

@@ -49,9 +49,9 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
 def test_scenario_is_shown_and_goes_away(terminal):
     """With its number while there is one of as many; a case is played once per item, which nobody counted before."""
     with listening(scenario_listener(config(terminal))), playing("MyEnv", 1):
-        begins("happy")
+        begins("happy", "happy")
         first = list(terminal.rows)
-        begins("gold of item 0")
+        begins("gold of item 0", "gold")
         second = list(terminal.rows)
 
     assert first == ["my_env.py .", "  MyEnv: scenario 1 of 1, happy (0 s)"]
@@ -63,7 +63,7 @@ def test_short_work_is_not_shown(terminal, monkeypatch):
     """A line that flashes up says nothing."""
     monkeypatch.setattr(module, "PATIENCE_S", 1000.0)
     with listening(scenario_listener(config(terminal))), playing("MyEnv", 1):
-        begins("happy")
+        begins("happy", "happy")
 
     assert terminal.rows == ["my_env.py ."]
 
@@ -74,7 +74,7 @@ def test_scenarios_of_another_thread_are_not_shown(terminal):
 
     def play() -> None:
         with listening(listener), playing("MyEnv", 1):
-            begins("happy")
+            begins("happy", "happy")
 
     thread = threading.Thread(target=play)
     thread.start()
@@ -92,7 +92,7 @@ def test_nobody_listens_where_nobody_watches(terminal, monkeypatch, reason):
     listener = scenario_listener(config(None if reason == "no reporter" else terminal, verbosity=-1 if reason == "-q" else 0))
 
     with listening(listener), playing("MyEnv", 1):
-        begins("happy")
+        begins("happy", "happy")
 
     assert listener is None
     assert terminal.rows == ["my_env.py ."]

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_hermes_env.contract.mutation.breakage import Breakage
-from pytest_hermes_env.contract.mutation.overlay import settings
 from pytest_hermes_env.errors import UsageError, shorten
+from pytest_hermes_env.source.overlay import settings
 
 PASSED, NO_TESTS, USAGE = 0, 5, 4
 """Exit codes of pytest."""

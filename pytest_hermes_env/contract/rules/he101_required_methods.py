@@ -40,8 +40,8 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at the class itself: each method is there, concrete, and not the layer's stub."""
     missing = evidence.lacked_methods
     if not missing:
-        return Verdict.passed(f"{evidence.env_class.__name__} has {', '.join(REQUIRED_METHODS)}")
-    message = f"{evidence.env_class.__name__} does not define {', '.join(missing)}"
+        return Verdict.passed(f"{evidence.cls.name} has {', '.join(REQUIRED_METHODS)}")
+    message = f"{evidence.cls.name} does not define {', '.join(missing)}"
     return Verdict.failed([evidence.finding(message)])
 
 

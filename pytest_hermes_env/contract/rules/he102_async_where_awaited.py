@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import inspect
 import re
 from typing import TYPE_CHECKING
 
@@ -215,7 +214,11 @@ def _demanded(function: Function) -> list[str]:
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Look at the functions that the class really has."""
-    own = [name for name in (*AWAITED, "format_prompt") if callable(_function(evidence, name))]
+    own = [
+        name
+        for name in (*AWAITED, "format_prompt")
+        if (method := evidence.cls.methods.get(name)) is not None and method.is_callable
+    ]
     if not own:
         return Verdict.not_exercised("the class has none of these methods", "HE101")
     findings = [evidence.finding(message, name) for name in own for message in _seen(evidence, name)]
@@ -244,7 +247,7 @@ def _never_awaited(evidence: Evidence) -> Iterator[Finding]:
 
 def _not_awaited(evidence: Evidence, name: str) -> Finding | None:
     """Return a finding where a rollout got something from a wrapped method that cannot be awaited."""
-    if name not in PLAYED or inspect.iscoroutinefunction(_function(evidence, name)):
+    if name not in PLAYED or (name in evidence.cls.methods and evidence.cls.methods[name].is_async):
         return None
     scenario = evidence.scenario(PLAYED[name])
     rewards = [reward for reward in scenario.of(Reward) if reward.is_plain]
@@ -259,23 +262,17 @@ def _not_awaited(evidence: Evidence, name: str) -> Finding | None:
     return evidence.finding(f"{name} is not async, but it is awaited", name, seen=seen, scenario=scenario.name)
 
 
-def _function(evidence: Evidence, name: str) -> object:
-    owner = evidence.owner(name)
-    found = vars(owner)[name] if owner is not None else None
-    return getattr(found, "__func__", found)
-
-
 def _seen(evidence: Evidence, name: str) -> Iterator[str]:
-    function = _function(evidence, name)
-    is_async = inspect.iscoroutinefunction(function)
+    method = evidence.cls.methods[name]
+    is_async = method.is_async
     if name == "format_prompt":
-        if is_async or inspect.isasyncgenfunction(function):
+        if is_async or method.is_async_generator:
             yield "format_prompt is async, but its result is used without an await: the model receives '<coroutine object …>'"
         return
     if not is_async and not _may_be_awaited(evidence, name):
         yield f"{name} is not async, but it is awaited"
-    elif name == "evaluate" and (demanded := _without_default(getattr(evidence.env_class, name))):
-        yield _demands(demanded)
+    elif name == "evaluate" and method.required:
+        yield _demands(list(method.required))
 
 
 def _may_be_awaited(evidence: Evidence, name: str) -> bool:
@@ -284,18 +281,6 @@ def _may_be_awaited(evidence: Evidence, name: str) -> bool:
         return True
     function, _ = _given(evidence.source, name)
     return function is None or not _fault(evidence.source, name, function)[0]
-
-
-def _without_default(function: object) -> list[str]:
-    try:
-        parameters = list(inspect.signature(function).parameters.values())  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return []
-    required = [item.name for item in parameters if item.default is item.empty and item.kind not in _COLLECTING]
-    return required[1:] if required[:1] == [parameters[0].name] else required
-
-
-_COLLECTING = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 
 
 RULE = Rule(

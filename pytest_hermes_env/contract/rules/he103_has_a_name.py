@@ -18,6 +18,7 @@ from __future__ import annotations
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
+from pytest_hermes_env.rollout.class_record import COMPUTED
 from pytest_hermes_env.source import UNKNOWN, ClassKind, ClassSource, FromEnvironment, constant_value, data_flow, finding_at
 from pytest_hermes_env.source.finding import Severity
 
@@ -62,16 +63,15 @@ def _fault(value: object) -> str:
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Look at the name that the class really has."""
-    value = getattr(evidence.env_class, "name", None)
-    inherited = getattr(evidence.layer_base, "name", _OF_THE_BASE)
-    if isinstance(value, property):
+    value, inherited = evidence.cls.title, evidence.cls.base_title
+    if value == COMPUTED:
         return Verdict.passed("name is a property")
     fault = _fault(value)
     if not fault and value == inherited:
         fault = f"name is {value!r}, which is the base class's default"
     if not fault:
         return Verdict.passed(f"the name is {value!r}")
-    return Verdict.failed([evidence.finding(f"{evidence.env_class.__name__}: {fault}")])
+    return Verdict.failed([evidence.finding(f"{evidence.cls.name}: {fault}")])
 
 
 RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, dynamic=dynamic, holds_for_base_env=True)

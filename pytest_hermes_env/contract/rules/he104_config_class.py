@@ -126,30 +126,22 @@ def _undescribed(fields: Any) -> Iterator[Finding]:
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Look at the class that env_config_cls names, at its fields, and at what config_init returned."""
-    named = getattr(evidence.env_class, "env_config_cls", None)
-    base = getattr(evidence.layer_base, "env_config_cls", None)
-    bases = named.__mro__ if isinstance(named, type) else ()
-    if named is not base and all(item.__name__ != LAYER_CONFIG for item in bases):
-        name = getattr(named, "__name__", repr(named))
-        message = f"env_config_cls is {name}, which is not a subclass of {LAYER_CONFIG}"
+    named, base = evidence.cls.config, evidence.cls.base_config
+    if named != base and LAYER_CONFIG not in named.bases:
+        message = f"env_config_cls is {named.name}, which is not a subclass of {LAYER_CONFIG}"
         return Verdict.failed([evidence.finding(message)])
-    name, fields = getattr(named, "__name__", ""), _fields(named)
-    own = {word: field for word, field in fields.items() if word not in _fields(base)}
-    bare = [word for word, field in own.items() if not field.description]
+    own = {word: is_described for word, is_described in named.fields.items() if word not in base.fields}
+    bare = [word for word, is_described in own.items() if not is_described]
     places = _places(evidence)
     findings = []
     for word in bare:
         at, number = places.get(word) or evidence.at_class()
         findings.append(Finding(message=f"the setting {word} has no description", path=at, line=number))
-    returned = evidence.collection.config_init
-    made = type(returned[0]) if isinstance(returned, tuple) and returned else None
-    if extra := ", ".join(sorted(set(_fields(made)) - set(fields))):
-        made_name = getattr(made, "__name__", "")
-        message = (
-            f"config_init returned a {made_name}, but env_config_cls is {name}: {extra} cannot be set by command-line flags"
-        )
+    made = evidence.config_init.config
+    if extra := ", ".join(sorted(set(made.fields) - set(named.fields))):
+        message = f"config_init returned a {made.name}, but env_config_cls is {named.name}: {extra} cannot be set by command-line flags"
         findings.append(evidence.finding(message, "config_init"))
-    return Verdict.of(findings, f"{name} adds {len(own)} settings, each with a description")
+    return Verdict.of(findings, f"{named.name} adds {len(own)} settings, each with a description")
 
 
 def _places(evidence: Evidence) -> dict[str, tuple[str, int]]:
@@ -157,10 +149,6 @@ def _places(evidence: Evidence) -> dict[str, tuple[str, int]]:
     config = config_class(evidence.source) if evidence.source is not None else None
     fields = config_fields(config) if isinstance(config, ClassSource) else ()
     return {field.name: (field.owner.path, field.node.lineno) for field in fields}
-
-
-def _fields(config: object) -> dict[str, Any]:
-    return dict(getattr(config, "model_fields", {}))
 
 
 RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, dynamic=dynamic)

@@ -116,33 +116,30 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at what config_init() really returned."""
     fault = _fault_seen(evidence)
     if not fault:
-        config, servers = evidence.collection.config_init
-        return Verdict.passed(f"config_init() returned {type(config).__name__} and {len(servers)} server configuration(s)")
+        given = evidence.config_init
+        return Verdict.passed(
+            f"config_init() returned {given.config.name} and {len(given.servers or ())} server configuration(s)"
+        )
     return Verdict.failed([evidence.finding(fault, "config_init")])
 
 
 def _fault_seen(evidence: Evidence) -> str:
-    if evidence.collection.config_init_error:
-        return f"config_init() raised {evidence.collection.config_init_error}"
-    returned = evidence.collection.config_init
-    if not isinstance(returned, tuple) or len(returned) != 2:  # noqa: PLR2004 - a pair
-        return f"config_init() returned {type(returned).__name__}, not (config, [APIServerConfig, ...])"
-    config, servers = returned
-    if not _is_a(config, "BaseEnvConfig"):
-        return f"the first value of config_init() is {type(config).__name__}, not a BaseEnvConfig"
-    if not isinstance(servers, list):
+    given = evidence.config_init
+    if given.error:
+        return f"config_init() raised {given.error}"
+    if not given.is_pair:
+        return f"config_init() returned {given.shape.partition(' ')[0]}, not (config, [APIServerConfig, ...])"
+    if "BaseEnvConfig" not in given.config.bases:
+        return f"the first value of config_init() is {given.config.name}, not a BaseEnvConfig"
+    if given.servers is None:
         return (
-            f"the second value of config_init() is {type(servers).__name__}, not a list: Atropos ignores it and waits for "
+            f"the second value of config_init() is {given.servers_type}, not a list: Atropos ignores it and waits for "
             "model servers on localhost:9004 to 9007"
         )
-    strangers = [type(server).__name__ for server in servers if not _is_a(server, "APIServerConfig")]
-    if strangers or not servers:
+    strangers = [server.bases[0] for server in given.servers if "APIServerConfig" not in server.bases]
+    if strangers or not given.servers:
         return f"the second value of config_init() must contain only APIServerConfig, but contains {strangers or 'nothing'}"
     return ""
-
-
-def _is_a(value: object, name: str) -> bool:
-    return any(cls.__name__ == name for cls in type(value).__mro__)
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, holds_for_base_env=True)

@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
+from pytest_hermes_env.rollout.class_record import ServerRecord
 from pytest_hermes_env.source import (
     UNKNOWN,
     Call,
@@ -138,24 +139,20 @@ def _host(url: str) -> str:
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Look at the server configurations that config_init really returned."""
-    returned = evidence.collection.config_init
-    servers = returned[1] if isinstance(returned, tuple) and len(returned) == 2 else None  # noqa: PLR2004 - a pair
-    servers = [servers] if hasattr(servers, "base_url") else servers  # HE105 says that a list is needed
-    if not isinstance(servers, list):
-        return Verdict.not_exercised(
-            f"config_init returned no list of servers {evidence.collection.config_init_error}".rstrip(), "HE105"
-        )
+    servers = evidence.config_init.server_list
+    if servers is None or not evidence.config_init.is_pair:
+        return Verdict.not_exercised(f"config_init returned no list of servers {evidence.config_init.error}".rstrip(), "HE105")
     faults = list(_seen(servers))
     if not faults:
         return Verdict.passed(f"{len(servers)} server configuration(s) checked")
     return Verdict.failed([evidence.finding("; ".join(faults), "config_init")])
 
 
-def _seen(servers: Iterable[object]) -> Iterable[str]:
+def _seen(servers: Iterable[ServerRecord]) -> Iterable[str]:
     for server in servers:
-        url, kind = getattr(server, "base_url", None), getattr(server, "server_type", _OPENAI)
+        url, kind = server.base_url, server.server_type or _OPENAI
         if isinstance(url, str) and is_external(url, kind):
-            if getattr(server, "health_check", False):
+            if server.health_check:
                 yield f"health_check is on for {_host(url)}: Atropos would send it a request every second"
             if kind != _OPENAI:
                 yield f"server_type is {kind!r} for {_host(url)}, an API that supports only 'openai'"

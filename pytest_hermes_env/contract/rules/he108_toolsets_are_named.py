@@ -185,15 +185,12 @@ def _made(node: ast.AST) -> Iterator[str]:
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Look at the configuration that config_init really returned."""
-    returned = evidence.collection.config_init
-    config = returned[0] if isinstance(returned, tuple) and returned else None
-    if config is None or not hasattr(config, ENABLED):
-        return Verdict.not_exercised(
-            f"config_init returned no configuration with toolsets {evidence.collection.config_init_error}".rstrip(), "HE105"
-        )
-    enabled, distribution = getattr(config, ENABLED), getattr(config, DISTRIBUTION, None)
+    given = evidence.config_init
+    if ENABLED not in given.values:
+        return Verdict.not_exercised(f"config_init returned no configuration with toolsets {given.error}".rstrip(), "HE105")
+    enabled, distribution = given.values[ENABLED], given.values.get(DISTRIBUTION)
     own = _own_toolsets(evidence.source) if evidence.source is not None else frozenset()
-    known = installed_toolsets() | evidence.toolsets
+    known = installed_toolsets() | frozenset(evidence.cls.toolsets)
     strange = [name for name in enabled or () if known and name not in known and name not in own]
     fault = ""
     if enabled is None and distribution is None:

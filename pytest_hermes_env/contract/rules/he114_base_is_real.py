@@ -24,7 +24,6 @@ import os
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.evidence import Evidence, finding_in
-from pytest_hermes_env.contract.replaced_methods import replaced_methods
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict, one_per_place
 from pytest_hermes_env.source import (
@@ -154,7 +153,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     evidence.scenario("setup")
     findings = [
         finding_in("setup", place, f"{name} of the layer is replaced by code that does not call it")
-        for name, place in replaced_methods(evidence.env_class)
+        for name, place in evidence.cls.replaced
     ]
     return Verdict.of(one_per_place(findings), "no method of the layer is replaced")
 

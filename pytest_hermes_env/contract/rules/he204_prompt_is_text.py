@@ -133,7 +133,8 @@ def _root(node: ast.expr) -> str:
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Look at what format_prompt gave for the items that were taken."""
-    if not callable(getattr(evidence.env_class, "format_prompt", None)):
+    own = evidence.cls.methods.get("format_prompt")
+    if own is not None and not own.is_callable:
         return Verdict.not_exercised("there is no method format_prompt, as HE101 reports", "HE101")
     scenario = evidence.scenario("items")
     if missing := evidence.without_items():

@@ -22,6 +22,7 @@ from typing import SupportsFloat
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict, one_per_place
+from pytest_hermes_env.rollout.codec import type_name
 from pytest_hermes_env.rollout.journal import Reward, UnknownRead
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.scenario_names import CASES, PROBES
@@ -67,7 +68,7 @@ def _stopped_by_unknown_read(reward: Reward, scenario: Scenario) -> bool:
 
 def _fault(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, SupportsFloat):
-        return f"returned {type(value).__name__} {str(value)[:80]}, not a number"
+        return f"returned {type_name(value)} {str(value)[:80]}, not a number"
     return "" if math.isfinite(float(value)) else f"returned {float(value)}, which is not finite"
 
 

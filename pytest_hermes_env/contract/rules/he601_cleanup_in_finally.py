@@ -28,7 +28,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import Evidence, finding_in, place_of
+from pytest_hermes_env.contract.evidence import Evidence, finding_in
 from pytest_hermes_env.contract.rollout_blocks import Doubt, check_rollout, rollouts_of
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict, one_per_place
@@ -398,14 +398,13 @@ def dynamic(evidence: Evidence) -> Verdict:
 
 def _of_the_layer(evidence: Evidence, place: Place, scenario: str) -> Finding:
     """Return the finding of a sandbox that the layer opened: at the class's agent_rollout, else at the base, whose fault it is."""
-    base = evidence.layer_base
-    is_ours = base.__module__.startswith("environments.")  # it releases what it opens: somebody else keeps the block open
+    cls = evidence.cls
+    is_ours = cls.base_module.startswith("environments.")  # it releases what it opens: somebody else keeps the block open
     if is_ours or LAYER_AGENT_ROLLOUT in linecache.getline(place.path, place.line):
         message = "the sandbox of the agent_rollout entered here was never released"
         return evidence.recorded_finding(message, place, "evaluate", scenario=scenario)
-    message = f"{base.__name__}, the base of the class, opens the sandbox of a rollout and never releases it"
-    path, line = place_of(base)
-    return Finding(message=message, path=path, line=line, scenario=scenario)
+    message = f"{cls.base}, the base of the class, opens the sandbox of a rollout and never releases it"
+    return finding_in(scenario, cls.base_place, message)
 
 
 def _times(count: int) -> str:

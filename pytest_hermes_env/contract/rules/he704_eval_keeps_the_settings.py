@@ -73,10 +73,8 @@ def _differences(loop: LoopStarted, training: LoopStarted | None, own: dict[str,
 
 def _own_settings(evidence: Evidence, words: tuple[str, ...]) -> list[Any]:
     """Return the numbers of this kind that the environment's configuration has for evaluation alone."""
-    returned = evidence.collection.config_init
-    config = returned[0] if isinstance(returned, tuple) and returned else returned
-    fields = getattr(type(config), "model_fields", {})
-    return [getattr(config, name) for name in fields if "eval" in name and any(word in name for word in words)]
+    values = evidence.config_init.values
+    return [value for name, value in values.items() if "eval" in name and any(word in name for word in words)]
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS)

@@ -14,7 +14,7 @@ from pytest_hermes_env.rollout.probing.own_words import OwnWords, own_words
 from pytest_hermes_env.rollout.probing.record import Trial
 from pytest_hermes_env.rollout.probing.tracked_items import watched
 from pytest_hermes_env.rollout.probing.work_reads import noting_attributes, noting_reads
-from pytest_hermes_env.rollout.raised import Hung, NeverEnded, described, first_error, is_from_outside, within
+from pytest_hermes_env.rollout.raised import NeverEnded, described, first_error, is_from_outside, within
 from pytest_hermes_env.rollout.watchers.call_site import raised_in
 from pytest_hermes_env.types import RealToolsUse
 
@@ -103,7 +103,7 @@ class RewardRunner:
             if is_from_outside(raised):
                 raise
             cause = first_error(raised)
-            error, is_timeout = described(cause), isinstance(cause, NeverEnded | Hung)
+            error, is_timeout = described(cause), isinstance(cause, NeverEnded)
             place, is_foreign = raised_in(self._path, cause.__cause__ or cause) or Place(), _is_foreign(cause, given)
         trial = Trial(
             value=value,

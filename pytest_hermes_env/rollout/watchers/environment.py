@@ -26,7 +26,7 @@ from pytest_hermes_env.rollout.journal import (
     current_rollout,
     note,
 )
-from pytest_hermes_env.rollout.raised import Hung, described, is_from_outside
+from pytest_hermes_env.rollout.raised import described, is_from_outside
 from pytest_hermes_env.rollout.watchers.call_site import evaluating_at, outside_place, raised_in
 from pytest_hermes_env.rollout.watchers.caught_errors import noting_caught_errors
 from pytest_hermes_env.rollout.watchers.result_reads import with_recorded_reads
@@ -83,7 +83,7 @@ async def _compute_reward(layer: Layer, source: Place, real: Any, *args: Any, **
         caught = tuple(noted)
     except BaseException as raised:
         if journal.is_late or not is_from_outside(raised):
-            error = NEVER_RETURNED if journal.is_late or isinstance(raised, Hung) else described(raised)
+            error = NEVER_RETURNED if journal.is_late else described(raised)
             note_reward(None, error, place=raised_in(source.path, raised) or source)
         raise
     finally:

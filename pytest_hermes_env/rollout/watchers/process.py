@@ -5,16 +5,13 @@ Only the environment's own code counts: what the layer or hermes does for it is 
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import functools
 import gc
 import os
 import sys
 import threading
-import weakref
 from collections.abc import Callable, Iterator
-from concurrent.futures import thread as executors
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
@@ -29,23 +26,6 @@ CLIENTS = ("aiohttp.ClientSession", "httpx.AsyncClient", "httpx.Client")
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 
-@contextlib.contextmanager
-def exits_raise() -> Iterator[None]:
-    """Let ``os._exit`` raise SystemExit, as ``sys.exit`` does; a process that was forked from this one may end."""
-    process = os.getpid()
-
-    def leave(real: Callable[[int], Any], status: int) -> Any:
-        if os.getpid() != process:
-            return real(status)
-        raise SystemExit(f"os._exit({status})")
-
-    with intercept("os._exit", leave):
-        try:
-            yield
-        finally:
-            atexit.unregister(os._exit)  # it would end the run later, with an exit code of its own
-
-
 @dataclass
 class ProcessWatcher:
     """Records changes into the current journal, and remembers what was created until `leaked` checks what still exists."""
@@ -53,7 +33,6 @@ class ProcessWatcher:
     environment_code: EnvironmentCode
     _created: list[tuple[str, str, Place, Callable[[], bool]]] = field(default_factory=list)
     _originals: dict[str, str | None] = field(default_factory=dict)
-    _threads: weakref.WeakSet[threading.Thread] = field(default_factory=weakref.WeakSet)
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
@@ -70,11 +49,7 @@ class ProcessWatcher:
         with contextlib.ExitStack() as patches:
             for target, handler in handlers.items():
                 patches.enter_context(intercept(target, handler))
-            try:
-                yield
-            finally:
-                for thread in self._threads:  # the process would wait at its end for the tasks of an executor
-                    executors._threads_queues.pop(thread, None)  # type: ignore[attr-defined]  # noqa: SLF001
+            yield
 
     def leaked(self) -> tuple[Left, ...]:
         """Return what the environment created and what still exists, except what only a cycle of references keeps."""
@@ -114,13 +89,9 @@ class ProcessWatcher:
         return path
 
     def _thread(self, real: Callable[..., None], thread: threading.Thread) -> None:
-        is_daemon = thread.daemon
-        if self.environment_code.place(calling_frame()) is not None:
-            thread.daemon = True  # one that never ends must not keep the process from ending
-            self._threads.add(thread)
         real(thread)
         # not tqdm's monitor and the like: one per process, owned by the library, ends with the process
-        if not (is_daemon and _is_started_by_a_library(calling_frame())):
+        if not (thread.daemon and _is_started_by_a_library(calling_frame())):
             self._note_created("thread", thread.name, thread.is_alive)
 
     def _process(self, real: Callable[..., None], process: Any, *args: Any, **kwargs: Any) -> None:

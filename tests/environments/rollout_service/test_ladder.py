@@ -13,8 +13,8 @@ import pytest
 from environments.hermes_swe_env.hermes_swe_env import HermesSweEnv
 from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
 from environments.web_research_env.web_research_env import WebResearchEnv
-from pytest_hermes_env.contract.cases.finding import cases_beside
 from pytest_hermes_env.inference import MockServer
+from pytest_hermes_env.rollout.declared.finding import cases_beside
 from pytest_hermes_env.rollout.driver import Collector
 from pytest_hermes_env.rollout.tool_backend import _with_one_page
 

@@ -10,7 +10,7 @@ import pytest
 
 from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
 from pytest_hermes_env.contract.catalogue import find_rule
-from pytest_hermes_env.contract.engine import ClassContract
+from pytest_hermes_env.contract.playing import contract_of
 
 RULES = [find_rule(word) for word in ("HE203", "HE601", "HE701", "HE703", "HE704", "HE705", "HE707")]
 
@@ -33,7 +33,7 @@ class WarmEnv(TerminalTestEnv):
 
 def test_an_evaluation_by_agent_rollout_is_judged_by_what_it_does():
     """The layer releases the sandbox and keeps the settings; items, temperature and errors are the environment's."""
-    contract = ClassContract(WarmEnv, sandbox="fake", timeout_s=60, rules=lambda: RULES)
+    contract = contract_of(WarmEnv, RULES)
 
     outcomes = {rule.id: contract.result(rule) for rule in RULES}
 
@@ -61,7 +61,7 @@ def line_of(method, text):
 def played(env_class, *rules):
     """Return the findings of the dynamic halves of rules, by rule."""
     found = [find_rule(word) for word in rules]
-    contract = ClassContract(env_class, sandbox="fake", timeout_s=60, rules=lambda: found)
+    contract = contract_of(env_class, found)
     return {rule.id: rule.dynamic(contract.evidence).findings for rule in found}
 
 

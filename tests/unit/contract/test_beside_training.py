@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from pytest_hermes_env.contract.catalogue import find_rule
-from pytest_hermes_env.contract.engine import ClassContract, RuleResult
+from pytest_hermes_env.contract.engine import RuleResult
+from pytest_hermes_env.contract.playing import contract_of
 from pytest_hermes_env.contract.verdict import Outcome
 
 from ..rollout.small_env import SmallEnv  # noqa: TID252 - the small environment is kept in another room
@@ -69,7 +70,7 @@ class Full(Knows):
 def judged(env_class: type) -> RuleResult:
     """Return what HE702 concludes."""
     rule = find_rule("HE702")
-    return ClassContract(env_class, sandbox="fake", timeout_s=30, rules=lambda: (rule,)).result(rule)
+    return contract_of(env_class, (rule,)).result(rule)
 
 
 def test_a_roll_back_that_undoes_training_is_a_breach() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.engine import ClassContract
+from pytest_hermes_env.contract.playing import contract_of
 from pytest_hermes_env.contract.rules.he401_reward_is_a_finite_number import RULE
 from pytest_hermes_env.contract.verdict import Outcome
 from tests.unit.rollout.small_env import SmallEnv
@@ -19,7 +19,7 @@ class NoneWhenACommandFails(SmallEnv):
 
 
 def judged(env_class):
-    contract = ClassContract(env_class, sandbox="fake", timeout_s=60, rules=lambda: (RULE,))
+    contract = contract_of(env_class, (RULE,))
     return contract.result(RULE)
 
 

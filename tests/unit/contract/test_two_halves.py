@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from pytest_hermes_env.contract.engine import joined
+from pytest_hermes_env.contract.engine import combined
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.statement_at import was_run
 from pytest_hermes_env.contract.verdict import Verdict
@@ -64,7 +64,7 @@ def rule(*, decide: bool = True) -> Rule:
 def weight(path, dynamic, run, *, decide=True):
     static = Verdict.failed([Finding(message="broken", path=path, line=11)])
     judged = rule(decide=decide)
-    result = joined(judged, static, dynamic, {(os.path.realpath(path), number) for number in run})
+    result = combined(judged, static, dynamic, {(os.path.realpath(path), number) for number in run})
     return [(judged.severity_of(finding).value, finding.confirmation.partition(":")[0]) for finding in result.findings]
 
 

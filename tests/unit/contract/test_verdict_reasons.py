@@ -9,7 +9,7 @@ import pytest
 
 import pytest_hermes_env
 from pytest_hermes_env.contract.catalogue import find_rule
-from pytest_hermes_env.contract.engine import ClassContract
+from pytest_hermes_env.contract.playing import contract_of
 from pytest_hermes_env.contract.verdict import Outcome, Verdict
 from pytest_hermes_env.rollout.unavailable import Cause, ErrorKind, Unavailable, kind_of
 
@@ -70,7 +70,7 @@ class MisspeltEnv(SmallEnv):
 def test_a_misspelt_toolset_is_told_once():
     """HE108 reports it; rules about the reward, which no rollout reaches, are excused by it."""
     rules = [find_rule(rule) for rule in ("HE302", "HE403", "HE404", "HE408", "HE411")]
-    contract = ClassContract(MisspeltEnv, sandbox="fake", timeout_s=30, rules=lambda: rules)
+    contract = contract_of(MisspeltEnv, rules)
     results = [contract.result(rule) for rule in rules]
 
     assert {result.outcome for result in results} == {Outcome.NOT_EXERCISED}

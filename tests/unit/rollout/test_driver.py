@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 import sys
 import tempfile
 import threading
@@ -17,9 +16,9 @@ import pytest
 import tqdm
 
 from pytest_hermes_env.contract.rules import ALL_RULES
-from pytest_hermes_env.patches import intercept
 from pytest_hermes_env.rollout.collection import Collection
 from pytest_hermes_env.rollout.driver import Collector
+from pytest_hermes_env.rollout.evidence_file import read_evidence
 from pytest_hermes_env.rollout.journal import (
     NEVER_RETURNED,
     Asked,
@@ -32,10 +31,10 @@ from pytest_hermes_env.rollout.journal import (
     Reward,
     SurroundingChanged,
 )
+from pytest_hermes_env.rollout.player import Job, play_all
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.scenario_names import ELSEWHERE
 from pytest_hermes_env.rollout.scenarios import FAMILIES, SCENARIOS, families_of
-from pytest_hermes_env.rollout.watchers.process import exits_raise
 
 from .small_env import SmallEnv, line_of
 
@@ -43,8 +42,11 @@ TRAINING = ("happy", "silent")
 
 
 def collected(env_class: type, *names: str, timeout_s: float = 30) -> Collection:
-    """Return what the scenarios gave."""
-    return Collector(env_class, timeout_s=timeout_s).collect(names)
+    """Return what the scenarios gave, played in a process of their own."""
+    job = Job(target=env_class.__name__, env_class=env_class, scenarios=names, timeout_s=timeout_s)
+    with tempfile.TemporaryDirectory() as directory:
+        (played,) = read_evidence(*play_all([job], directory))
+    return played.collection
 
 
 def one(env_class: type, name: str, *, timeout_s: float = 30) -> Scenario:
@@ -338,30 +340,7 @@ class Killing(SmallEnv):
 
 def test_an_environment_that_kills_the_process_only_fails() -> None:
     """A run would end with its exit code, 0 here, and without a report."""
-    assert one(Killing, "happy").unavailable.detail == "SystemExit: os._exit(0)"
-
-
-def test_a_process_that_is_to_end_otherwise_keeps_its_exit_code(tmp_path: Path) -> None:
-    """A handler of ``atexit`` would give a run with findings the exit code 0."""
-    file = tmp_path / "run.py"
-    file.write_text(
-        "import atexit, os, sys\nfrom pytest_hermes_env.rollout.watchers.process import exits_raise\n"
-        "with exits_raise():\n    atexit.register(os._exit, 0)\nsys.exit(7)\n"
-    )
-
-    assert subprocess.run([sys.executable, str(file)], check=False).returncode == 7
-
-
-def test_a_forked_process_may_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not the process of the tests."""
-    ended: list[int] = []
-    with intercept("os._exit", lambda _, status: ended.append(status)), exits_raise():
-        with pytest.raises(SystemExit):
-            os._exit(3)
-        monkeypatch.setattr("os.getpid", lambda: 0)
-        os._exit(7)
-
-    assert ended == [7]
+    assert one(Killing, "happy").unavailable.detail == "it ended its process with exit code 0"
 
 
 class Many(SmallEnv):
@@ -394,8 +373,7 @@ def test_an_environment_that_spins_is_ended() -> None:
     """Code that never returns to the loop is interrupted; the other families go on."""
     records = collected(Endless, "happy", timeout_s=0.5).scenarios
 
-    reason = "it blocked the event loop until it was interrupted"
-    assert records["setup"].error == records["setup"].unavailable.detail == reason
+    reason = "it blocked the event loop for 0.5 s and did not return"
     assert str(records["happy"].unavailable) == f"setup failed: {reason}"
 
 
@@ -426,21 +404,26 @@ def test_an_environment_that_is_never_built_is_given_up() -> None:
     """A constructor that spins ends no run."""
     record = one(NeverBuilt, "happy", timeout_s=1)
 
-    assert str(record.unavailable) == "the environment could not be built: did not finish within 1 s"
+    assert str(record.unavailable) == "the environment could not be built: it blocked the event loop for 1 s and did not return"
 
 
 def test_an_environment_that_exits_does_not_end_the_run() -> None:
-    """SystemExit is what the scenario raised, and later scenarios are played."""
-    records = collected(Exiting, *TRAINING).scenarios
+    """SystemExit in a task ends a loop: the scenario has the error, those after it in its family have a reason, and others are played."""
+    records = collected(Exiting, *TRAINING, "items").scenarios
 
-    assert [records[name].error for name in TRAINING] == ["SystemExit: 3", "SystemExit: 3"]
+    assert records["happy"].error == "it raised SystemExit: 3, which ended its event loop"
+    assert str(records["silent"].unavailable) == f"an earlier scenario failed: {records['happy'].error}"
+    assert records["items"].happened
 
 
 def test_an_environment_that_stops_the_loop_fails() -> None:
     """A stopped loop would end the trainer's run; here it ends no other scenario."""
     record = one(Stopping, "evaluate")
 
-    assert (record.error.partition(":")[0], record.error_place.line) == ("RuntimeError", line_of(Stopping.evaluate, "stop"))
+    assert (record.error.partition(":")[0], record.error_place.line) == (
+        "it raised RuntimeError",
+        line_of(Stopping.evaluate, "stop"),
+    )
 
 
 class Talkative(SmallEnv):

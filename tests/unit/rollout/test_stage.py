@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pytest_hermes_env.rollout import stage as stage_module
-from pytest_hermes_env.rollout.event_loop import ScenarioLoop
+from pytest_hermes_env.rollout.blocking import watching
 from pytest_hermes_env.rollout.faults import Faults
 from pytest_hermes_env.rollout.gate import Gate
 from pytest_hermes_env.rollout.journal import Asked, ItemScored, Journal, current_faults, current_journal, current_rollout
@@ -85,21 +85,14 @@ async def cancel_itself() -> None:
     await asyncio.sleep(0)
 
 
-def run_guarded(work: Any) -> Any:
-    """Run a coroutine function in the loop that scenarios run in."""
+def run_watched(work: Any) -> Any:
+    """Run a coroutine function in a loop that registers tasks with their journal."""
 
-    async def main() -> list[Any]:
-        results: list[Any] = []
+    async def main() -> Any:
+        with watching(asyncio.get_running_loop(), lambda _: None):
+            return await work()
 
-        async def keep() -> None:
-            results.append(await work())
-
-        loop: Any = asyncio.get_running_loop()
-        await loop.guarded(keep())
-        return results
-
-    with asyncio.Runner(loop_factory=lambda: ScenarioLoop(lambda _: None, 10.0)) as runner:
-        return runner.run(main())[0]
+    return asyncio.run(main())
 
 
 @pytest.mark.parametrize(
@@ -128,7 +121,7 @@ def test_what_is_raised_is_part_of_the_record(act: Any, error: str) -> None:
     """Exceptions of every kind, exits, and the first error of a group; none of them ends the run, or a test of it."""
     stage = bare_stage()
 
-    record = run_guarded(lambda: stage.play("scenario", act))
+    record = run_watched(lambda: stage.play("scenario", act))
 
     assert (record.error, stage.scenarios) == (error, {"scenario": record})
 
@@ -266,7 +259,7 @@ def test_a_task_that_outlives_its_scenario_is_awaited() -> None:
     async def act() -> None:
         asyncio.ensure_future(late())  # noqa: RUF006 - what an environment does
 
-    _in_scenario_loop(lambda: bare_stage().play("scenario", act))
+    run_watched(lambda: bare_stage().play("scenario", act))
 
     assert done == ["released"]
 
@@ -279,19 +272,9 @@ def test_a_task_that_never_ends_is_cancelled(monkeypatch: pytest.MonkeyPatch) ->
     async def act() -> None:
         tasks.append(asyncio.ensure_future(asyncio.Event().wait()))
 
-    _in_scenario_loop(lambda: bare_stage().play("scenario", act))
+    run_watched(lambda: bare_stage().play("scenario", act))
 
     assert [task.cancelled() for task in tasks] == [True]
-
-
-def _in_scenario_loop(work: Any) -> Any:
-    """Run in the loop that registers tasks with their journal."""
-    with asyncio.Runner(loop_factory=lambda: ScenarioLoop(lambda _: None, 60.0)) as runner:
-
-        async def main() -> Any:
-            return await work()
-
-        return runner.run(main())
 
 
 async def reach_and_hang() -> None:

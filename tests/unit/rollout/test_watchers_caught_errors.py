@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pytest_hermes_env.rollout.event_loop import ScenarioLoop
+from pytest_hermes_env.rollout.blocking import watching
 from pytest_hermes_env.rollout.watchers.caught_errors import noting_caught_errors, watched_in_thread
 
 HERE = os.path.dirname(__file__)
@@ -235,13 +235,12 @@ def test_a_mistake_that_no_agent_can_cause_is_certain(act: Any, error: str) -> N
     """Whoever catches it: it is noted in threads of the reward, too."""
 
     async def work() -> list[Any]:
-        with noting_caught_errors(HERE, ITEM) as noted, contextlib.suppress(AttributeError, TimeoutError):
+        watched = watching(asyncio.get_running_loop(), lambda _: None)
+        with watched, noting_caught_errors(HERE, ITEM) as noted, contextlib.suppress(AttributeError, TimeoutError):
             await act(ITEM)
         return noted
 
-    loop = ScenarioLoop(lambda frame: None, 10)
-    with contextlib.closing(loop):
-        (found,) = loop.run_until_complete(work())
+    (found,) = asyncio.run(work())
 
     assert (found.error, found.is_own) == (error, True)
 

@@ -13,6 +13,7 @@ from pytest_hermes_env import call, case, cases, item_cases, say
 from pytest_hermes_env.contract.cases.ladder import ladder_lines, ladder_rows
 from pytest_hermes_env.contract.catalogue import find_rule
 from pytest_hermes_env.contract.engine import ClassContract, RuleResult
+from pytest_hermes_env.contract.playing import contract_of
 from pytest_hermes_env.contract.verdict import Outcome
 
 from ...rollout.small_env import SmallEnv  # noqa: TID252 - the room beside it has the small environment
@@ -86,7 +87,7 @@ DECLARED = cases(
 def results(env_class: type, declared: Any) -> tuple[RuleResult, RuleResult, ClassContract]:
     """Return what HE405 and HE410 say."""
     rules = [find_rule("HE405"), find_rule("HE410")]
-    contract = ClassContract(env_class, sandbox="fake", timeout_s=30, rules=lambda: rules, cases=declared)
+    contract = contract_of(env_class, rules, cases=declared)
     return contract.result(rules[0]), contract.result(rules[1]), contract
 
 

@@ -84,7 +84,7 @@ def bare_layer() -> Layer:
     return Layer(base=HermesAgentBaseEnv, agent_loop=agent_loop, tool_context=tool_context)
 
 
-def bare_stage(env: Any = None, *, names: tuple[str, ...] = (), timeout_s: float = 10.0, **fields: Any) -> Stage:
+def bare_stage(env: Any = None, *, names: tuple[str, ...] = ("scenario",), timeout_s: float = 10.0, **fields: Any) -> Stage:
     """Return a stage of an environment that never asks its model."""
     env = HermesAgentBaseEnv() if env is None else env
     return Stage(

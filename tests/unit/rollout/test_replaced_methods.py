@@ -10,7 +10,8 @@ import pytest
 from environments.agent_loop import HermesAgentLoop
 from environments.hermes_base_env import HermesAgentBaseEnv
 from environments.tool_context import ToolContext
-from pytest_hermes_env.contract.replaced_methods import replaced_methods
+from pytest_hermes_env.layer import layer_of
+from pytest_hermes_env.rollout.replaced_methods import replaced_methods
 
 FILE = """
 import functools
@@ -63,7 +64,7 @@ def test_a_stub_in_the_place_of_a_method_is_found(module, monkeypatch):
     monkeypatch.setattr(HermesAgentBaseEnv, "get_eval_items", staticmethod(module.stub))
 
     line = FILE.splitlines().index("def stub(self, command, timeout=180):") + 1
-    assert [(name, place.path, place.line) for name, place in replaced_methods(module.Env)] == [
+    assert [(name, place.path, place.line) for name, place in replaced_methods(module.Env, layer_of(module.Env))] == [
         (name, module.__file__, line)
         for name in ("HermesAgentBaseEnv.get_eval_items", "HermesAgentLoop.run", "ToolContext.terminal")
     ]
@@ -75,10 +76,10 @@ def test_a_stub_in_the_place_of_a_method_is_found(module, monkeypatch):
 def test_a_replacement_that_calls_the_original_is_none(module, monkeypatch, make):
     monkeypatch.setattr(ToolContext, "terminal", make(module))
 
-    assert list(replaced_methods(module.Env)) == []
+    assert list(replaced_methods(module.Env, layer_of(module.Env))) == []
 
 
 def test_methods_that_are_added_are_no_replacement(module, monkeypatch):
     monkeypatch.setattr(ToolContext, "run_quietly", module.stub, raising=False)
 
-    assert list(replaced_methods(module.Env)) == []
+    assert list(replaced_methods(module.Env, layer_of(module.Env))) == []

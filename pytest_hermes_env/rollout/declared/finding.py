@@ -7,10 +7,10 @@ import inspect
 import zlib
 from pathlib import Path
 
-from pytest_hermes_env.contract.cases.declaration import as_cases
-from pytest_hermes_env.contract.cases.yaml_file import read_cases
 from pytest_hermes_env.errors import BadCases, shorten
 from pytest_hermes_env.rollout.cases import Cases
+from pytest_hermes_env.rollout.declared.declaration import as_cases
+from pytest_hermes_env.rollout.declared.yaml_file import read_cases
 
 OBJECT = "CASES"
 """What a ``contract.py`` calls its cases."""
@@ -19,20 +19,23 @@ OBJECT = "CASES"
 def cases_beside(env_class: type) -> Cases | None:
     """Return the cases in the file that stands beside the class's own; None without one. Raises: BadCases."""
     own = _own_file(env_class)
-    if own is None:
-        return None
-    for stem in (f"{own.stem}.{env_class.__name__}.contract", f"{own.stem}.contract", "contract"):
+    return cases_for(own, env_class.__name__) if own is not None else None
+
+
+def cases_for(own: Path, class_name: str, *, is_imported: bool = True) -> Cases | None:
+    """Return the cases of a class of the file ``own``; unless ``is_imported``, those of Python files count as none. Raises: BadCases."""
+    for stem in (f"{own.stem}.{class_name}.contract", f"{own.stem}.contract", "contract"):
         found = [
             path for path in (own.with_name(f"{stem}.yaml"), own.with_name(f"{stem}.py")) if path.is_file() and path != own
         ]
         if len(found) > 1:
-            raise BadCases(f"{found[0]} and {found[1].name} both declare cases for {env_class.__name__}: keep one of them")
+            raise BadCases(f"{found[0]} and {found[1].name} both declare cases for {class_name}: keep one of them")
         for path in found:
             if path.suffix == ".yaml":
                 file = read_cases(path)
-                if file.class_name in {"", env_class.__name__}:
+                if file.class_name in {"", class_name}:
                     return file.cases
-            elif (cases := _in_module(path, env_class)) is not None:
+            elif is_imported and (cases := _in_module(path, class_name)) is not None:
                 return cases
     return None
 
@@ -56,7 +59,7 @@ def _own_file(env_class: type) -> Path | None:
     return Path(path) if path else None
 
 
-def _in_module(path: Path, env_class: type) -> Cases | None:
+def _in_module(path: Path, class_name: str) -> Cases | None:
     """Return the cases of a Python file: ``CASES``, or ``CASES[name of the class]``. A file without the name is not ours."""
     name = f"hermes_env_cases_{zlib.crc32(str(path.absolute()).encode()):x}"
     spec = importlib.util.spec_from_file_location(name, path)
@@ -73,5 +76,5 @@ def _in_module(path: Path, env_class: type) -> Cases | None:
         raise BadCases(f"{path} cannot be imported: {type(error).__name__}: {shorten(str(error))}") from error
     declared = getattr(module, OBJECT, None)
     if isinstance(declared, dict):
-        declared = declared.get(env_class.__name__)
+        declared = declared.get(class_name)
     return None if declared is None else as_cases(declared)

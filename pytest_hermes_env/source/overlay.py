@@ -1,7 +1,7 @@
 """Lets one file of a project be imported, and read, as if it held another text. Nothing on disk changes.
 
 Place in the flow: a trial names the file in the environment variable `VARIABLE`; the plugin calls `install` before the first
-conftest is imported, in xdist's workers, too.
+conftest is imported, in xdist's workers, too, and a player before it imports a class.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from types import CodeType
 from typing import Any
 
 from pytest_hermes_env.patches import assign
+from pytest_hermes_env.source.modules import SourceTree
 
 VARIABLE = "HERMES_ENV_MUTANT"
 """Holds JSON: ``file`` stands in for, ``text`` is a file with the other text, ``seen`` is made when the text was imported."""
@@ -52,8 +53,6 @@ def _import_as(file: str, text: bytes, seen: Path) -> None:
 
 def _read_as(given: str, wanted: str, text: bytes) -> None:
     """Show the text to ``inspect`` and tracebacks, and to the rules that read source."""
-    from pytest_hermes_env.source import SourceTree  # noqa: PLC0415 - only in trials
-
     lines = text.decode("utf-8", "replace").splitlines(keepends=True)
     for name in {given, wanted, os.path.abspath(given)}:
         linecache.cache[name] = (len(text), None, lines, name)

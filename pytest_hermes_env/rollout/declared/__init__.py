@@ -1,0 +1,1 @@
+"""What authors declare: cases in YAML or Python, found beside a class or given by a test."""
