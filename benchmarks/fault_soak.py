@@ -125,7 +125,7 @@ def planned(plan: Any, share: float) -> Any:
 def main(words: list[str]) -> int:
     """Run the soak on a mock model and in-memory sandboxes."""
     from pytest_hermes_env import FakeSandbox, FaultPlan, ToolSeam
-    from pytest_hermes_env.rollout.builder import EnvironmentBuilder
+    from pytest_hermes_env.play.builder import EnvironmentBuilder
 
     given = [float(word) for word in words]
     rollouts, at_once, share = [*given, *(2000, 100, 0.05)[len(given) :]]

@@ -84,7 +84,7 @@ class Dice:
 
 def collect(session: Any, server: Any, world: Any, order: list[int], seed: int) -> Scores:
     """Run all groups at once and return their scores by item."""
-    from pytest_hermes_env.rollout.builder import EnvironmentBuilder
+    from pytest_hermes_env.play.builder import EnvironmentBuilder
     from pytest_hermes_env.sandbox.seam import ToolSeam
 
     env_class: Any = _environment()

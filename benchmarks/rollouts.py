@@ -11,7 +11,7 @@ from benchmarks.registry import Figure, Pair, Spent, benchmark, least, stopwatch
 from pytest_hermes_env import FakeSandbox, MockServer, ToolSeam, call, say
 from pytest_hermes_env.inference.transport import IN_PROCESS_URL
 from pytest_hermes_env.layer import find_class
-from pytest_hermes_env.rollout.builder import EnvironmentBuilder
+from pytest_hermes_env.play.builder import EnvironmentBuilder
 
 TARGET = "environments.terminal_test_env.terminal_test_env:TerminalTestEnv"
 GROUP = 8

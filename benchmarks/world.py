@@ -13,7 +13,7 @@ from benchmarks.registry import Figure, Pair, benchmark, best, least, stopwatch
 from benchmarks.rollouts import TARGET
 from pytest_hermes_env import FakeSandbox, agent_result
 from pytest_hermes_env.layer import find_class
-from pytest_hermes_env.rollout.builder import EnvironmentBuilder
+from pytest_hermes_env.play.builder import EnvironmentBuilder
 from pytest_hermes_env.sandbox.context import FakeToolContext
 
 REWARD_LINES = ("cat greeting.txt", "test -f greeting.txt && wc -c < greeting.txt", "grep -c Hello greeting.txt")

@@ -55,7 +55,7 @@ LOADED_BY_SUITES = (
     "pytest_hermes_env.contract.decorator",
     "pytest_hermes_env.inference.app",
     "pytest_hermes_env.inference.server_thread",
-    "pytest_hermes_env.rollout.driver",
+    "pytest_hermes_env.play.driver",
     "pytest_hermes_env.sandbox.context",
     "pytest_hermes_env.sandbox.fake",
     "pytest_hermes_env.sandbox.local",

@@ -17,7 +17,7 @@ from PIL import Image
 
 from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
 from pytest_hermes_env import call, say
-from pytest_hermes_env.rollout.builder import EnvironmentBuilder, shared_tokenizer
+from pytest_hermes_env.play.builder import EnvironmentBuilder, shared_tokenizer
 
 HERE = Path(__file__).parent
 BROKEN = HERE.parent / "tutorial" / "word_count_env.py"

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.scored_data import items_of, rows_of
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.rollout.cases import Cases, Rung
-from pytest_hermes_env.rollout.class_record import ClassRecord, ConfigInit
-from pytest_hermes_env.rollout.collection import CaseRules, Collection
-from pytest_hermes_env.rollout.journal import Place, Reward
-from pytest_hermes_env.rollout.probing.record import RewardProbes
-from pytest_hermes_env.rollout.scenario import Scenario
-from pytest_hermes_env.rollout.scenario_names import CASES, PROBES
-from pytest_hermes_env.rollout.unavailable import ItemsEnd, Unavailable
+from pytest_hermes_env.play.cases import Cases, Rung
+from pytest_hermes_env.play.class_record import ClassRecord, ConfigInit
+from pytest_hermes_env.play.collection import CaseRules, Collection
+from pytest_hermes_env.play.journal import Place, Reward
+from pytest_hermes_env.play.probing.record import RewardProbes
+from pytest_hermes_env.play.scenario import Scenario
+from pytest_hermes_env.play.scenario_names import CASES, PROBES
+from pytest_hermes_env.play.unavailable import ItemsEnd, Unavailable
 from pytest_hermes_env.source import REQUIRED_METHODS, ClassSource
 from pytest_hermes_env.source.finding import Finding, Severity
 

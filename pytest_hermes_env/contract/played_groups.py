@@ -14,7 +14,7 @@ from pytest_hermes_env.layer import rollout_file
 from pytest_hermes_env.redaction.shown_text import shown
 
 if TYPE_CHECKING:
-    from pytest_hermes_env.rollout.scenario import Scenario
+    from pytest_hermes_env.play.scenario import Scenario
 
 MOST_ROLLOUTS = 2
 LONGEST_TEXT = 2000

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.rollout.buffers import changed
-from pytest_hermes_env.rollout.class_record import ClassRecord
+from pytest_hermes_env.play.buffers import changed
+from pytest_hermes_env.play.class_record import ClassRecord
 
 if TYPE_CHECKING:
-    from pytest_hermes_env.rollout.scenario import Scenario
+    from pytest_hermes_env.play.scenario import Scenario
     from pytest_hermes_env.source.finding import Finding
 
 MISSING = "command not found"

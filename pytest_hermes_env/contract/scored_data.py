@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_hermes_env.rollout.journal import ItemScored
+from pytest_hermes_env.play.journal import ItemScored
 
 if TYPE_CHECKING:
-    from pytest_hermes_env.rollout.sampling import SampledReply
-    from pytest_hermes_env.rollout.scenario import Scenario
+    from pytest_hermes_env.play.sampling import SampledReply
+    from pytest_hermes_env.play.scenario import Scenario
 
 IGNORED = -100
 """The label of a position that nothing is trained on."""

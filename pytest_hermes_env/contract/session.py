@@ -45,13 +45,13 @@ from pytest_hermes_env.errors import (
 )
 from pytest_hermes_env.live.settings import hosts_of_run
 from pytest_hermes_env.options import real_tools_of
-from pytest_hermes_env.rollout.cases import Cases
-from pytest_hermes_env.rollout.collection import Collection
-from pytest_hermes_env.rollout.evidence_file import PlayedClass, keep_evidence, read_evidence
-from pytest_hermes_env.rollout.player import Job, coverage_settings, play_all, play_here
-from pytest_hermes_env.rollout.player_process import PlayerProcess, play_in_fresh_process
-from pytest_hermes_env.rollout.progress import Listener
-from pytest_hermes_env.rollout.scenario_names import CASES
+from pytest_hermes_env.play.cases import Cases
+from pytest_hermes_env.play.collection import Collection
+from pytest_hermes_env.play.evidence_file import PlayedClass, keep_evidence, read_evidence
+from pytest_hermes_env.play.player import Job, coverage_settings, play_all, play_here
+from pytest_hermes_env.play.player_process import PlayerProcess, play_in_fresh_process
+from pytest_hermes_env.play.progress import Listener
+from pytest_hermes_env.play.scenario_names import CASES
 from pytest_hermes_env.source.finding import Finding
 
 EXPECTED = "expected_failures"
@@ -225,8 +225,8 @@ class ContractSession:
                 yield from collector.items_of(subject, self)
         if unusable and not count:
             raise pytest.UsageError("\n".join(f"--hermes-env {target}: {error}" for target, error in unusable))
-        for target, error in unusable:
-            yield UnusableTarget.from_parent(session, name=target, nodeid=target, error=error)
+        for target, failure in unusable:
+            yield UnusableTarget.from_parent(session, name=target, nodeid=target, error=failure)
 
     def items_of_other_rules(self, items: Iterable[pytest.Item], words: Iterable[str]) -> list[pytest.Item]:
         """Return the items of rules that ``words`` (ids, beginnings of ids, names) do not select. Raises: UsageError."""

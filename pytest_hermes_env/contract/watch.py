@@ -19,7 +19,7 @@ import pytest
 from pytest_hermes_env.contract import rules as _rules  # noqa: F401 - loaded once, before the first fork
 from pytest_hermes_env.contract import session
 from pytest_hermes_env.contract.subject import subjects_of
-from pytest_hermes_env.rollout.player_process import PlayerProcess
+from pytest_hermes_env.play.player_process import PlayerProcess
 
 LOOK_S = 0.2
 """Seconds between two looks at the files."""

@@ -16,13 +16,13 @@ import pytest
 from pytest_hermes_env.contract.ledger_rows import RowKeeper, minimum_of
 from pytest_hermes_env.live.settings import idle_flags
 from pytest_hermes_env.options import FLAGS, INI_VALUES, MARKERS
+from pytest_hermes_env.play.hermes_home import touched_variables
 from pytest_hermes_env.plugin.cassette_hooks import CassetteMode
 from pytest_hermes_env.plugin.live_hooks import LiveMode
 from pytest_hermes_env.plugin.plain_failure import CauseFirst
 from pytest_hermes_env.plugin.redacted_reports import RedactedReports
 from pytest_hermes_env.plugin.run_state import CONTRACT, contract_of, explain_leftovers, home_of
 from pytest_hermes_env.plugin.usage import has_hermes, imports_hermes, judges_a_rule, uses_hermes, uses_plugin
-from pytest_hermes_env.rollout.hermes_home import touched_variables
 
 if TYPE_CHECKING:
     from pytest_hermes_env.contract.reports import Account

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def hermes_tokenizer() -> str:
     """Path of a tiny local tokenizer with a ChatML template that supports tools; needs no hub and no torch."""
-    from pytest_hermes_env.rollout.builder import shared_tokenizer  # noqa: PLC0415
+    from pytest_hermes_env.play.builder import shared_tokenizer  # noqa: PLC0415
 
     return shared_tokenizer()
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from pytest_hermes_env.rollout.progress import Listener, Played
+    from pytest_hermes_env.play.progress import Listener, Played
 
 PATIENCE_S = 1.0
 """Work that ends sooner is not shown."""

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from pytest_hermes_env.errors import FailedRewards, UnreachableServer
+from pytest_hermes_env.play.hermes_home import restore_environment
 from pytest_hermes_env.plugin.fault_fixtures import planned_faults
 from pytest_hermes_env.plugin.live_hooks import live_access
 from pytest_hermes_env.plugin.plain_failure import verifying
 from pytest_hermes_env.plugin.tool_answers import CASSETTE, SEAM, allows_leftovers
 from pytest_hermes_env.redaction.shown_text import shown
-from pytest_hermes_env.rollout.hermes_home import restore_environment
 
 FAILED = "compute_reward failed"
 UNANSWERED = "The inference server failed"
@@ -63,10 +63,10 @@ def make_env(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
     """``make_env(EnvClass, *, script=None, server=None, config=None, in_process=False, **fields)``: on a mock model.
 
     Its tools are hermes' own, or those of ``fake_sandbox`` or ``local_sandbox`` if the test has one of them.
-    See `pytest_hermes_env.rollout.builder.EnvironmentBuilder.build`. At teardown clients are closed, scripts verified,
+    See `pytest_hermes_env.play.builder.EnvironmentBuilder.build`. At teardown clients are closed, scripts verified,
     rewards that failed reported and ``os.environ`` restored.
     """
-    from pytest_hermes_env.rollout.builder import EnvironmentBuilder  # noqa: PLC0415
+    from pytest_hermes_env.play.builder import EnvironmentBuilder  # noqa: PLC0415
 
     before = dict(os.environ)
     faults = planned_faults(request)

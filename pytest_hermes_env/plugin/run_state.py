@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_hermes_env.leftover_package import leftover_explained
+from pytest_hermes_env.play.hermes_home import HermesHome
 from pytest_hermes_env.plugin.progress_line import scenario_listener
-from pytest_hermes_env.rollout.hermes_home import HermesHome
 
 if TYPE_CHECKING:
     from pytest_hermes_env.contract.session import ContractSession

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_hermes_env.errors import UsageError
+from pytest_hermes_env.play.hermes_home import restore_environment
 from pytest_hermes_env.plugin.usage import uses_hermes
-from pytest_hermes_env.rollout.hermes_home import restore_environment
 
 if TYPE_CHECKING:
     from pytest_hermes_env.cassette.open_cassette import OpenCassette

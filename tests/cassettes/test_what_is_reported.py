@@ -19,7 +19,7 @@ from pytest_hermes_env.cassette.open_cassette import NO_SERVER
 from pytest_hermes_env.cassette.session import replaying
 from pytest_hermes_env.cassette.tape import RecordedToolCall, Tape
 from pytest_hermes_env.errors import CassetteMiss, HermesEnvError, RewardChanged
-from pytest_hermes_env.rollout.builder import EnvironmentBuilder
+from pytest_hermes_env.play.builder import EnvironmentBuilder
 from pytest_hermes_env.sandbox.seam import RealTools, ToolSeam
 
 CASSETTE = Path(__file__).parents[2] / "cassettes" / "terminal_test_env" / "chat.json"

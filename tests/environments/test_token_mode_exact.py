@@ -15,7 +15,7 @@ from starlette.routing import Route
 from environments.exact_tokens import ExactSGLangServer, ExactVLLMServer, TokenModeError, exact_server_class
 from pytest_hermes_env.atropos import clients
 from pytest_hermes_env.inference.server_thread import ServerThread
-from pytest_hermes_env.rollout.builder import shared_tokenizer
+from pytest_hermes_env.play.builder import shared_tokenizer
 
 ADVICE = (
     " Token mode needs the id and the logprob of every sampled token: from vLLM as [{id: logprob}] for each token, from SGLang as "

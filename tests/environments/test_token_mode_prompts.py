@@ -25,7 +25,7 @@ from environments.token_mode import RolloutServer, TokenMode
 from environments.tool_call_parsers import PARSER_REGISTRY, ToolCallParser
 from pytest_hermes_env.inference import TEMPLATES, call, say, think, turn
 from pytest_hermes_env.inference.sampled_turn import load_sampler
-from pytest_hermes_env.rollout.builder import shared_tokenizer
+from pytest_hermes_env.play.builder import shared_tokenizer
 
 TOOLS = [
     {

@@ -45,10 +45,10 @@ ALLOWED = {
 """Attributes of other people's objects that may be set outside of `patches` -> why."""
 
 SETATTR_ALLOWED = {
-    "rollout/probing/tracked_items.py": "sets methods of a class that the kit creates",
-    "rollout/scenarios/foreign_buffers.py": "changes an environment's buffers, which is what the scenario is about",
-    "rollout/stage.py": "changes settings of the environment under test, and restores them",
-    "rollout/held_out.py": "shortens the collections in which an environment holds its items, and restores them",
+    "play/probing/tracked_items.py": "sets methods of a class that the kit creates",
+    "play/scenarios/foreign_buffers.py": "changes an environment's buffers, which is what the scenario is about",
+    "play/stage.py": "changes settings of the environment under test, and restores them",
+    "play/held_out.py": "shortens the collections in which an environment holds its items, and restores them",
     "contract/ledger_rows.py": "adds a row to pytest's report",
 }
 

@@ -18,11 +18,11 @@ import yaml
 from pytest_hermes_env.contract.project_files import shown_path
 from pytest_hermes_env.errors import BadCases, BadTarget, UsageError
 from pytest_hermes_env.layer import find_class
-from pytest_hermes_env.rollout.declared.finding import file_for
-from pytest_hermes_env.rollout.declared.yaml_file import read_cases
+from pytest_hermes_env.play.declared.finding import file_for
+from pytest_hermes_env.play.declared.yaml_file import read_cases
 
 if TYPE_CHECKING:
-    from pytest_hermes_env.rollout.scenario import Scenario
+    from pytest_hermes_env.play.scenario import Scenario
 
 FEW = 3
 """How many items are written down."""
@@ -81,7 +81,7 @@ def _is_alone(target: str) -> bool:
 
 def _items_of(env_class: type) -> Scenario:
     """Return the record of the first training items. Raises: setup failed → BadTarget."""
-    from pytest_hermes_env.rollout.driver import Collector  # noqa: PLC0415 - heavy
+    from pytest_hermes_env.play.driver import Collector  # noqa: PLC0415 - heavy
 
     collector = Collector(env_class, timeout_s=TIMEOUT_S)
     record = collector.collect(("items",)).scenarios["items"]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_hermes_env.rollout.cases import AUTOMATIC, GOLD, HACK, NEAR_MISS, NOTHING, Rung
+from pytest_hermes_env.play.cases import AUTOMATIC, GOLD, HACK, NEAR_MISS, NOTHING, Rung
 
 COMPARED = (GOLD, HACK, NEAR_MISS)
 """Declared transcripts of which no two should earn the same."""

@@ -28,9 +28,9 @@ from pytest_hermes_env.contract.awaited_calls import used_unawaited
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.rollout.journal import Reward
-from pytest_hermes_env.rollout.scenario_names import CASES, PROBES
-from pytest_hermes_env.rollout.unavailable import Cause, ErrorKind
+from pytest_hermes_env.play.journal import Reward
+from pytest_hermes_env.play.scenario_names import CASES, PROBES
+from pytest_hermes_env.play.unavailable import Cause, ErrorKind
 from pytest_hermes_env.source import (
     ClassKind,
     ClassSource,

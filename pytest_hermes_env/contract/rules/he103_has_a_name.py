@@ -18,7 +18,7 @@ from __future__ import annotations
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.rollout.class_record import COMPUTED
+from pytest_hermes_env.play.class_record import COMPUTED
 from pytest_hermes_env.source import UNKNOWN, ClassKind, ClassSource, FromEnvironment, constant_value, data_flow, finding_at
 from pytest_hermes_env.source.finding import Severity
 

@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.rollout.class_record import ServerRecord
+from pytest_hermes_env.play.class_record import ServerRecord
 from pytest_hermes_env.source import (
     UNKNOWN,
     Call,

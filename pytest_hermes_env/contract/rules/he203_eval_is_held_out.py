@@ -26,7 +26,7 @@ from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.same_item import is_same_task
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.rollout.journal import Reward
+from pytest_hermes_env.play.journal import Reward
 from pytest_hermes_env.source import (
     LAYER_EVALUATION,
     Call,

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.rollout.scenario import ItemSeen
+from pytest_hermes_env.play.scenario import ItemSeen
 from pytest_hermes_env.source import (
     MUTATORS,
     UNKNOWN,

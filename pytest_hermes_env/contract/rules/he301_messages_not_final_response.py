@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING
 from pytest_hermes_env.contract.evidence import Evidence, finding_in
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.rollout.journal import UnknownRead
-from pytest_hermes_env.rollout.scenario_names import CASES
+from pytest_hermes_env.play.journal import UnknownRead
+from pytest_hermes_env.play.scenario_names import CASES
 from pytest_hermes_env.source import (
     RESULT_FIELDS,
     Access,

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.rollout.journal import LoopStarted
+from pytest_hermes_env.play.journal import LoopStarted
 from pytest_hermes_env.source import (
     ClassSource,
     Frame,

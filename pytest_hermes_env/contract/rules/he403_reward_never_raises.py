@@ -27,11 +27,11 @@ from pytest_hermes_env.contract.evidence import Evidence, finding_in
 from pytest_hermes_env.contract.item_keys import unknown_keys
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.rollout.journal import NEVER_RETURNED, Reward, UnknownRead
-from pytest_hermes_env.rollout.probing.record import Probe
-from pytest_hermes_env.rollout.scenario import Scenario
-from pytest_hermes_env.rollout.scenario_names import CASES, PROBES
-from pytest_hermes_env.rollout.unavailable import ItemsEnd
+from pytest_hermes_env.play.journal import NEVER_RETURNED, Reward, UnknownRead
+from pytest_hermes_env.play.probing.record import Probe
+from pytest_hermes_env.play.scenario import Scenario
+from pytest_hermes_env.play.scenario_names import CASES, PROBES
+from pytest_hermes_env.play.unavailable import ItemsEnd
 from pytest_hermes_env.source import finding_at
 from pytest_hermes_env.source.finding import Finding, Severity
 

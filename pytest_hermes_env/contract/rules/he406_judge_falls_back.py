@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING
 from pytest_hermes_env.contract.evidence import Evidence, finding_in
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict, one_per_place
-from pytest_hermes_env.rollout.journal import Reward
-from pytest_hermes_env.rollout.probing.record import as_number
-from pytest_hermes_env.rollout.unavailable import Cause
+from pytest_hermes_env.play.journal import Reward
+from pytest_hermes_env.play.probing.record import as_number
+from pytest_hermes_env.play.unavailable import Cause
 from pytest_hermes_env.source import (
     Call,
     ClassSource,

@@ -24,8 +24,8 @@ from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.scored_data import is_rejected, items_of, rows_of, sampled_in, sequence_fault
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.rollout.journal import ItemScored
-from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.play.journal import ItemScored
+from pytest_hermes_env.play.scenario import Scenario
 from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("happy", "silent", "unequal_rewards")

@@ -24,7 +24,7 @@ from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.scored_data import Row, items_of, rows_of, sampled_in, sequence_fault
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.play.scenario import Scenario
 from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("happy", "silent", "unequal_rewards", "drifting")

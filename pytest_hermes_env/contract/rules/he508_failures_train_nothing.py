@@ -22,8 +22,8 @@ from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.scored_data import groups_of, items_of, rows_of, unmarked_rows
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.rollout.journal import LoopEnded, Reward
-from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.play.journal import LoopEnded, Reward
+from pytest_hermes_env.play.scenario import Scenario
 from pytest_hermes_env.source.finding import Finding, Severity
 
 UNREWARDED = "reward_raises"

@@ -22,8 +22,8 @@ from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.scored_data import groups_of, told_sampling
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.rollout.journal import LoopStarted
-from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.play.journal import LoopStarted
+from pytest_hermes_env.play.scenario import Scenario
 from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("happy", "silent", "unequal_rewards", "drifting")

@@ -20,9 +20,9 @@ from pytest_hermes_env.contract.evidence import NO_TOKENS, Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.scored_data import groups_of, items_of, rows_of, sampled_in, told_ends
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.rollout.journal import LoopEnded
-from pytest_hermes_env.rollout.scenario import Scenario
-from pytest_hermes_env.rollout.unavailable import Cause
+from pytest_hermes_env.play.journal import LoopEnded
+from pytest_hermes_env.play.scenario import Scenario
+from pytest_hermes_env.play.unavailable import Cause
 from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("cut_short",)

@@ -21,8 +21,8 @@ from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.scored_data import items_of, rows_of
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.rollout.journal import Reward
-from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.play.journal import Reward
+from pytest_hermes_env.play.scenario import Scenario
 from pytest_hermes_env.source.finding import Severity
 
 GROUPS = ("happy", "silent", "unequal_rewards", "concurrent_groups")

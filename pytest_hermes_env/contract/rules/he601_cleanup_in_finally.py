@@ -32,8 +32,8 @@ from pytest_hermes_env.contract.evidence import Evidence, finding_in
 from pytest_hermes_env.contract.rollout_blocks import Doubt, check_rollout, rollouts_of
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict, one_per_place
-from pytest_hermes_env.rollout.journal import Cleaned, ContextOpened, LoopStarted, Place
-from pytest_hermes_env.rollout.scenario_names import CASES
+from pytest_hermes_env.play.journal import Cleaned, ContextOpened, LoopStarted, Place
+from pytest_hermes_env.play.scenario_names import CASES
 from pytest_hermes_env.source import (
     LAYER_AGENT_ROLLOUT,
     LAYER_CONTEXT,

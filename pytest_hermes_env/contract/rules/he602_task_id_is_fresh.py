@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pytest_hermes_env.contract.evidence import Evidence, finding_in
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.rollout.journal import ContextOpened, LoopStarted, Place
+from pytest_hermes_env.play.journal import ContextOpened, LoopStarted, Place
 from pytest_hermes_env.source import (
     LAYER_CONTEXT,
     LAYER_LOOP,

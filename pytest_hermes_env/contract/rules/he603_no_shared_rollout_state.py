@@ -27,8 +27,8 @@ from pytest_hermes_env.contract.evidence import Evidence, finding_in
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.shared_slots import SlotUse, reads_of_slots, writes_of_slots
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.rollout.journal import Crossed, SurroundingChanged
-from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.play.journal import Crossed, SurroundingChanged
+from pytest_hermes_env.play.scenario import Scenario
 from pytest_hermes_env.source import (
     Change,
     ClassSource,

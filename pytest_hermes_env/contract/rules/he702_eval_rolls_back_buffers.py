@@ -32,9 +32,9 @@ from pytest_hermes_env.contract.rollout_blocks import without_evaluate
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.training_buffers import EvaluationReach, Site, adds_to
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.rollout.buffers import changed, growth
-from pytest_hermes_env.rollout.journal import LoopStarted, Reward
-from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.play.buffers import changed, growth
+from pytest_hermes_env.play.journal import LoopStarted, Reward
+from pytest_hermes_env.play.scenario import Scenario
 from pytest_hermes_env.source import (
     Change,
     ClassSource,

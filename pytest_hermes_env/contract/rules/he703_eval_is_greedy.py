@@ -25,7 +25,7 @@ from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rollout_blocks import without_evaluate
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict, one_per_place
-from pytest_hermes_env.rollout.journal import LoopStarted
+from pytest_hermes_env.play.journal import LoopStarted
 from pytest_hermes_env.source import (
     LAYER_AGENT_ROLLOUT,
     LAYER_EVALUATION,

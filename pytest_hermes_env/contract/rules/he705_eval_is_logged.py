@@ -26,9 +26,9 @@ from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rollout_blocks import without_evaluate
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.rollout.journal import EvaluationLogged, EvaluationReturned, LoopStarted, Reward
-from pytest_hermes_env.rollout.scenario import Scenario
-from pytest_hermes_env.rollout.unavailable import ErrorKind
+from pytest_hermes_env.play.journal import EvaluationLogged, EvaluationReturned, LoopStarted, Reward
+from pytest_hermes_env.play.scenario import Scenario
+from pytest_hermes_env.play.unavailable import ErrorKind
 from pytest_hermes_env.source import (
     LAYER_EVALUATION,
     UNKNOWN,

@@ -21,8 +21,8 @@ from typing import Any
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.rollout.journal import EvaluationLogged
-from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.play.journal import EvaluationLogged
+from pytest_hermes_env.play.scenario import Scenario
 from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = ("evaluate_once", "evaluate_again", "evaluate_with_other_buffers")

@@ -20,8 +20,8 @@ from __future__ import annotations
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.rollout.journal import EvaluationLogged, LoopStarted, Reward
-from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.play.journal import EvaluationLogged, LoopStarted, Reward
+from pytest_hermes_env.play.scenario import Scenario
 from pytest_hermes_env.source.finding import Severity
 
 _FAILING = {

@@ -25,7 +25,7 @@ from pytest_hermes_env.contract.awaited_calls import is_awaited
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.play.scenario import Scenario
 from pytest_hermes_env.source import (
     Call,
     ClassSource,

@@ -14,9 +14,9 @@ from environments.hermes_swe_env.hermes_swe_env import HermesSweEnv
 from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
 from environments.web_research_env.web_research_env import WebResearchEnv
 from pytest_hermes_env.inference import MockServer
-from pytest_hermes_env.rollout.declared.finding import cases_beside
-from pytest_hermes_env.rollout.driver import Collector
-from pytest_hermes_env.rollout.tool_backend import _with_one_page
+from pytest_hermes_env.play.declared.finding import cases_beside
+from pytest_hermes_env.play.driver import Collector
+from pytest_hermes_env.play.tool_backend import _with_one_page
 
 pytestmark = pytest.mark.hermes_allow_leftovers
 

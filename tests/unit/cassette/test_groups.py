@@ -15,7 +15,7 @@ from pytest_hermes_env import MockServer, call, say
 from pytest_hermes_env.cassette.open_cassette import NO_SERVER, RecordedServer
 from pytest_hermes_env.cassette.session import CassetteSession, recording, replaying
 from pytest_hermes_env.errors import CassetteMiss
-from pytest_hermes_env.rollout.builder import EnvironmentBuilder
+from pytest_hermes_env.play.builder import EnvironmentBuilder
 from pytest_hermes_env.sandbox.seam import RealTools, ToolSeam
 
 GROUPS, SIZE = 5, 4

@@ -29,8 +29,8 @@ from pytest_hermes_env.cassette.matching import Matching, canonical, normal_form
 from pytest_hermes_env.cassette.session import recording, replaying
 from pytest_hermes_env.cassette.tape import ModelRequest
 from pytest_hermes_env.errors import CassetteMiss
+from pytest_hermes_env.play.builder import shared_tokenizer
 from pytest_hermes_env.redaction.secret_names import secrets_sent
-from pytest_hermes_env.rollout.builder import shared_tokenizer
 
 GONE = "http://127.0.0.1:9/v1"
 KEY = "no-known-shape-4711-at-all"

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_hermes_env.contract.rules.he205_split_is_seeded import dynamic
 from pytest_hermes_env.contract.verdict import Outcome, Verdict
-from pytest_hermes_env.rollout.scenario import ItemSeen, Scenario
+from pytest_hermes_env.play.scenario import ItemSeen, Scenario
 from pytest_hermes_env.source.finding import Finding
 
 from .rule_cases import broken, check, open_, sound

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pytest_hermes_env.contract.playing import contract_of
 from pytest_hermes_env.contract.rules.he401_reward_is_a_finite_number import RULE
 from pytest_hermes_env.contract.verdict import Outcome
-from tests.unit.rollout.small_env import SmallEnv
+from tests.unit.play.small_env import SmallEnv
 
 
 class NoneWhenACommandFails(SmallEnv):

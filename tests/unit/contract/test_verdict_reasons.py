@@ -11,7 +11,7 @@ import pytest_hermes_env
 from pytest_hermes_env.contract.catalogue import find_rule
 from pytest_hermes_env.contract.playing import contract_of
 from pytest_hermes_env.contract.verdict import Outcome, Verdict
-from pytest_hermes_env.rollout.unavailable import Cause, ErrorKind, Unavailable, kind_of
+from pytest_hermes_env.play.unavailable import Cause, ErrorKind, Unavailable, kind_of
 
 from ..rollout.small_env import SmallEnv  # noqa: TID252 - the room beside it has the small environment
 

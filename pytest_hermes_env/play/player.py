@@ -1,0 +1,551 @@
+"""Plays classes, each in a child process of its own, and writes down what happened there and how it ended.
+
+Place in the flow: whoever judges hands in jobs and reads the parts that they leave. A child is forked from this process, which is the
+pytest process for a class that a test has at hand, else a fresh one that has loaded atroposlib and hermes and nothing of the user's
+(`player_process`). What an environment does in its child ends that child. Then another one plays what is missing, one family after the
+other, so that the next end belongs to the scenario that has begun.
+"""
+
+from __future__ import annotations
+
+import asyncio.base_events
+import atexit
+import contextlib
+import faulthandler
+import gc
+import logging
+import os
+import re
+import select
+import signal
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+import psutil
+
+from pytest_hermes_env.errors import BadTarget, HermesEnvError, NetworkBlocked, shorten
+from pytest_hermes_env.leftover_package import leftover_explained
+from pytest_hermes_env.patches import intercept
+from pytest_hermes_env.play.cases import Cases
+from pytest_hermes_env.play.collection import Collection, ProcessEnd
+from pytest_hermes_env.play.evidence_file import VERSION, EvidenceWriter, PlayedClass, read_evidence
+from pytest_hermes_env.play.journal import NEVER_RETURNED, Place, Reward
+from pytest_hermes_env.play.progress import Played, listening
+from pytest_hermes_env.play.raised import described
+from pytest_hermes_env.play.scenario import Scenario
+from pytest_hermes_env.play.unavailable import Cause, ErrorKind, Unavailable
+from pytest_hermes_env.types import RealToolsUse
+
+POLL_S = 0.1
+"""Seconds between two looks at a child that says nothing."""
+EXIT_S = 5.0
+"""Seconds that a process gets to end after its last scenario."""
+LATER_S = 5.0
+"""Seconds without a sign of life that are enough after one process had to be killed."""
+MOST_PROCESSES = 8
+"""How many processes of a class may end early before nothing more of it is played."""
+MOST_BYTES = 4 << 30
+"""Memory of a child beyond that of its parent, or half of the machine's where that is less."""
+MOST_TEXT = 600
+"""Longest text of an error of an import, in characters."""
+MOST_LEFT = 64 << 20
+"""Longest message of a child that is read at once, in bytes."""
+
+_FRAME = re.compile(r'^  File "(?P<path>.*)", line (?P<line>\d+) in (?P<function>.*)$', re.MULTILINE)
+_BELOW = re.compile(r"( in _live\n)(?:  File .*\n)*")
+"""The frames of a parent below those of its child."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What to play: a target as the user named it, or a class at hand, and the scenarios that are needed.
+
+    ``about`` is what the evidence says of the class besides: its names, file and the hash of that. ``lines_of`` are files whose run lines
+    are recorded. ``hosts`` may be reached besides this machine. ``coverage`` is what `coverage_settings`
+    returned. ``cases`` are those that a test declared.
+    """
+
+    target: str
+    scenarios: tuple[str, ...]
+    about: dict[str, str] = field(default_factory=dict)
+    sandbox: str = "fake"
+    real_tools: RealToolsUse = "confined"
+    timeout_s: float = 60.0
+    server_type: str = "openai"
+    lines_of: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    coverage: dict[str, Any] | None = None
+    env_class: type | None = None
+    cases: Cases | None = None
+
+
+Listener = Callable[[Played | None], None]
+
+
+def play_all(jobs: Sequence[Job], directory: str, listener: Listener | None = None, processes: int = 0) -> list[str]:
+    """Play the jobs beside each other, and return the path of the part that each left in ``directory``.
+
+    Ends all children when it is interrupted.
+    """
+    parts = [os.path.join(directory, f"class-{number}.jsonl") for number in range(len(jobs))]
+    waiting = [_played(job, part, listener or (lambda _: None)) for job, part in zip(jobs, parts, strict=True)]
+    running: dict[Generator[int], int] = {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < (processes or os.cpu_count() or 1):
+                generator = waiting.pop(0)
+                running[generator] = next(generator)
+            readable, _, _ = select.select(list(running.values()), [], [], POLL_S)
+            for generator, handle in list(running.items()):
+                if handle in readable or not readable:
+                    try:
+                        running[generator] = next(generator)
+                    except StopIteration:
+                        del running[generator]
+    finally:
+        for generator in running:
+            generator.close()
+        if listener is not None:
+            listener(None)
+    return parts
+
+
+def play_here(job: Job, directory: str, listener: Listener | None = None) -> str:
+    """Play a job in this process, for a debugger and print; return its part. Nothing protects this process from the environment."""
+    handle, part = tempfile.mkstemp(dir=directory, suffix=".jsonl")
+    os.close(handle)
+    try:
+        with EvidenceWriter(part) as writer:
+            _begin(writer, job)
+            _play(
+                job,
+                writer,
+                names=job.scenarios,
+                is_sequential=True,
+                beat=lambda: _tell(part, job, listener or (lambda _: None)),
+            )
+    finally:
+        if listener is not None:
+            listener(None)
+    return part
+
+
+def _begin(writer: EvidenceWriter, job: Job) -> None:
+    writer.write("evidence", VERSION, target=job.target, about=job.about, server_type=job.server_type, sandbox=job.sandbox)
+
+
+def _play(job: Job, writer: EvidenceWriter, *, names: Iterable[str], is_sequential: bool, beat: Callable[[], None]) -> None:
+    """Import the class, play the scenarios, and write what happened."""
+    from pytest_hermes_env.layer import find_class  # noqa: PLC0415 - what a parent does not need
+    from pytest_hermes_env.live.network_guard import NetworkGuard  # noqa: PLC0415
+    from pytest_hermes_env.play.declared.finding import cases_beside  # noqa: PLC0415
+    from pytest_hermes_env.play.driver import Collector  # noqa: PLC0415
+    from pytest_hermes_env.play.lines_run import Line, recording_lines  # noqa: PLC0415
+    from pytest_hermes_env.source import overlay  # noqa: PLC0415
+
+    lines: set[Line] = set()
+
+    def begins(played: Played | None) -> None:
+        if played is not None:
+            writer.write("begins", played.scenario, of=played.family)
+            beat()
+
+    if overlay.VARIABLE in os.environ:
+        overlay.install()
+    guard = NetworkGuard(test=f"the contract of {job.target}", allowed=job.hosts)
+    with guard, recording_lines(frozenset(job.lines_of), lines):
+        env_class = job.env_class
+        if env_class is None:
+            try:
+                with leftover_explained():
+                    (env_class,) = find_class(job.target)
+            except BadTarget as error:
+                if error.__cause__ is None:  # there is a module, and the class in it cannot be judged
+                    raise
+                writer.write("class", Collection(import_error=_failed_import(error.__cause__)))
+                return
+        collector = Collector(
+            env_class,
+            sandbox=job.sandbox,
+            real_tools=job.real_tools,
+            timeout_s=job.timeout_s,
+            server_type=job.server_type,
+            cases=job.cases if job.cases is not None else cases_beside(env_class),
+            is_sequential=is_sequential,
+            writer=writer,
+            beat=beat,
+        )
+        writer.write("class", collector.collect(()))
+        with listening(begins):
+            collection = collector.collect(names)
+    try:
+        guard.verify()
+    except NetworkBlocked as error:
+        writer.write("blocked", str(error))
+    by_file: dict[str, list[int]] = {}
+    for path, line in sorted(lines):
+        by_file.setdefault(path, []).append(line)
+    writer.write("class", collection.without_scenarios(lines_run=by_file))
+
+
+def _failed_import(error: BaseException) -> ProcessEnd:
+    hidden = ("importlib", os.path.dirname(os.path.dirname(__file__)) + os.sep)
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if not any(part in frame.filename for part in hidden)
+    ]
+    place = Place(path=frames[-1].filename, line=frames[-1].lineno or 1, function=frames[-1].name) if frames else Place()
+    if isinstance(error, SyntaxError):
+        place = Place(path=error.filename or place.path, line=error.lineno or 1)
+    text = f"{type(error).__name__}: {shorten(str(error), MOST_TEXT)}"
+    return ProcessEnd(how=f"the module cannot be imported: {text}", during="import", place=place)
+
+
+@dataclass
+class _Child:
+    """A child process: ``handle`` is the reading end of its pipe, ``stack`` the file in which it leaves its stack when asked."""
+
+    pid: int
+    handle: int
+    stack: str
+    text: str = ""
+    error: str = ""
+    is_done: bool = False
+    is_closed: bool = False
+    last_beat_s: float = field(default_factory=time.monotonic)
+    busy_s: float = 0.0
+    status: int | None = None
+
+    def read(self) -> None:
+        """Take in what the child has sent."""
+        if self.is_closed or not select.select([self.handle], [], [], 0)[0]:
+            return
+        data = os.read(self.handle, MOST_LEFT)
+        self.is_closed = not data
+        if data:
+            self.last_beat_s, self.busy_s = time.monotonic(), self._busy_s()
+            self.is_done = self.is_done or b"d" in data
+
+    def has_ended(self) -> bool:
+        """Whether the process is no more."""
+        if self.status is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.status = status if pid else None
+        return self.status is not None
+
+    def is_stuck(self, limit_s: float) -> bool:
+        """Whether the loop gave no sign of life for that long. Waiting for a processor on a busy machine does not count."""
+        silent_s = time.monotonic() - self.last_beat_s
+        if silent_s < limit_s:
+            return False
+        with contextlib.suppress(psutil.Error):
+            if psutil.Process(self.pid).status() == psutil.STATUS_RUNNING:
+                return self._busy_s() - self.busy_s >= limit_s / 4
+        return True
+
+    def _busy_s(self) -> float:
+        try:
+            times = psutil.Process(self.pid).cpu_times()
+        except psutil.Error:
+            return 0.0
+        return times.user + times.system
+
+    def memory(self) -> int:
+        """Return how much memory the process uses, in bytes."""
+        try:
+            return int(psutil.Process(self.pid).memory_info().rss)
+        except psutil.Error:
+            return 0
+
+    def show_stack(self) -> None:
+        """Let the process write its stack, from a handler in C that needs no interpreter."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGUSR1)
+        time.sleep(POLL_S)
+
+    def kill(self) -> None:
+        """End the process and what it started in its session."""
+        for send in (os.killpg, os.kill):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                send(self.pid, signal.SIGKILL)
+        if self.status is None:
+            _, self.status = os.waitpid(self.pid, 0)
+        os.close(self.handle)
+
+
+def _played(job: Job, part: str, listener: Listener) -> Generator[int]:
+    """Play one job to its end, in as many processes as it takes; yield the handle to wait for."""
+    Path(part).touch(mode=0o600)
+    with EvidenceWriter(part) as parent:
+        _begin(parent, job)
+        yield from _in_processes(job, part, parent, listener)
+
+
+def _in_processes(job: Job, part: str, parent: EvidenceWriter, listener: Listener) -> Generator[int]:
+    names, limit_s, is_sequential = frozenset(job.scenarios), job.timeout_s, False
+    for number in range(MOST_PROCESSES):
+        child = _started(job, part, names, is_sequential=is_sequential)
+        end: str | None = None
+        try:
+            while end is None:
+                yield child.handle
+                end = _ended(child, limit_s)
+                _tell(part, job, listener)
+        finally:
+            child.kill()
+        _cut(part)
+        played = _read(part)
+        place, in_reward = _place(child.stack, job, played)
+        Path(child.stack).unlink(missing_ok=True)
+        if end == _WELL or played.refusal:
+            return
+        end = f"it raised {played.died}, which ended its event loop" if played.died else end
+        if child.is_done or not (names - played.collection.scenarios.keys()):
+            parent.write("class", played.collection.without_scenarios(at_exit=ProcessEnd(how=end, during="exit", place=place)))
+            return
+        if played.collection.cls is None:
+            died = ProcessEnd(how=end, during="import", place=place)
+            parent.write("class", played.collection.without_scenarios(import_error=died))
+            return
+        if is_sequential or len({family for _, family in played.unfinished}) == 1:
+            for record in _records(played, names, end, place, is_last=number == MOST_PROCESSES - 2, in_reward=in_reward):
+                parent.write("scenario", record)
+        parent.write("ended", end)
+        names -= _read(part).collection.scenarios.keys()
+        limit_s, is_sequential = min(limit_s, LATER_S), True
+        if not names:  # those that could be played are, and the others have their reason
+            return
+
+
+_BROKEN = 70
+"""The exit code of a child whose environment ended the loop."""
+_WELL = ""
+"""The end of a process that played all and ended by itself."""
+
+
+def _ended(child: _Child, limit_s: float) -> str | None:
+    """Return how a process ended, or why it is to be killed, as the end of a sentence; empty if all is well, None while it goes on."""
+    child.read()
+    if child.has_ended():
+        child.read()
+        assert child.status is not None
+        code = os.waitstatus_to_exitcode(child.status)
+        if child.is_done and code == 0:
+            return _WELL
+        if code < 0:
+            return f"its process was ended by {signal.Signals(-code).name}"
+        return f"it ended its process with exit code {code}"
+    if child.is_done:
+        if time.monotonic() - child.last_beat_s < EXIT_S:
+            return None
+        child.show_stack()
+        return f"its process did not end within {EXIT_S:g} s after its last scenario"
+    if child.memory() > _most_bytes():
+        child.show_stack()
+        return f"its process used more than {_most_bytes() / (1 << 30):.1f} GiB of memory"
+    if child.is_stuck(limit_s):
+        child.show_stack()
+        return f"it blocked the event loop for {limit_s:g} s and did not return"
+    return None
+
+
+def _most_bytes() -> int:
+    return psutil.Process().memory_info().rss + min(MOST_BYTES, psutil.virtual_memory().total // 2)
+
+
+def _records(
+    played: PlayedClass, names: Iterable[str], end: str, place: Place, *, is_last: bool, in_reward: bool
+) -> Iterable[Scenario]:
+    """Yield a record of the scenario in which a process ended, and of those that cannot be played because of it."""
+    from pytest_hermes_env.play.scenarios import families_of  # noqa: PLC0415 - what a parent needs only now
+
+    missing = frozenset(names) - played.collection.scenarios.keys()
+    begun, family_of_begun = played.unfinished[-1] if played.unfinished else ("", "")
+    families = families_of(missing)
+    family = next((family for family in families if family_of_begun in family.scenarios), None)
+    own = [name for name in family.scenarios if name in missing] if family is not None else []
+    culprit = begun if begun in own else next(iter(own), "")
+    is_setup = begun.startswith("setup") or begun == "" or not played.collection.scenarios
+    if culprit and not is_setup:
+        kind = ErrorKind.NEVER_ENDED if "did not return" in end else ErrorKind.ENDED_PROCESS
+        reward = Reward(value=None, error=NEVER_RETURNED if kind is ErrorKind.NEVER_ENDED else end, injected=False, place=place)
+        yield Scenario(name=culprit, error=end, error_kind=kind, error_place=place, events=(reward,) if in_reward else ())
+        missing -= {culprit}
+        if not is_last:
+            missing &= frozenset(own)  # other families are played in the next process
+    cause = Cause.EARLIER_FAILURE if not is_setup else Cause.SETUP_FAILED if begun else Cause.CANNOT_BUILD
+    for name in missing:
+        yield Scenario(name=name, unavailable=Unavailable(cause, end, place))
+
+
+def _place(stack: str, job: Job, played: PlayedClass) -> tuple[Place, bool]:
+    """Return the environment's line in the stack that a process left, and whether it was computing a reward."""
+    text = Path(stack).read_text(encoding="utf-8", errors="replace") if os.path.exists(stack) else ""
+    text = _BELOW.sub(r"\1", text)
+    cls = played.collection.cls
+    file = cls.place.path if cls is not None else os.path.abspath(job.target.rpartition(":")[0] or job.target)
+    folder = os.path.dirname(file) + os.sep
+    places = [
+        Place(path=found["path"], line=int(found["line"]), function=found["function"])
+        for found in _FRAME.finditer(text)
+        if found["path"].startswith(folder)
+    ]
+    return next(iter(places), Place()), any(place.function == "compute_reward" for place in places)
+
+
+def _read(part: str) -> PlayedClass:
+    (played,) = read_evidence(part)
+    return played
+
+
+def _cut(part: str) -> None:
+    """Cut off a last line that a killed process did not finish."""
+    data = Path(part).read_bytes()
+    os.truncate(part, data.rfind(b"\n") + 1)
+
+
+def _tell(part: str, job: Job, listener: Listener) -> None:
+    text = Path(part).read_text(encoding="utf-8", errors="replace")
+    begun = re.findall(r'^\{"begins": "([^"]*)"', text, re.MULTILINE)
+    if begun:
+        listener(Played(job.target, len(job.scenarios), begun=len(begun), scenario=begun[-1]))
+
+
+def _started(job: Job, part: str, names: frozenset[str], *, is_sequential: bool) -> _Child:
+    """Fork a child that plays some scenarios of a job."""
+    stack = f"{part}.stack"
+    reading, writing = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    leave = os._exit  # which is replaced later
+    pid = os.fork()
+    if pid:
+        os.close(writing)
+        return _Child(pid=pid, handle=reading, stack=stack)
+    try:
+        os.close(reading)
+        _live(job, part, stack, names, writing, is_sequential=is_sequential)
+    finally:
+        leave(_BROKEN)  # the frames above belong to the parent
+
+
+def _live(job: Job, part: str, stack: str, names: frozenset[str], pipe: int, *, is_sequential: bool) -> None:
+    """Be the child: play, run what was registered for the exit, and end."""
+    os.setsid()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
+    atexit._clear()  # noqa: SLF001 - what the parent registered is the parent's
+    gc.freeze()
+    _leave_terminal()
+    writer, process = EvidenceWriter(part), os.getpid()
+
+    def beat(sign: bytes = b".") -> None:
+        if os.getpid() == process:  # a process that the environment forked is not the player
+            os.write(pipe, sign)
+
+    def note_place(leave: Callable[[int], Any], status: int) -> None:
+        if os.getpid() == process:
+            _write_frames(stacks, traceback.extract_stack())
+        leave(status)
+
+    def note_stop(stop: Callable[[Any], None], loop: Any) -> None:
+        stack = traceback.extract_stack()
+        if (
+            stack[-3].filename != asyncio.base_events.__file__
+        ):  # which stops each loop at its end; the last two frames are the patch
+            _write_frames(stacks, stack)
+        stop(loop)
+
+    with (
+        open(stack, "w", encoding="utf-8") as stacks,
+        intercept("os._exit", note_place),
+        intercept("asyncio.base_events.BaseEventLoop.stop", note_stop),
+    ):
+        faulthandler.enable(stacks)
+        faulthandler.register(signal.SIGUSR1, stacks)
+        with _measuring(job.coverage):
+            try:
+                _play(job, writer, names=names, is_sequential=is_sequential, beat=beat)
+            except HermesEnvError as error:
+                writer.write("refused", str(error), type=type(error).__name__)
+            except BaseException as error:  # what ends a loop, such as SystemExit in a task of the environment
+                if own := _own_fault(error):
+                    writer.write("refused", own, type="PlayerStopped")
+                _write_frames(stacks, traceback.extract_tb(error.__traceback__))
+                writer.write("died", described(error))
+                raise
+        beat(b"d")
+        threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 - as the interpreter does before it ends
+        atexit._run_exitfuncs()  # noqa: SLF001
+    os._exit(0)
+
+
+def _own_fault(error: BaseException) -> str:
+    """Return what to say of an error that this package raised itself, which is a bug of it; empty for any other."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    package = os.path.dirname(os.path.dirname(__file__)) + os.sep
+    if (
+        not isinstance(error, Exception)
+        or isinstance(error, RuntimeError | MemoryError)
+        or not last.filename.startswith(package)
+    ):
+        return ""
+    place = f"{last.filename.removeprefix(package)}, line {last.lineno}"
+    return f"playing failed with {described(error)} ({place}). This is a bug of pytest-hermes-env, not of your class: please report it."
+
+
+def _leave_terminal() -> None:
+    """Let nothing that is printed reach the parent's output, and nothing be read from its input."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(null, number)
+    sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - open for the life of the process
+    logging.disable(logging.CRITICAL)
+
+
+def _write_frames(stacks: TextIO, frames: traceback.StackSummary) -> None:
+    """Write frames as faulthandler does, the last call first."""
+    stacks.writelines(f'  File "{frame.filename}", line {frame.lineno} in {frame.name}\n' for frame in reversed(frames))
+    stacks.flush()
+
+
+def coverage_settings() -> dict[str, Any] | None:
+    """Return how the coverage of this process is measured, so that a child's can be; None where it is not."""
+    coverage = sys.modules.get("coverage")
+    current = coverage.Coverage.current() if coverage is not None else None
+    if current is None:
+        return None
+    config = current.config
+    return {
+        "data_file": os.path.abspath(config.data_file),
+        "config_file": config.config_file or False,
+        "source": config.source,
+        "include": config.run_include,
+        "omit": config.run_omit,
+        "branch": config.branch,
+    }
+
+
+@contextlib.contextmanager
+def _measuring(settings: dict[str, Any] | None) -> Iterator[None]:
+    """Measure coverage into a file of its own beside the parent's, which coverage combines."""
+    if settings is None:
+        yield
+        return
+    import coverage  # noqa: PLC0415 - where the parent has it, too
+
+    if inherited := coverage.Coverage.current():
+        inherited.stop()
+    measuring = coverage.Coverage(**settings, data_suffix=True)
+    measuring.start()
+    try:
+        yield
+    finally:
+        measuring.stop()
+        measuring.save()

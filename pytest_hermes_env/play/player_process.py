@@ -1,0 +1,154 @@
+"""A process that has loaded atroposlib and hermes, and forks a child for each class that it is asked to play.
+
+Place in the flow: `play_in_fresh_process` starts it, hands it jobs as one line of JSON, and hears of its progress; `hermes-env watch` keeps
+one. Nothing of the user's is imported in it, so that a child begins as a fresh process would. A class is forked from here, and not from
+the pytest process, because that one holds what conftest files and other tests loaded, and has threads where xdist is used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib
+import importlib.machinery
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from typing import IO, Any, Self
+
+from pytest_hermes_env.errors import PlayerStopped, shorten
+from pytest_hermes_env.play.player import Job, Listener, play_all
+from pytest_hermes_env.play.progress import Played
+
+LOADED = ("atroposlib.envs.base", "model_tools", "tools.terminal_tool", "environments.hermes_base_env")
+"""What takes seconds to load, and is the same for every class unless something of the user's is found in its place."""
+
+
+class PlayerProcess:
+    """A player process; a context that ends it."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] = subprocess.Popen(
+            [sys.executable, "-m", __name__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def is_alive(self) -> bool:
+        """Whether it can play."""
+        return self._process.poll() is None
+
+    def close(self) -> None:
+        """End it, and what it plays."""
+        self._process.terminate()
+        self._process.communicate()
+
+    def play(self, jobs: Sequence[Job], directory: str, listener: Listener | None = None) -> list[str]:
+        """Play targets beside each other, and return the parts that they left in ``directory``. Raises: it ended → PlayerStopped."""
+        wanted = {
+            "jobs": [{name: value for name, value in dataclasses.asdict(job).items() if value is not None} for job in jobs],
+            "directory": directory,
+            "path": sys.path,
+            "cwd": os.getcwd(),
+            "variables": dict(os.environ),
+        }
+        try:
+            self._sent(self._process.stdin, wanted)
+            for line in self._process.stdout or ():
+                answer = json.loads(line)
+                if "parts" in answer:
+                    return list(answer["parts"])
+                if listener is not None:
+                    listener(Played(**answer["played"]) if answer["played"] else None)
+        except BrokenPipeError:
+            pass
+        _, errors = self._process.communicate()
+        last = errors.strip().rpartition("\n")[2]
+        raise PlayerStopped(
+            f"the process that plays classes ended with exit code {self._process.returncode} before it had played them: {shorten(last)}"
+        )
+
+    @staticmethod
+    def _sent(stream: IO[str] | None, value: Any) -> None:
+        assert stream is not None
+        stream.write(json.dumps(value) + "\n")
+        stream.flush()
+
+
+def play_in_fresh_process(jobs: Sequence[Job], directory: str, listener: Listener | None = None) -> list[str]:
+    """Play targets in a player process of their own."""
+    with PlayerProcess() as process:
+        return process.play(jobs, directory, listener)
+
+
+def _serve() -> None:
+    """Play what each line of the input asks for, until it ends. When this process is ended, so are the children that play."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    _load(sys.path)
+    for line in sys.stdin:
+        wanted = json.loads(line)
+        os.chdir(wanted["cwd"])
+        os.environ.clear()
+        os.environ.update(wanted["variables"])
+        sys.path[:] = wanted["path"]
+        jobs = [Job(**{name: _frozen(value) for name, value in job.items()}) for job in wanted["jobs"]]
+        _say({"parts": play_all(jobs, wanted["directory"], _tell)})
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _tell(played: Played | None) -> None:
+    _say({"played": dataclasses.asdict(played) if played is not None else None})
+
+
+def _say(value: Any) -> None:
+    sys.stdout.write(json.dumps(value) + "\n")
+    sys.stdout.flush()
+
+
+def _load(path: list[str]) -> None:
+    """Load what takes long, where it is the installed one: a project's own ``tools`` must be found, and explained, in the child."""
+    for name in LOADED:
+        if all(_is_installed(part, path) for part in _packages(name)):
+            importlib.import_module(name)
+
+
+def _packages(name: str) -> Iterator[str]:
+    yield name.partition(".")[0]
+    if name.startswith("environments."):
+        yield name
+
+
+def _is_installed(name: str, path: list[str]) -> bool:
+    """Whether the first module of that name on the path is the one of the installed distribution, beside this package."""
+    folders = path
+    if "." in name:
+        package, _, name = name.partition(".")
+        folders = [os.path.join(folder, package) for folder in path]
+    spec = importlib.machinery.PathFinder.find_spec(name, folders)
+    if spec is None or (spec.origin is None and not spec.submodule_search_locations):
+        return False
+    if spec.origin is None:  # a namespace package, of which each project may have a part
+        return True
+    own = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+    place = os.path.realpath(spec.origin)
+    return "site-packages" in place or place.startswith(os.path.realpath(own) + os.sep)
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt):
+        _serve()

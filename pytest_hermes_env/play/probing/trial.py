@@ -1,0 +1,147 @@
+"""One call of a reward: on copies of its inputs, with its own in-memory machine."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pytest_hermes_env.play.buffers import copied
+from pytest_hermes_env.play.journal import Place
+from pytest_hermes_env.play.probing.own_words import OwnWords, own_words
+from pytest_hermes_env.play.probing.record import Trial
+from pytest_hermes_env.play.probing.tracked_items import watched
+from pytest_hermes_env.play.probing.work_reads import noting_attributes, noting_reads
+from pytest_hermes_env.play.raised import NeverEnded, described, first_error, is_from_outside, within
+from pytest_hermes_env.play.watchers.call_site import raised_in
+from pytest_hermes_env.types import RealToolsUse
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.sandbox.fake import FakeSandbox
+
+LONGEST_S = 15.0
+"""Seconds that one reward may take on an in-memory machine; it may run real programs."""
+
+FIELDS = frozenset({"messages", "managed_state", "turns_used", "finished_naturally", "reasoning_per_turn", "tool_errors"})
+
+
+class RewardRunner:
+    """Calls one environment's reward. ``asked`` returns how many requests its model has got."""
+
+    def __init__(self, env: Any, item: Any, *, asked: Callable[[], int], real_tools: RealToolsUse = "confined") -> None:
+        self._item, self._asked, self._real_tools = item, asked, real_tools
+        self._spare: FakeSandbox | None = None
+        self.runs_programs = False
+        """Whether a call so far ran real programs."""
+        # the class's method, because the instance's is watched and would get another result
+        self._reward: Callable[..., Any] = type(env).compute_reward.__get__(env)
+        self._path = getattr(getattr(inspect.unwrap(self._reward), "__code__", None), "co_filename", "")
+
+    @cached_property
+    def own_words(self) -> OwnWords:
+        """The short texts and patterns in the reward's own code."""
+        return own_words(type(self._reward.__self__), self._reward)  # type: ignore[attr-defined]
+
+    def close(self) -> None:
+        """Release the machine that is kept for the next call."""
+        if self._spare is not None:
+            self._spare.close()
+
+    def new_machine(self) -> FakeSandbox:
+        """Return an empty in-memory machine."""
+        from pytest_hermes_env.sandbox.fake import FakeSandbox  # noqa: PLC0415 - only where rewards are probed
+
+        return FakeSandbox(unscripted="not found", allow_leftovers=True, real_tools=self._real_tools)
+
+    async def reads_work(self, result: Any, *, in_sandbox: bool = True) -> bool:
+        """Return whether compute_reward read anything of what the agent said and did, asked a judge, or failed.
+
+        ``in_sandbox``: any use of its context counts as well.
+        """
+        read: list[bool] = []
+        trial = await self.trial(result, note=lambda: read.append(True), notes_context=in_sandbox)
+        return bool(read or trial.error or trial.judged)
+
+    async def trial(
+        self,
+        result: Any,
+        *,
+        machine: FakeSandbox | None = None,
+        is_watched: bool = False,
+        note: Callable[[], None] | None = None,
+        notes_context: bool = False,
+    ) -> Trial:
+        """Return what compute_reward returned for a copy of ``result``; a watched item notes every change.
+
+        ``note`` is called when the reward reads the agent's work, with ``notes_context`` also when it uses its context; what it
+        returns then counts for nothing.
+        """
+        from pytest_hermes_env.sandbox.context import FakeToolContext  # noqa: PLC0415 - only where rewards are probed
+
+        is_own = machine is not None
+        machine = machine or self._spare or self.new_machine()
+        files, missed = dict(machine.files.nodes), len(machine.not_found)
+        ctx = FakeToolContext(machine, task_id="reward-probe")
+        item, given = copy.deepcopy(self._item), copy.deepcopy(result)
+        noted: list[str] = []
+        if is_watched:
+            item = watched(item, lambda: noted.append("the item"))
+        before, asked = copied(_fields(item, given)), self._asked()
+        if note is not None:
+            given = noting_reads(given, note)
+            ctx = noting_attributes(ctx, note) if notes_context else ctx
+        value: Any = None
+        error, place, is_foreign, is_timeout = "", Place(), False, False
+        try:
+            answer = self._reward(item, given, ctx)
+            if inspect.isawaitable(answer):
+                answer = await within(LONGEST_S, answer)
+            value = answer
+        except BaseException as raised:
+            if is_from_outside(raised):
+                raise
+            cause = first_error(raised)
+            error, is_timeout = described(cause), isinstance(cause, NeverEnded)
+            place, is_foreign = raised_in(self._path, cause.__cause__ or cause) or Place(), _is_foreign(cause, given)
+        trial = Trial(
+            value=value,
+            error=error,
+            place=place,
+            is_foreign=is_foreign,
+            is_timeout=is_timeout,
+            changed=tuple(dict.fromkeys([*noted, *(_changed(before, _fields(item, given)) if note is None else ())])),
+            cleanups=ctx.cleanups,
+            judged=self._asked() - asked,
+            absent=tuple(dict.fromkeys(text.split()[0] if text.split() else text for text in machine.not_found[missed:])),
+        )
+        self.runs_programs |= machine.has_cell
+        # starting a machine that runs real programs takes longer than most rewards: one that nobody changed is used again
+        is_clean = machine.files.nodes == files and machine.cwd == machine.files.cwd and not trial.is_timeout
+        self._spare = machine if is_clean and not is_own else None
+        if self._spare is None:
+            ctx.cleanup()
+        return trial
+
+
+def _is_foreign(error: BaseException, result: Any) -> bool:
+    """Return whether a reward failed at an attribute that AgentResult does not have, which HE301 reports."""
+    if isinstance(error, AttributeError):
+        return isinstance(error.obj, type(result)) and error.name not in FIELDS
+    return isinstance(error, TypeError) and "AgentResult" in str(error) and "subscriptable" in str(error)
+
+
+def _fields(item: Any, result: Any) -> dict[str, Any]:
+    return {"the item": item} | {f"result.{name}": getattr(result, name) for name in sorted(FIELDS - {"managed_state"})}
+
+
+def _changed(before: dict[str, Any], after: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(name for name, value in before.items() if not _is_equal(value, after[name]))
+
+
+def _is_equal(one: Any, other: Any) -> bool:
+    try:
+        return bool(one == other)
+    except (TypeError, ValueError):  # comparing arrays returns an array: compare their text
+        return repr(one) == repr(other)

@@ -1,0 +1,131 @@
+"""The frozen record of one scenario. `scenarios` lists all of them.
+
+Rules read these records and never run anything. ``unavailable`` is why a scenario could not run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pytest_hermes_env.play.buffers import Snapshot
+from pytest_hermes_env.play.cases import Rung
+from pytest_hermes_env.play.journal import Event, Left, Place, SurroundingChanged
+from pytest_hermes_env.play.probing.other_process import OtherRewards
+from pytest_hermes_env.play.probing.record import RewardProbes
+from pytest_hermes_env.play.sampling import SampledReply
+from pytest_hermes_env.play.unavailable import ErrorKind, ItemsEnd, Unavailable
+
+
+@dataclass(frozen=True, kw_only=True)
+class ItemSeen:
+    """A copy of an item that get_next_item returned, and its prompt.
+
+    ``key`` is equal for equal items. ``prompt`` is what format_prompt returned, of whatever type, ``error`` what it raised.
+    ``is_changed``: formatting changed the item.
+    """
+
+    value: Any
+    key: str
+    prompt: Any = None
+    error: str = ""
+    is_changed: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class RolloutCanary:
+    """A word that only the model of rollout ``task_id`` used; the id is empty where it called no tool with it."""
+
+    word: str
+    task_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sighting:
+    """Where canaries were seen.
+
+    ``where`` is "request" (``name`` is its number), "tool result" or "messages" (a task_id), "attribute" (its name, after all
+    rollouts have ended), or "class attribute", "module" or "os.environ" (the name there). The last three are read at the end of
+    each reward, and the read with most words counts, because other instances of the class may run at the same time.
+    ``is_of_an_item``: the words are those of an item, and the place held no other before the first reward.
+    """
+
+    where: str
+    name: str
+    words: tuple[str, ...]
+    is_of_an_item: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """What happened in one scenario.
+
+    ``group`` is the ScoredDataGroup that collect_trajectories returned, ``returned`` the type of what it returned ("tuple of 2"), ``before`` and ``after`` are pictures of the
+    environment's attributes, ``error`` is what the environment raised, at ``error_place``, ``requests`` are the bodies that reached the mock model,
+    ``judge_questions`` of them without tools, ``sampled`` is what it sampled for them in token mode. ``refusal`` is why run-api
+    would reject the group. ``held_out`` are the items that get_eval_items returned.
+    ``items``, ``canaries`` and ``sightings`` belong to `items` and `concurrent_groups`; ``beside`` are the events of the training
+    group in `evaluate_beside_training`, whose ``events`` are the evaluation's. ``left`` are the leaked resources of `closing`.
+    ``note`` holds further facts, such as why the scenario ended.
+    """
+
+    name: str
+    unavailable: Unavailable | None = None
+    error: str = ""
+    error_kind: ErrorKind | None = None
+    error_place: Place = field(default_factory=Place)
+    events: tuple[Event, ...] = ()
+    tool_calls: tuple[Any, ...] = ()
+    requests: tuple[dict[str, Any], ...] = ()
+    judge_questions: int = 0
+    sampled: tuple[SampledReply, ...] = ()
+    group: Any = None
+    returned: str = ""
+    refusal: str = ""
+    before: Snapshot = field(default_factory=dict)
+    after: Snapshot = field(default_factory=dict)
+    logged: tuple[dict[str, Any], ...] = ()
+    warnings: tuple[str, ...] = ()
+    items: tuple[ItemSeen, ...] = ()
+    held_out: tuple[ItemSeen, ...] = ()
+    canaries: tuple[RolloutCanary, ...] = ()
+    sightings: tuple[Sighting, ...] = ()
+    beside: tuple[Event, ...] = ()
+    left: tuple[Left, ...] = ()
+    items_end: ItemsEnd | None = None
+    note: str = ""
+    probes: RewardProbes | None = None
+    """The result of the scenario ``reward_probes``."""
+    elsewhere: OtherRewards | None = None
+    """The result of the scenario ``reward_probes_elsewhere``."""
+    rungs: tuple[Rung, ...] = ()
+    """The results of the scenario ``cases``."""
+    played: tuple[Scenario, ...] = ()
+    """The record of each rollout of the scenario ``cases``."""
+
+    @property
+    def happened(self) -> bool:
+        """Whether the scenario ran."""
+        return self.unavailable is None
+
+    @property
+    def failure(self) -> str:
+        """What the environment did, as the end of a sentence: it raised an error, or never ended."""
+        has_ended = self.error_kind not in {ErrorKind.NEVER_ENDED, ErrorKind.ENDED_PROCESS}
+        return f"did not return: {self.error}" if not has_ended else f"raised {self.error}"
+
+    def of(self, kind: type) -> list[Any]:
+        """Return the events of one kind, in order."""
+        return [event for event in self.events if isinstance(event, kind)]
+
+    @property
+    def unrestored(self) -> tuple[SurroundingChanged, ...]:
+        """The variables, and the working directory, that the environment set and did not restore, once each."""
+        first: dict[str, SurroundingChanged] = {}
+        last: dict[str, SurroundingChanged] = {}
+        for change in self.of(SurroundingChanged):
+            first.setdefault(change.name, change)
+            last[change.name] = change
+        return tuple(
+            replace(last[name], before=change.before) for name, change in first.items() if change.before != last[name].after
+        )

@@ -1,0 +1,210 @@
+"""What answers the tools in a contract run: a small machine per family of scenarios, behind one seam.
+
+The machine is in memory, or it is hermes' own terminal and files, confined; both are kept from the network. A web search finds
+one page, and that page can be read. Any other tool, and a command that is not installed, is missing, and the ledger names it.
+
+A call belongs to the journal that is current where it is made. A layer that runs its tools in threads without their context is
+identified by the task id that it opened.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pytest_hermes_env.errors import UsageError, shorten
+from pytest_hermes_env.play.journal import Crossed, Journal, current_journal, current_rollout
+from pytest_hermes_env.sandbox.fake_tools.terminal import RefusedLine
+from pytest_hermes_env.sandbox.seam import ToolCall, Turns
+from pytest_hermes_env.types import RealToolsUse
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.sandbox.fake import FakeSandbox
+    from pytest_hermes_env.sandbox.local import LocalSandbox
+
+WORLDS = ("fake", "local")
+"""Names of the machines."""
+
+PAGE = "https://example.invalid/page"
+HIT = {"title": "A page", "url": PAGE, "description": "the only page of this web"}
+TOOL_ERROR = "the tool failed, as this scenario requires"
+SHOWN = 5
+"""How many missing commands and refused lines the ledger names."""
+LONGEST_LINE = 60
+"""Characters of a refused line in the ledger."""
+
+
+@contextlib.contextmanager
+def opened_world(name: str, real_tools: RealToolsUse = "confined") -> Iterator[FakeSandbox | LocalSandbox]:
+    """Yield the machine of that name. Raises: an unknown name → UsageError."""
+    if name == "fake":
+        yield _new_fake(real_tools)
+    elif name == "local":
+        from pytest_hermes_env.sandbox.local import LocalSandbox  # noqa: PLC0415
+
+        with LocalSandbox(unscripted="not found", allow_leftovers=True) as local:
+            yield _with_one_page(local)
+    else:
+        raise UsageError(f"there is no sandbox named {name!r} for the contract. Known: {', '.join(WORLDS)}")
+
+
+def new_world_like(world: Any) -> Any:
+    """Return another in-memory machine, or the same local sandbox, of which a process has one."""
+    from pytest_hermes_env.sandbox.fake import FakeSandbox  # noqa: PLC0415
+
+    return _new_fake(world.real_tools) if isinstance(world, FakeSandbox) else world
+
+
+def close_world(world: Any) -> None:
+    """Release what an in-memory machine and those of its rollouts hold; the local sandbox is released by whoever opened it."""
+    from pytest_hermes_env.sandbox.fake import FakeSandbox  # noqa: PLC0415
+
+    if isinstance(world, FakeSandbox):
+        world.close()
+
+
+def _new_fake(real_tools: RealToolsUse) -> FakeSandbox | LocalSandbox:
+    from pytest_hermes_env.sandbox.fake import FakeSandbox  # noqa: PLC0415
+
+    return _with_one_page(FakeSandbox(unscripted="not found", allow_leftovers=True, real_tools=real_tools))
+
+
+def _with_one_page(world: FakeSandbox | LocalSandbox) -> FakeSandbox | LocalSandbox:
+    def search(_: dict[str, object]) -> dict[str, object]:
+        return {"success": True, "data": {"web": [HIT]}}
+
+    def extract(arguments: dict[str, object]) -> dict[str, object]:
+        urls = arguments.get("urls")
+        wanted = urls if isinstance(urls, list) else [urls]
+        return {"results": [{"url": url, "title": "A page", "content": "a short text", "error": None} for url in wanted]}
+
+    return world.on_tool("web_search", search, optional=True).on_tool("web_extract", extract, optional=True)
+
+
+def describe(world: Any, not_found: Iterable[str] | None = None, refused: Iterable[RefusedLine] | None = None) -> str:
+    """Return the machine, what was missing on it, and which lines it refused (by default in ``world``), as a line of the ledger."""
+    missed = world.not_found if not_found is None else not_found
+    counts = Counter(text.split()[0] if text.split() else text for text in missed)
+    shown = ", ".join(f"{name} ({count})" for name, count in counts.most_common(SHOWN))
+    more = f", and {len(counts) - SHOWN} more" if len(counts) > SHOWN else ""
+    missing = f"; not available: {shown}{more}" if counts else ""
+    lines = getattr(world, "refused", ()) if refused is None else refused
+    return f"{world.description}{missing}{_of_refused(tuple(lines))}"
+
+
+def _of_refused(refused: tuple[RefusedLine, ...]) -> str:
+    if not refused:
+        return ""
+    lines = Counter(one.line for one in refused)
+    shown = ", ".join(f"`{shorten(line, LONGEST_LINE)}`" for line in list(lines)[:SHOWN])
+    more = f" and {len(lines) - SHOWN} more" if len(lines) > SHOWN else ""
+    refusal = refused[0].refusal
+    return f"; refused: {shown}{more}, since real bash {refusal.reason}: {refusal.fix}"
+
+
+@dataclass
+class WorldRouter:
+    """A world that passes each call to the world of its journal, or lets it fail or hang where the journal asks for it."""
+
+    first: Any
+    turns: Turns = field(default_factory=Turns)
+    _journals: dict[str, Journal] = field(default_factory=dict)
+    _worlds: list[Any] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._worlds.append(self.first)
+
+    @property
+    def backend(self) -> str:
+        """The backend of all worlds."""
+        return str(self.first.backend)
+
+    @property
+    def is_confined(self) -> bool:
+        """Whether commands cannot reach this machine."""
+        return bool(self.first.is_confined)
+
+    @property
+    def description(self) -> str:
+        """What answers, for the ledger."""
+        return str(self.first.description)
+
+    @property
+    def not_found(self) -> tuple[str, ...]:
+        """What was missing, in any of the worlds."""
+        return tuple(text for world in self._worlds for text in world.not_found)
+
+    @property
+    def refused(self) -> tuple[RefusedLine, ...]:
+        """The lines that needed real programs where none may run, in any of the worlds."""
+        return tuple(line for world in self._worlds for line in getattr(world, "refused", ()))
+
+    def close(self) -> None:
+        """Release what the in-memory machines hold."""
+        for world in self._worlds:
+            close_world(world)
+
+    def add(self, world: Any) -> Any:
+        """Add one more world, and return it."""
+        if not any(known is world for known in self._worlds):
+            self._worlds.append(world)
+        return world
+
+    def sandbox_of(self, task_id: str) -> _RoutedSandbox:
+        """Return what answers the calls of a rollout."""
+        return _RoutedSandbox(self, task_id)
+
+    def record(self, call: ToolCall) -> None:
+        """Write a call into its journal."""
+        journal = self.journal_of(call.task_id)
+        if journal is None:
+            return
+        journal.tool_calls.append(call)
+        task_id, phase = current_rollout.get()
+        if task_id and call.task_id and task_id != call.task_id:
+            journal.add(Crossed(task_id=task_id, phase=phase, other=call.task_id, tool=call.name))
+
+    def journal_of(self, task_id: str) -> Journal | None:
+        """Return the journal that a call of the rollout belongs to."""
+        journal = current_journal.get()
+        if journal is not None:
+            self._journals[task_id] = journal
+        return journal or self._journals.get(task_id)
+
+
+class _RoutedSandbox:
+    """One rollout's sandbox, in the world of its family."""
+
+    def __init__(self, router: WorldRouter, task_id: str) -> None:
+        self._router = router
+        self._task_id = task_id
+
+    def call(self, name: str, arguments: dict[str, Any]) -> str | None:
+        """Answer one call."""
+        journal = self._router.journal_of(self._task_id)
+        fault = "none" if journal is None else journal.faults.fault
+        if fault == "tools_fail":
+            return json.dumps({"output": TOOL_ERROR, "exit_code": 1, "error": TOOL_ERROR})
+        if journal is not None and fault == "tool_hangs" and self._router.turns.of(self._task_id):
+            journal.faults.hang_in_thread()
+        return self._sandbox.call(name, arguments)  # type: ignore[no-any-return]
+
+    def acting_as(self, party: str) -> contextlib.AbstractContextManager[None]:
+        """Let an in-memory machine assign what is read and written meanwhile to this party."""
+        sandbox = self._sandbox
+        return sandbox.acting_as(party) if hasattr(sandbox, "acting_as") else contextlib.nullcontext()
+
+    def alias(self, prefix: str) -> None:
+        """Tell an in-memory machine which directory its layer chose."""
+        if hasattr(self._sandbox, "alias"):
+            self._sandbox.alias(prefix)
+
+    @property
+    def _sandbox(self) -> Any:
+        journal = self._router.journal_of(self._task_id)
+        world = journal.world if journal is not None and journal.world is not None else self._router.first
+        return world.sandbox_of(self._task_id)

@@ -1,0 +1,145 @@
+"""Finds the line of the environment that a watched call, or an error, came from."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import sys
+import sysconfig
+import traceback
+from contextvars import ContextVar
+from types import FrameType
+
+from pytest_hermes_env import patches
+from pytest_hermes_env.layer import Layer
+from pytest_hermes_env.play.journal import Place
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep
+_WRAPPERS = (patches.__file__, os.path.dirname(__file__) + os.sep)
+"""Files whose frames lie between a watched call and its watcher."""
+
+
+_LIBRARIES = tuple(
+    sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib") if sysconfig.get_path(name)
+)
+SITE_PACKAGES = f"{os.sep}site-packages{os.sep}"
+_STEP_OF_A_TASK = asyncio.Handle._run.__code__
+
+evaluating_at: ContextVar[Place] = ContextVar("hermes_env_evaluating_at", default=Place())  # noqa: B039 - frozen
+"""The environment's line that called the layer's evaluate_items, whose tasks have no line of the environment on their stacks."""
+
+
+class EnvironmentCode:
+    """The files of an environment: those of its classes below the layer's base, and all files beside them."""
+
+    def __init__(self, env_class: type, layer: Layer) -> None:
+        files = {_file_of(cls) for cls in env_class.__mro__[: env_class.__mro__.index(layer.base)]}
+        self._layer = _layer_files(layer)
+        self._files = {file for file in files if file}
+        of_the_layer = os.path.dirname(_file_of(layer.base))
+        directories = {os.path.dirname(file) for file in self._files} - {of_the_layer}
+        self._directories = tuple(directory + os.sep for directory in directories)
+
+    def place(self, frame: FrameType | None) -> Place | None:
+        """Return the innermost line of the environment on a stack; None when the layer, an import or the kit is nearer."""
+        while frame is not None:
+            path = frame.f_code.co_filename
+            if path in self._layer or path.startswith(("<frozen importlib", PACKAGE)):
+                return None
+            if self._is_own(path):
+                return _place_of(frame)
+            frame = frame.f_back
+        return None
+
+    def raised_at(self, error: BaseException) -> Place:
+        """Return the deepest line of the environment in the traceback of an error, or of its cause; an empty place without one."""
+        seen: set[int] = set()
+        cause: BaseException | None = error
+        while cause is not None and id(cause) not in seen:
+            seen.add(id(cause))
+            places = [
+                Place(path=frame.f_code.co_filename, line=line, function=frame.f_code.co_name)
+                for frame, line in traceback.walk_tb(cause.__traceback__)
+                if self._is_own(frame.f_code.co_filename)
+            ]
+            if places:
+                return places[-1]
+            cause = cause.__cause__ or cause.__context__
+        return Place()
+
+    def _is_own(self, path: str) -> bool:
+        if path in self._layer or path.startswith(("<", PACKAGE)):
+            return False
+        return path in self._files or (path.startswith(self._directories) and SITE_PACKAGES not in path)
+
+
+def calling_frame() -> FrameType | None:
+    """Return the frame of a watched call, for use in its watcher."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_WRAPPERS):
+        frame = frame.f_back
+    return frame
+
+
+def called_by_layer(layer: Layer) -> bool:
+    """Return whether the watched call came from the layer's own files."""
+    frame = calling_frame()
+    return frame is not None and frame.f_code.co_filename in _layer_files(layer)
+
+
+def outside_place(layer: Layer) -> Place:
+    """Return the nearest calling line outside of the kit, the layer and installed libraries.
+
+    In a task it is a line of that task, because whoever runs the event loop did not make the call; without one it is that of
+    `evaluating_at`.
+    """
+    own_files = _layer_files(layer)
+    directory = os.path.dirname(inspect.getfile(layer.base))
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code is not _STEP_OF_A_TASK:
+        path = frame.f_code.co_filename
+        is_hidden = path.startswith((PACKAGE, "<")) or path in own_files
+        is_plumbing = os.path.dirname(path) == directory or path.startswith(_LIBRARIES) or SITE_PACKAGES in path
+        if not is_hidden and (not is_plumbing or _defines_environment(frame, layer)):
+            return _place_of(frame)
+        frame = frame.f_back
+    return evaluating_at.get()
+
+
+def raised_in(path: str, error: BaseException) -> Place | None:
+    """Return the deepest line of an error's traceback that lies in a file."""
+    place = None
+    traceback = error.__traceback__
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if code.co_filename == path:
+            place = Place(path=path, line=traceback.tb_lineno, function=code.co_name)
+        traceback = traceback.tb_next
+    return place
+
+
+def _place_of(frame: FrameType) -> Place:
+    return Place(path=frame.f_code.co_filename, line=frame.f_lineno, function=frame.f_code.co_name)
+
+
+def _layer_files(layer: Layer) -> set[str | None]:
+    """Return the files of the layer that build contexts and loops for environments; a former layer has the first three."""
+    base = _file_of(layer.base)
+    names = ("agent_rollout", "evaluation", "evaluation_run", "scored_rollout")
+    helpers = {os.path.join(os.path.dirname(base), f"{name}.py") for name in names}
+    return {base, layer.agent_loop.__file__, layer.tool_context.__file__, *helpers}
+
+
+def _file_of(cls: type) -> str:
+    try:
+        return inspect.getsourcefile(cls) or ""
+    except TypeError:
+        return ""
+
+
+def _defines_environment(frame: FrameType, layer: Layer) -> bool:
+    """Return whether the module of a frame defines an environment: one beside the layer's files is not their plumbing."""
+    module = frame.f_globals.get("__name__")
+    classes = [value for value in frame.f_globals.values() if isinstance(value, type)]
+    return any(cls.__module__ == module and cls is not layer.base and issubclass(cls, layer.base) for cls in classes)

@@ -1,0 +1,183 @@
+"""Records rewards, scored items and logged evaluations of one environment instance; makes a reward fail or hang where asked."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import inspect
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from pytest_hermes_env.errors import shorten
+from pytest_hermes_env.layer import Layer
+from pytest_hermes_env.patches import intercept
+from pytest_hermes_env.play.buffers import copied, picture
+from pytest_hermes_env.play.faults import Faults, InjectedFault
+from pytest_hermes_env.play.journal import (
+    NEVER_RETURNED,
+    Caught,
+    EvaluationLogged,
+    ItemScored,
+    Place,
+    Reward,
+    current_journal,
+    current_rollout,
+    note,
+)
+from pytest_hermes_env.play.raised import described, is_from_outside
+from pytest_hermes_env.play.watchers.call_site import evaluating_at, outside_place, raised_in
+from pytest_hermes_env.play.watchers.caught_errors import noting_caught_errors
+from pytest_hermes_env.play.watchers.result_reads import with_recorded_reads
+
+_LOGGED = ("metrics", "task_name", "model_name", "start_time", "end_time", "generation_parameters", "samples")
+"""Parameters of evaluate_log by position."""
+
+
+@contextlib.contextmanager
+def watching_environment(env: Any, layer: Layer) -> Iterator[None]:
+    """Record the rewards, items and logged evaluations of one instance, whoever calls the methods, while the context lasts."""
+    reward = functools.partial(_compute_reward, layer, _definition_place(env.compute_reward))
+    with (
+        intercept("HermesAgentBaseEnv.compute_reward", reward, owner=env),
+        intercept("HermesAgentBaseEnv.evaluate_log", _evaluate_log, owner=env),
+        intercept("HermesAgentBaseEnv.collect_trajectory", _collect_trajectory, owner=env),
+        contextlib.ExitStack() as stack,
+    ):
+        if hasattr(env, "evaluate_items"):  # a former layer has none
+            handler = functools.partial(_evaluate_items, layer)
+            stack.enter_context(intercept("HermesAgentBaseEnv.evaluate_items", handler, owner=env))
+        yield
+
+
+async def _compute_reward(layer: Layer, source: Place, real: Any, *args: Any, **kwargs: Any) -> Any:
+    journal = current_journal.get()
+    if journal is None:
+        return await _awaited(real(*args, **kwargs))
+    inputs, faults = _Inputs(args, kwargs, layer), journal.faults
+
+    is_plain, caught = False, tuple[Caught, ...]()
+
+    def note_reward(value: Any, error: str = "", *, injected: bool = False, place: Place = source) -> None:
+        fields = inputs.fields()
+        journal.add(
+            Reward(value=value, error=error, injected=injected, place=place, is_plain=is_plain, caught=caught, **fields)
+        )
+
+    await _wait(faults)
+    if faults.fails("reward_raises"):
+        error = "the reward failed, as this scenario requires"
+        note_reward(None, error, injected=True)
+        raise InjectedFault(error)
+    if (planned := faults.planned_reward()) is not None:
+        note_reward(planned, injected=True)
+        return planned
+    args, kwargs = with_recorded_reads(args, kwargs, layer)
+    token = current_rollout.set((inputs.task_id, "reward"))
+    try:
+        with noting_caught_errors(os.path.dirname(source.path), inputs.item) as noted:
+            value = real(*args, **kwargs)
+            is_plain = not inspect.isawaitable(value)
+            value = await _awaited(value)
+        caught = tuple(noted)
+    except BaseException as raised:
+        if journal.is_late or not is_from_outside(raised):
+            error = NEVER_RETURNED if journal.is_late else described(raised)
+            note_reward(None, error, place=raised_in(source.path, raised) or source)
+        raise
+    finally:
+        current_rollout.reset(token)
+        if faults.look is not None:
+            faults.look()
+    note_reward(value)
+    return value
+
+
+async def _wait(faults: Faults) -> None:
+    if faults.fault == "reward_waits":
+        await faults.wait_in_reward()
+        if faults.look_before is not None:
+            faults.look_before()
+    if faults.fault == "reward_hangs":
+        faults.reached.set()
+        await asyncio.Event().wait()
+
+
+async def _awaited(answer: Any) -> Any:
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+class _Inputs:
+    """The arguments of one call of compute_reward: copies from before the call, and the live objects that it may change."""
+
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], layer: Layer) -> None:
+        given = [*args, *kwargs.values()]
+        result = next((value for value in given if isinstance(value, layer.agent_loop.AgentResult)), None)
+        context = next((value for value in given if isinstance(value, layer.context_class)), None)
+        self.task_id = str(getattr(context, "task_id", ""))
+        self.item = kwargs.get("item", args[0] if args else None)
+        self._live = {"item": self.item, "messages": getattr(result, "messages", None)}
+        self._before = {name: copied(value) for name, value in self._live.items()}
+
+    def fields(self) -> dict[str, Any]:
+        """Return the inputs, and the names of those that differ by now, as fields of `Reward`."""
+        messages = self._before["messages"]
+        changed = tuple(name for name, value in self._live.items() if picture(value) != picture(self._before[name]))
+        return {
+            "task_id": self.task_id,
+            "item": self._before["item"],
+            "messages": tuple(messages) if isinstance(messages, list) else (),
+            "changed": changed,
+        }
+
+
+async def _collect_trajectory(real: Any, *args: Any, **kwargs: Any) -> Any:
+    journal = current_journal.get()
+    with contextlib.nullcontext() if journal is None else journal.faults.rollout():
+        outcome = await real(*args, **kwargs)
+    item = outcome[0] if isinstance(outcome, tuple) and outcome else None
+    if isinstance(item, dict):
+        logprobs = item.get("inference_logprobs")
+        note(
+            ItemScored(
+                tokens=tuple(item.get("tokens") or ()),
+                masks=tuple(item.get("masks") or ()),
+                logprobs=None if logprobs is None else tuple(logprobs),
+                score=item.get("scores"),
+                sequences=1 + len(item.get("more_rows") or ()),
+            )
+        )
+    return outcome
+
+
+async def _evaluate_log(real: Any, *args: Any, **kwargs: Any) -> Any:
+    given = dict(zip(_LOGGED, args, strict=False)) | kwargs
+    metrics, samples = given.get("metrics") or {}, given.get("samples") or []
+    failed = [sample for sample in samples if _has_failed(sample)]
+    error = next((str(sample["error"]) for sample in failed if sample.get("error")), "")
+    note(EvaluationLogged(metrics=copied(dict(metrics)), samples=len(samples), failed=len(failed), error=shorten(error)))
+    return await real(*args, **kwargs)
+
+
+def _has_failed(sample: Any) -> bool:
+    """Whether a sample has no score, or an error and no score other than 0."""
+    if not isinstance(sample, dict):
+        return False
+    score = sample.get("score", 0.0)
+    return score is None or (bool(sample.get("error")) and not score)
+
+
+async def _evaluate_items(layer: Layer, real: Any, *args: Any, **kwargs: Any) -> Any:
+    token = evaluating_at.set(outside_place(layer))
+    try:
+        return await _awaited(real(*args, **kwargs))
+    finally:
+        evaluating_at.reset(token)
+
+
+def _definition_place(function: Any) -> Place:
+    code = getattr(inspect.unwrap(getattr(function, "__func__", function)), "__code__", None)
+    if code is None:
+        return Place()
+    return Place(path=code.co_filename, line=code.co_firstlineno, function=code.co_name)

@@ -1,0 +1,119 @@
+"""Records what a scenario logs to wandb and which warnings come up; spares its clients work that changes nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+
+from pytest_hermes_env.inference.transport import InProcessTransport
+from pytest_hermes_env.patches import intercept
+from pytest_hermes_env.play.journal import current_journal
+
+
+@contextlib.contextmanager
+def watching_wandb() -> Iterator[None]:
+    """Record what a scenario logs to wandb; calls outside of scenarios reach wandb."""
+    with intercept("wandb.log", _log):
+        yield
+
+
+def _log(real: Any, data: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+    journal = current_journal.get()
+    if journal is None or journal.log is None:
+        return real(data, *args, **kwargs)
+    return journal.log(dict(data))
+
+
+@contextlib.contextmanager
+def recording_warnings() -> Iterator[None]:
+    """Write warnings into the journal of the scenario in which they come up, and show none."""
+
+    def note(message: Warning | str, *_args: Any, **_kwargs: Any) -> None:
+        journal = current_journal.get()
+        if journal is not None:
+            journal.warnings.append(str(message))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = note  # restored by catch_warnings
+        yield
+
+
+@contextlib.contextmanager
+def sharing_tls_context() -> Iterator[None]:
+    """Create one TLS context for the clients of all runs: reading the certificate authorities takes longer than a scripted rollout.
+
+    The clients of a contract run reach a model in this process or on loopback, and never use TLS.
+    """
+    with intercept("ssl.create_default_context", _shared):
+        yield
+
+
+@contextlib.contextmanager
+def sending_plain_requests() -> Iterator[None]:
+    """Send chat requests of plain JSON values without openai's comparison with its types, and without HTTP's headers.
+
+    Source: openai 2.24, `_utils/_transform.py`: it renames keys and formats values where the types say so, and those of a chat
+    request do not; `AsyncAPIClient.request` of `_base_client.py`, whose errors are raised alike.
+    """
+    with (
+        intercept("openai.resources.chat.completions.completions.async_maybe_transform", _as_given),
+        intercept("openai._base_client.AsyncAPIClient.request", _passed_on),
+    ):
+        yield
+
+
+async def _as_given(real: Callable[..., Any], data: dict[str, Any], expected_type: Any) -> Any:
+    from openai import NotGiven, Omit  # noqa: PLC0415 - heavy
+
+    given = {name: value for name, value in data.items() if not isinstance(value, NotGiven | Omit)}
+    return given if _is_json(given) else await real(data, expected_type)
+
+
+def _is_json(value: Any) -> bool:
+    if type(value) is dict:
+        return all(type(key) is str for key in value) and all(map(_is_json, value.values()))
+    return all(map(_is_json, value)) if type(value) is list else type(value) in {str, int, float, bool, type(None)}
+
+
+async def _passed_on(real: Callable[..., Any], client: Any, cast_to: Any, options: Any, **kwargs: Any) -> Any:
+    """Give a request that only has a body to the mock model of this process."""
+    from openai import APIConnectionError, APITimeoutError, NotGiven  # noqa: PLC0415 - heavy
+    from openai._utils._json import openapi_dumps  # noqa: PLC0415
+
+    transport = client._client._transport  # noqa: SLF001 - openai and httpx have no public name for it
+    extras = (options.params, options.files, options.content, options.extra_json, kwargs.get("stream"), client.max_retries)
+    if not isinstance(transport, InProcessTransport) or not isinstance(options.headers, NotGiven) or any(extras):
+        return await real(client, cast_to, options, **kwargs)
+    timeout = client.timeout if isinstance(options.timeout, NotGiven) else options.timeout
+    request = httpx.Request(
+        options.method,
+        _url(f"{client.base_url}{options.url.removeprefix('/')}"),
+        content=openapi_dumps(options.json_data),
+        extensions={"timeout": httpx.Timeout(timeout).as_dict()},
+    )
+    try:
+        response = await transport.handle_async_request(request)
+    except httpx.TimeoutException as error:
+        raise APITimeoutError(request=request) from error
+    except Exception as error:
+        raise APIConnectionError(request=request) from error
+    if not response.is_success:
+        raise client._make_status_error_from_response(response)  # noqa: SLF001 - as the method that is replaced
+    kept = {"stream": False, "stream_cls": None} | kwargs
+    return await client._process_response(cast_to=cast_to, options=options, response=response, **kept)  # noqa: SLF001
+
+
+@functools.cache
+def _url(text: str) -> httpx.URL:
+    return httpx.URL(text)
+
+
+@functools.cache
+def _shared(real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return real(*args, **kwargs)

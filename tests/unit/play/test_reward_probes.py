@@ -1,0 +1,124 @@
+"""Probing a reward: what is tried, and what is shown of a breach."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from environments.hermes_base_env import HermesAgentBaseEnv
+from pytest_hermes_env.play.probing.prober import probe_reward
+
+ITEM = {"q": "2 + 2", "answer": "4"}
+
+
+def probed(reward):
+    """Return what probing a reward function shows; no environment is built."""
+
+    class Env(HermesAgentBaseEnv):
+        compute_reward = reward
+        setup = get_next_item = evaluate = None
+
+        def format_prompt(self, item):
+            return item["q"]
+
+    env = object.__new__(Env)
+    env.config = SimpleNamespace(system_prompt=None, max_agent_turns=3)
+    env._resolve_tools_for_group = lambda: ([], set())
+    return asyncio.run(probe_reward(env, ITEM, lambda: 0))
+
+
+def text_of(result):
+    return result.messages[-1].get("content") or ""
+
+
+def test_the_smallest_result_that_raises_is_shown():
+    async def reward(self, item, result, ctx):
+        return 1.0 / len(text_of(result))
+
+    failing = [probe for probe in probed(reward).probes if probe.trial.error]
+
+    smallest = min(failing, key=lambda probe: len(probe.expression))
+    assert (smallest.expression, smallest.trial.error) == (
+        "agent_result.user('2 + 2').say('')",
+        "ZeroDivisionError: float division by zero",
+    )
+
+
+def test_a_steady_reward_breaks_nothing():
+    async def reward(self, item, result, ctx):
+        return float(item["answer"] in str(text_of(result)).split())
+
+    probes = probed(reward)
+
+    assert {trial.error for trial in probes.trials} == {""}
+    assert {canary.name: canary.reward for canary in probes.canaries if canary.reward} == {"the expected answer": 1.0}
+    assert probes.relations == ()
+
+
+def test_a_reward_that_prefers_silence_breaks_a_relation():
+    async def reward(self, item, result, ctx):
+        return 1.0 / (1 + len(text_of(result)))
+
+    assert "no-answer" in {relation.name for relation in probed(reward).relations}
+
+
+def test_the_order_of_independent_results_is_tried():
+    async def reward(self, item, result, ctx):
+        outputs = [message["content"] for message in result.messages if message["role"] == "tool"]
+        return float(outputs == sorted(outputs))
+
+    assert "order" in {relation.name for relation in probed(reward).relations}
+
+
+def test_a_penalty_for_a_wrong_answer_is_no_breach():
+    async def reward(self, item, result, ctx):
+        return -0.5 if text_of(result) else 0.0
+
+    assert probed(reward).relations == ()
+
+
+def test_a_planted_file_is_shown_with_what_the_verifier_read():
+    async def reward(self, item, result, ctx):
+        return float(ctx.terminal("cat /tmp/score")["output"].strip() == "PASS")
+
+    (planted,) = [canary for canary in probed(reward).canaries if canary.kind == "file"]
+
+    assert (planted.expression, planted.reward, planted.reads) == (
+        "sandbox.files['/tmp/score'] = 'PASS'",
+        1.0,
+        ("/tmp/score (written by the agent)",),
+    )
+
+
+@pytest.mark.parametrize("field", ["item", "messages"])
+def test_changed_inputs_are_named(field):
+    async def reward(self, item, result, ctx):
+        if field == "item":
+            item["q"] = item["q"]
+        else:
+            result.messages.reverse()
+        return 0.0
+
+    changed = {name for trial in probed(reward).trials for name in trial.changed}
+
+    assert changed == {"the item" if field == "item" else "result.messages"}
+
+
+def test_texts_are_varied_only_where_the_reward_reads_them():
+    """A verifier that only runs programs costs tens of milliseconds a call, whatever the agent said."""
+    counts = {}
+
+    def counting(name, rewarding):
+        async def reward(self, item, result, ctx):
+            counts[name] = counts.get(name, 0) + 1
+            return rewarding(result)
+
+        return probed(reward)
+
+    silent = counting("reads nothing", lambda result: float(result.turns_used > 2))
+    counting("reads a text", lambda result: float("4" in str(text_of(result))))
+
+    assert counts["reads nothing"] * 3 < counts["reads a text"]
+    assert {relation.name for relation in silent.relations} == {"extra-call"}
