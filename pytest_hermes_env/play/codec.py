@@ -51,7 +51,8 @@ class Codec:
 
     def __init__(self, *modules: ModuleType) -> None:
         found: list[Any] = [value for module in modules for value in vars(module).values() if isinstance(value, type)]
-        self._records = {cls.__name__: cls for cls in (Opaque, OpaqueNumber, *filter(dataclasses.is_dataclass, found))}
+        records: list[Any] = [cls for cls in found if dataclasses.is_dataclass(cls)]
+        self._records: dict[str, Any] = {cls.__name__: cls for cls in (Opaque, OpaqueNumber, *records)}
         self._enums = {cls.__name__: cls for cls in found if issubclass(cls, enum.Enum)}
 
     def encode(self, value: Any) -> Any:
@@ -111,12 +112,12 @@ _COLLECTIONS: dict[str, Any] = {"tuple": tuple, "set": set, "frozenset": frozens
 
 
 @functools.cache
-def _fields(cls: Any) -> tuple[tuple[str, Any, bool], ...]:
+def _fields(cls: type[Any]) -> tuple[tuple[str, Any, bool], ...]:
     """Return name, default, and whether the type is a tuple, of each field that the constructor takes."""
     made = []
     for item in dataclasses.fields(cls):
         if item.init:
-            make = item.default_factory
+            make: Any = item.default_factory
             default = item.default if make is dataclasses.MISSING else make()
             made.append((item.name, default, str(item.type).startswith("tuple[")))
     return tuple(made)
