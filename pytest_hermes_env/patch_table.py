@@ -199,6 +199,7 @@ PATCHES: tuple[Patch, ...] = (
             "tempfile.mkdtemp",
             "threading.Thread.start",
             "subprocess.Popen.__init__",
+            "os.fork",
             "aiohttp.ClientSession.__init__",
             "httpx.AsyncClient.__init__",
             "httpx.Client.__init__",

@@ -209,7 +209,10 @@ def _failed_import(error: BaseException) -> ProcessEnd:
 
 @dataclass
 class _Child:
-    """A child process: ``handle`` is the reading end of its pipe, ``stack`` the file in which it leaves its stack when asked."""
+    """A child process: ``handle`` is the reading end of its pipe, ``stack`` the file in which it leaves its stack when asked.
+
+    ``is_done``: it has played its last scenario; ``has_left``: it has also run what was registered for the exit.
+    """
 
     pid: int
     handle: int
@@ -217,6 +220,7 @@ class _Child:
     text: str = ""
     error: str = ""
     is_done: bool = False
+    has_left: bool = False
     is_closed: bool = False
     last_beat_s: float = field(default_factory=time.monotonic)
     busy_s: float = 0.0
@@ -230,7 +234,7 @@ class _Child:
         self.is_closed = not data
         if data:
             self.last_beat_s, self.busy_s = time.monotonic(), self._busy_s()
-            self.is_done = self.is_done or b"d" in data
+            self.is_done, self.has_left = self.is_done or b"d" in data, self.has_left or b"e" in data
 
     def has_ended(self) -> bool:
         """Whether the process is no more."""
@@ -306,12 +310,12 @@ def _in_processes(job: Job, part: str, parent: EvidenceWriter, listener: Listene
         if end == _WELL or played.refusal:
             return
         end = f"it raised {played.died}, which ended its event loop" if played.died else end
-        if child.is_done or not (names - played.collection.scenarios.keys()):
-            parent.write("class", played.collection.without_scenarios(at_exit=ProcessEnd(how=end, during="exit", place=place)))
-            return
         if played.collection.cls is None:
             died = ProcessEnd(how=end, during="import", place=place)
             parent.write("class", played.collection.without_scenarios(import_error=died))
+            return
+        if child.is_done or not (names - played.collection.scenarios.keys()):
+            parent.write("class", played.collection.without_scenarios(at_exit=ProcessEnd(how=end, during="exit", place=place)))
             return
         if is_sequential or len({family for _, family in played.unfinished}) == 1:
             for record in _records(played, names, end, place, is_last=number == MOST_PROCESSES - 2, in_reward=in_reward):
@@ -336,7 +340,7 @@ def _ended(child: _Child, limit_s: float) -> str | None:
         child.read()
         assert child.status is not None
         code = os.waitstatus_to_exitcode(child.status)
-        if child.is_done and code == 0:
+        if child.has_left and code == 0:
             return _WELL
         if code < 0:
             return f"its process was ended by {signal.Signals(-code).name}"
@@ -483,6 +487,7 @@ def _live(job: Job, part: str, stack: str, names: frozenset[str], pipe: int, *, 
         beat(b"d")
         threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 - as the interpreter does before it ends
         atexit._run_exitfuncs()  # noqa: SLF001
+        beat(b"e")
     os._exit(0)
 
 

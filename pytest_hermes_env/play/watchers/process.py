@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
+import psutil
+
 from pytest_hermes_env.patches import intercept
 from pytest_hermes_env.play.journal import Journal, Left, Place, SurroundingChanged, current_journal
 from pytest_hermes_env.play.watchers.call_site import EnvironmentCode, calling_frame
@@ -44,6 +46,7 @@ class ProcessWatcher:
             "tempfile.mkdtemp": self._temporary,
             "threading.Thread.start": self._thread,
             "subprocess.Popen.__init__": self._process,
+            "os.fork": self._fork,
             **{f"{client}.__init__": self._client for client in CLIENTS if client.partition(".")[0] in sys.modules},
         }
         with contextlib.ExitStack() as patches:
@@ -98,6 +101,11 @@ class ProcessWatcher:
         real(process, *args, **kwargs)
         self._note_created("process", str(process.args), lambda: process.poll() is None)
 
+    def _fork(self, real: Callable[[], int]) -> int:
+        if pid := real():
+            self._note_created("process", f"a fork, process {pid}", functools.partial(_is_running, pid))
+        return pid
+
     def _client(self, real: Callable[..., None], client: Any, *args: Any, **kwargs: Any) -> None:
         real(client, *args, **kwargs)
         kind = type(client)
@@ -110,6 +118,14 @@ class ProcessWatcher:
     def _note_created(self, kind: str, name: str, exists: Callable[[], bool]) -> None:
         if caller := self._caller():
             self._created.append((kind, str(name), caller[1], exists))
+
+
+def _is_running(pid: int) -> bool:
+    """Return whether a process has not ended; one that nobody has waited for has."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
 
 
 def _is_started_by_a_library(frame: FrameType | None) -> bool:
