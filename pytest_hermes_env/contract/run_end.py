@@ -152,8 +152,8 @@ def _entry(row: Mapping[str, Any]) -> LedgerEntry:
         note=row["note"],
         waiver=row["waiver"],
         seconds=row["seconds"],
-        is_excused=row["is_excused"],
-        because=tuple(row["because"]),
+        acceptable_gap=row["acceptable_gap"],
+        blocked_by=tuple(row["blocked_by"]),
         is_strict=row["is_strict"],
         findings=tuple(_finding(finding) for finding in row["findings"]),
         accepted=tuple(
