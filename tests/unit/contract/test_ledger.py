@@ -6,7 +6,7 @@ import dataclasses
 
 from pytest_hermes_env.contract.cases.ladder import LadderRow, ladder_in_brief
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.ledger import Ledger, LedgerEntry
+from pytest_hermes_env.contract.ledger.ledger import Ledger, LedgerEntry
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Outcome, Verdict
 from pytest_hermes_env.source.finding import Finding, Severity

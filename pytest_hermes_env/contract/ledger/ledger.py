@@ -20,7 +20,7 @@ from pytest_hermes_env.source.finding import Finding, shown_finding
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from pytest_hermes_env.contract.played_groups import PlayedGroup
+    from pytest_hermes_env.contract.ledger.played_groups import PlayedGroup
 
 WAIVED = "waived"
 _EXPLAINED = (WAIVED, "undecided", "not applicable", "not exercised", "not run")

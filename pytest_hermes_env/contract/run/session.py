@@ -22,17 +22,17 @@ from pytest_hermes_env.contract.baseline import Baseline, read_baseline
 from pytest_hermes_env.contract.cases.ladder import ladder_rows
 from pytest_hermes_env.contract.catalogue import select_rules
 from pytest_hermes_env.contract.engine import ClassContract, rank
-from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
-from pytest_hermes_env.contract.ledger_rows import ROW
-from pytest_hermes_env.contract.played_groups import PlayedGroup, groups_of
+from pytest_hermes_env.contract.ledger.ledger import Accepted, Ledger, LedgerEntry
+from pytest_hermes_env.contract.ledger.played_groups import PlayedGroup, groups_of
+from pytest_hermes_env.contract.ledger.settings import Settings, settings_for
+from pytest_hermes_env.contract.ledger.waivers import Waivers, waivers_in
 from pytest_hermes_env.contract.playing import refused, scenarios_for
 from pytest_hermes_env.contract.project_files import shown_path
 from pytest_hermes_env.contract.reports.text import compact_lines, finding_lines
 from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.settings import Settings, settings_for
+from pytest_hermes_env.contract.run.rows import ROW
 from pytest_hermes_env.contract.subject import Subject, subject_of, subjects_of
 from pytest_hermes_env.contract.verdict import Outcome
-from pytest_hermes_env.contract.waivers import Waivers, waivers_in
 from pytest_hermes_env.errors import (
     BadCases,
     BadSettings,
