@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pytest_hermes_env.atropos.train_steps import train_steps as train_steps
-    from pytest_hermes_env.contract.decorator import env_contract as env_contract
-    from pytest_hermes_env.contract.single_rule import check_rule as check_rule
+    from pytest_hermes_env.contract.run.decorator import env_contract as env_contract
+    from pytest_hermes_env.contract.run.single_rule import check_rule as check_rule
     from pytest_hermes_env.faults.plan import FaultPlan as FaultPlan
     from pytest_hermes_env.inference import MockServer as MockServer
     from pytest_hermes_env.inference import Script as Script
@@ -80,8 +80,8 @@ _HOMES = {
     "case": "pytest_hermes_env.play.declared.declaration",
     "cases": "pytest_hermes_env.play.declared.declaration",
     "check_reward": "pytest_hermes_env.strategies",
-    "check_rule": "pytest_hermes_env.contract.single_rule",
-    "env_contract": "pytest_hermes_env.contract.decorator",
+    "check_rule": "pytest_hermes_env.contract.run.single_rule",
+    "env_contract": "pytest_hermes_env.contract.run.decorator",
     "item_cases": "pytest_hermes_env.play.declared.declaration",
     "token_view": "pytest_hermes_env.pages.token_view",
     "train_steps": "pytest_hermes_env.atropos.train_steps",

@@ -293,7 +293,7 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _watch(options: argparse.Namespace) -> int:
-    from pytest_hermes_env.contract.watch import watch  # noqa: PLC0415
+    from pytest_hermes_env.contract.run.watch import watch  # noqa: PLC0415
 
     return watch(options.targets, options.rest, functools.partial(print, flush=True))
 

@@ -33,7 +33,7 @@
     ├── CassetteMiss            a replay made a request that its cassette does not hold
     ├── LeftoverRecordings      a cassette holds requests or tool calls that the replay did not make
     ├── RewardChanged           a replayed rollout earned a different reward from the recorded one
-    ├── ContractBreach          check_rule: an environment violates a rule of the contract
+    ├── RuleViolated            check_rule: an environment violates a rule of the contract
     ├── NotExercised            check_rule: the rule found nothing to judge
     ├── NoBatch                 a trainer double waited for a batch that never came
     ├── BadBatch                a trainer double got a batch that it cannot train on
@@ -50,6 +50,8 @@ A message has four parts: what happened, what was expected, what was seen (cut a
 
 from __future__ import annotations
 
+import warnings
+
 __all__ = [
     "BadBatch",
     "BadCases",
@@ -61,7 +63,6 @@ __all__ = [
     "CallTimedOut",
     "CassetteMiss",
     "CleanupFailed",
-    "ContractBreach",
     "EnvironmentSetupError",
     "FailedRewards",
     "HermesEnvError",
@@ -84,6 +85,7 @@ __all__ = [
     "ResultError",
     "RewardChanged",
     "RewardProblem",
+    "RuleViolated",
     "ScriptError",
     "ServerStartError",
     "ShadowedModule",
@@ -224,7 +226,7 @@ class RewardChanged(HermesEnvError):
     """A replayed rollout earned a different reward from the recorded one."""
 
 
-class ContractBreach(HermesEnvError):
+class RuleViolated(HermesEnvError):
     """An environment violates a rule of the contract."""
 
 
@@ -289,6 +291,18 @@ class NotKnown(HermesEnvError):
         super().__init__(f"{what} in {shorten(command)}")
         self.command = command
         self.what = what
+
+
+_FORMER_NAMES = {"ContractBreach": "RuleViolated"}
+
+
+def __getattr__(name: str) -> object:
+    """Return the error that had another name, with a warning."""
+    if name not in _FORMER_NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    now = _FORMER_NAMES[name]
+    warnings.warn(f"{name} is now {now}, and this name goes with the next release", DeprecationWarning, stacklevel=2)
+    return globals()[now]
 
 
 def shorten(seen: object, limit: int = SEEN_LIMIT) -> str:

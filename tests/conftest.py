@@ -52,7 +52,7 @@ LOADED_BY_SUITES = (
     "pytest_hermes_env.cassette.recorder",
     "pytest_hermes_env.cassette.rollouts",
     "pytest_hermes_env.cassette.save",
-    "pytest_hermes_env.contract.decorator",
+    "pytest_hermes_env.contract.run.decorator",
     "pytest_hermes_env.inference.app",
     "pytest_hermes_env.inference.server_thread",
     "pytest_hermes_env.play.driver",

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pytest_hermes_env.contract.comments import complaint
-from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
+from pytest_hermes_env.contract.ledger.comments import complaint
+from pytest_hermes_env.contract.ledger.ledger import Accepted, Ledger, LedgerEntry
 from pytest_hermes_env.contract.project_files import read_stored_json, shown_path
 from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.errors import BadSettings, shorten

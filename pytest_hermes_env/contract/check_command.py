@@ -14,8 +14,8 @@ from pytest_hermes_env.atomic_files import write_text
 from pytest_hermes_env.contract.baseline import DEFAULT_FILE, Baseline, read_baseline, rewritten
 from pytest_hermes_env.contract.catalogue import select_rules
 from pytest_hermes_env.contract.check import check_paths, path_of
+from pytest_hermes_env.contract.ledger.settings import settings_for
 from pytest_hermes_env.contract.project_files import shown_path
-from pytest_hermes_env.contract.settings import settings_for
 
 if TYPE_CHECKING:
     from pytest_hermes_env.contract.check import StaticReport

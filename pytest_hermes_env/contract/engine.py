@@ -44,8 +44,8 @@ class RuleResult:
     note: str
     findings: tuple[Finding, ...] = ()
     seconds: float = 0.0
-    is_excused: bool = False
-    because: tuple[str, ...] = ()
+    acceptable_gap: bool = False
+    blocked_by: tuple[str, ...] = ()
 
 
 class ClassContract:
@@ -183,10 +183,12 @@ def combined(
     if dynamic.outcome is Outcome.NOT_EXERCISED and static is not None and static.outcome is Outcome.NOT_APPLICABLE:
         return RuleResult(rule=rule, outcome=static.outcome, note=static.note)
     note = dynamic.note
-    is_reported = bool(dynamic.because)  # then the same note for all rules is one line of the ledger
+    is_reported = bool(dynamic.blocked_by)  # then the same note for all rules is one line of the ledger
     if dynamic.outcome is Outcome.NOT_EXERCISED and static is not None and static.outcome is Outcome.PASSED and not is_reported:
         note = f"{note} (in the source: {static.note})"
-    return RuleResult(rule=rule, outcome=dynamic.outcome, note=note, is_excused=dynamic.is_excused, because=dynamic.because)
+    return RuleResult(
+        rule=rule, outcome=dynamic.outcome, note=note, acceptable_gap=dynamic.acceptable_gap, blocked_by=dynamic.blocked_by
+    )
 
 
 def _merged(rule: Rule, static: list[Finding], dynamic: Verdict | None) -> tuple[Finding, ...]:

@@ -89,7 +89,7 @@ class Evidence:
             return Verdict.not_seen(self.why_missing(*names))
         scores_itself = bool(self.collection.nothing_to_train) or any(rows_of(scenario) for scenario in ran)
         reason = "compute_reward was never called" + (": the class scores its rollouts itself" if scores_itself else "")
-        return Verdict.not_exercised(reason, "HE511", "HE701", is_excused=scores_itself)
+        return Verdict.not_exercised(reason, "HE511", "HE701", acceptable_gap=scores_itself)
 
     @property
     def rungs(self) -> tuple[Rung, ...]:
@@ -147,7 +147,7 @@ class Evidence:
             return Verdict.not_applicable(NO_TOKENS)
         if not any(scenario.sampled for scenario in self.scenarios(*names)):
             reason = "the model server was never asked for tokens: rollouts fell back to chat mode"
-            return Verdict.not_exercised(reason, is_excused=True)
+            return Verdict.not_exercised(reason, acceptable_gap=True)
         return None
 
     def is_own(self, method: str) -> bool:

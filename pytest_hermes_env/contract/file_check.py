@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.comments import CommentWaiver, read_comments
+from pytest_hermes_env.contract.ledger.comments import CommentWaiver, read_comments
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.errors import BadTarget, shorten

@@ -79,10 +79,10 @@ class Rule:
         return word.lower() in {name.lower() for name in names}
 
     def severity_of(self, finding: Finding) -> Severity:
-        """Return what a violation weighs: as the finding says, else as the rule does."""
+        """Return the severity of a violation: that of the finding, else that of the rule."""
         return finding.severity or self.severity
 
-    def weighs(self, findings: Iterable[Finding], *, is_strict: bool = False) -> bool:
+    def fails_run(self, findings: Iterable[Finding], *, is_strict: bool = False) -> bool:
         """Tell whether a violation fails the run: one of its findings is an error, or with ``is_strict`` a warning.
 
         Where the findings are not at hand, the rule's own severity counts.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
-from pytest_hermes_env.contract.ledger import Ledger, LedgerEntry
+from pytest_hermes_env.contract.ledger.ledger import Ledger, LedgerEntry
 from pytest_hermes_env.contract.project_files import read_stored_json
 from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.errors import BadSettings

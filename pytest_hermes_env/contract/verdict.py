@@ -21,7 +21,7 @@ _REPORTED = {
     Cause.NO_ITEM: ("HE206", "HE202", "HE102"),
 }
 """The rules that report why a scenario was not played."""
-_EXCUSED = frozenset({Cause.CHAT_MODE, Cause.NO_JUDGE, Cause.NOT_REACHED, Cause.NOTHING_TO_TRAIN})
+_ACCEPTABLE = frozenset({Cause.CHAT_MODE, Cause.NO_JUDGE, Cause.NOT_REACHED, Cause.NOTHING_TO_TRAIN})
 
 
 class Outcome(enum.StrEnum):
@@ -43,15 +43,15 @@ class Outcome(enum.StrEnum):
 class Verdict:
     """What one half of a rule concluded, and from what. ``note`` says what was looked at, or why nothing was.
 
-    The last two fields are about NOT_EXERCISED: ``is_excused`` when the reason is the environment's good right, such as tools of
-    a kind that it does not have; ``because`` are the rules that report what kept this one from being exercised.
+    The last two fields are about NOT_EXERCISED: ``acceptable_gap`` when the reason is the environment's good right, such as tools of
+    a kind that it does not have; ``blocked_by`` are the rules that report what kept this one from being exercised.
     """
 
     outcome: Outcome
     note: str = ""
     findings: tuple[Finding, ...] = ()
-    is_excused: bool = False
-    because: tuple[str, ...] = ()
+    acceptable_gap: bool = False
+    blocked_by: tuple[str, ...] = ()
 
     @classmethod
     def passed(cls, note: str) -> Verdict:
@@ -86,12 +86,12 @@ class Verdict:
         return cls(outcome=Outcome.UNDECIDED, note=reason)
 
     @classmethod
-    def not_exercised(cls, reason: str | Unavailable | None, *because: str, is_excused: bool = False) -> Verdict:
+    def not_exercised(cls, reason: str | Unavailable | None, *blocked_by: str, acceptable_gap: bool = False) -> Verdict:
         """Return the verdict that the needed evidence never occurred: see the fields of the class for the other arguments."""
         if isinstance(reason, Unavailable):
-            because += _REPORTED.get(reason.cause, ())
-            is_excused = is_excused or reason.cause in _EXCUSED
-        return cls(outcome=Outcome.NOT_EXERCISED, note=str(reason or ""), because=because, is_excused=is_excused)
+            blocked_by += _REPORTED.get(reason.cause, ())
+            acceptable_gap = acceptable_gap or reason.cause in _ACCEPTABLE
+        return cls(outcome=Outcome.NOT_EXERCISED, note=str(reason or ""), blocked_by=blocked_by, acceptable_gap=acceptable_gap)
 
     @classmethod
     def not_applicable(cls, reason: str | Unavailable) -> Verdict:
@@ -102,14 +102,14 @@ class Verdict:
     def not_seen(
         cls,
         reason: str | Unavailable | None,
-        *because: str,
+        *blocked_by: str,
         irrelevant: Container[Cause] = (Cause.NOTHING_TO_TRAIN,),
-        is_excused: bool = False,
+        acceptable_gap: bool = False,
     ) -> Verdict:
         """Return NOT_APPLICABLE where the cause is one of ``irrelevant``, else NOT_EXERCISED. A benchmark has nothing to train on."""
         if isinstance(reason, Unavailable) and reason.cause in irrelevant:
             return cls.not_applicable(reason)
-        return cls.not_exercised(reason, *because, is_excused=is_excused)
+        return cls.not_exercised(reason, *blocked_by, acceptable_gap=acceptable_gap)
 
 
 def one_per_place(findings: Iterable[Finding]) -> tuple[Finding, ...]:

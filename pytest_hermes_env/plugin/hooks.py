@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_hermes_env.contract.ledger_rows import RowKeeper, minimum_of
+from pytest_hermes_env.contract.run.rows import RowKeeper, minimum_of
 from pytest_hermes_env.live.settings import idle_flags
 from pytest_hermes_env.options import FLAGS, INI_VALUES, MARKERS
 from pytest_hermes_env.play.hermes_home import touched_variables
@@ -176,7 +176,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if ROWS in config.stash and not hasattr(config, "workerinput"):
         rows = config.stash[ROWS]
         if rows.rows or any(map(config.getoption, REPORTS)):
-            from pytest_hermes_env.contract.run_end import finish  # noqa: PLC0415
+            from pytest_hermes_env.contract.run.run_end import finish  # noqa: PLC0415
 
             account, notes = finish(session, rows.rows.values(), rows.seconds)
             if CONTRACT in config.stash:
@@ -196,6 +196,6 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Print the ledger of every contract run."""
     if ENDED in config.stash:
-        from pytest_hermes_env.contract.run_end import summary  # noqa: PLC0415
+        from pytest_hermes_env.contract.run.run_end import summary  # noqa: PLC0415
 
         summary(terminalreporter, *config.stash[ENDED])

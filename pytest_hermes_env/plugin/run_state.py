@@ -12,7 +12,7 @@ from pytest_hermes_env.play.hermes_home import HermesHome
 from pytest_hermes_env.plugin.progress_line import scenario_listener
 
 if TYPE_CHECKING:
-    from pytest_hermes_env.contract.session import ContractSession
+    from pytest_hermes_env.contract.run.session import ContractSession
 
 HOME = pytest.StashKey[HermesHome]()
 CONTRACT = pytest.StashKey["ContractSession"]()
@@ -37,7 +37,7 @@ def explain_leftovers(config: pytest.Config) -> None:
 def contract_of(config: pytest.Config) -> ContractSession:
     """Return the contract session of this run."""
     if CONTRACT not in config.stash:
-        from pytest_hermes_env.contract.session import ContractSession  # noqa: PLC0415 - only where it is used
+        from pytest_hermes_env.contract.run.session import ContractSession  # noqa: PLC0415 - only where it is used
 
         config.stash[CONTRACT] = session = ContractSession(config, scenario_listener(config))
         config.add_cleanup(session.close)

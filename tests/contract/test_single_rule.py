@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_hermes_env import check_rule
-from pytest_hermes_env.errors import ContractBreach, NotExercised, UnknownRule
+from pytest_hermes_env import check_rule, errors
+from pytest_hermes_env.errors import NotExercised, RuleViolated, UnknownRule
 from pytest_hermes_env.layer import find_class
 
 from .mutants import MUTANTS
@@ -32,13 +32,23 @@ def test_a_violation_is_raised_with_its_finding(tmp_path: Path) -> None:
     mutant = next(item for item in MUTANTS if item.rule == "HE802" and item.env == "ledger_books")
     (env_class,) = find_class(mutant.write(tmp_path))
 
-    with pytest.raises(ContractBreach) as breach:
+    with pytest.raises(RuleViolated) as violated:
         check_rule(env_class, "HE802")
 
-    lines = str(breach.value).splitlines()
+    lines = str(violated.value).splitlines()
     assert "HE802 wandb-log-accepts-none: " in lines[0]
     assert [line.split()[0] for line in lines if line.startswith("  ") and not line.startswith("   ")][-2:] == ["why", "fix"]
-    assert "  try" not in str(breach.value)
+    assert "  try" not in str(violated.value)
+
+
+def test_the_former_name_of_the_error_still_catches_it() -> None:
+    """Tests that were written against it go on, with a warning."""
+    with pytest.warns(
+        DeprecationWarning, match="^ContractBreach is now RuleViolated, and this name goes with the next release$"
+    ):
+        former = errors.ContractBreach
+
+    assert former is RuleViolated
 
 
 def test_a_rule_that_was_not_exercised_fails(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import yaml
 
 from environments.hermes_base_env import HermesAgentEnvConfig
 from pytest_hermes_env import cli
-from pytest_hermes_env.contract.settings import read_settings
+from pytest_hermes_env.contract.ledger.settings import read_settings
 from pytest_hermes_env.inference import load_script
 from pytest_hermes_env.live.prices import load_prices
 from pytest_hermes_env.new_project import create

@@ -17,8 +17,8 @@ from pytest_hermes_env import bounded_yaml
 from pytest_hermes_env.cassette.document import document_of
 from pytest_hermes_env.cassette.format import read_tape, text_of
 from pytest_hermes_env.cassette.tape import Header, ModelCall, ModelReply, ModelRequest, Tape
+from pytest_hermes_env.contract.ledger.settings import read_settings
 from pytest_hermes_env.contract.project_files import read_stored_json
-from pytest_hermes_env.contract.settings import read_settings
 from pytest_hermes_env.errors import BadCases, BadCassette, BadSettings, ScriptError, UsageError
 from pytest_hermes_env.inference.yaml_node import parse_yaml
 from pytest_hermes_env.live.prices import load_prices

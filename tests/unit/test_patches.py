@@ -49,7 +49,7 @@ SETATTR_ALLOWED = {
     "play/scenarios/foreign_buffers.py": "changes an environment's buffers, which is what the scenario is about",
     "play/stage.py": "changes settings of the environment under test, and restores them",
     "play/held_out.py": "shortens the collections in which an environment holds its items, and restores them",
-    "contract/ledger_rows.py": "adds a row to pytest's report",
+    "contract/run/rows.py": "adds a row to pytest's report",
 }
 
 

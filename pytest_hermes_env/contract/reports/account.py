@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.ledger import Ledger
+from pytest_hermes_env.contract.ledger.ledger import Ledger
 from pytest_hermes_env.source import FileProblem, Skipped
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.source.finding import Severity
 
 if TYPE_CHECKING:
-    from pytest_hermes_env.contract.ledger import Accepted, Ledger
+    from pytest_hermes_env.contract.ledger.ledger import Accepted, Ledger
     from pytest_hermes_env.contract.reports.account import Account
     from pytest_hermes_env.contract.rule import Rule
     from pytest_hermes_env.source import FileProblem

@@ -61,7 +61,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not twice and not cases:
         asks = evidence.probes.asks_a_judge
         reason = "every reward calls a judge, whose answers are not scripted" if asks else "compute_reward raised every time"
-        return Verdict.not_exercised(reason, "HE403", "HE301", is_excused=asks)
+        return Verdict.not_exercised(reason, "HE403", "HE301", acceptable_gap=asks)
     steady = [*_unsteady(evidence), *cases]
     if not steady and not _is_earned(evidence) and evidence.source is not None and any(rewards_from_history(evidence.source)):
         return Verdict.not_exercised("every reward that was compared is 0")

@@ -79,7 +79,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         return Verdict.passed(f"{_summary(rungs)}; rewards from {min(every):g} to {max(every):g} over {len(every)} transcripts")
     open_ones = list(dict.fromkeys(rung.unavailable for rung in rungs if not rung.is_automatic and rung.unavailable))
     if any(rung.is_unfilled for rung in rungs):
-        return Verdict.not_exercised("; ".join(open_ones), is_excused=True)
+        return Verdict.not_exercised("; ".join(open_ones), acceptable_gap=True)
     parts = [_summary(rungs), f"rewards from {min(every):g} to {max(every):g} over {len(every)} transcripts"]
     return Verdict.passed("; ".join([part for part in parts if part] + (open_ones or [NO_GOLD])))
 
@@ -192,7 +192,7 @@ def _constant(evidence: Evidence, every: list[float]) -> Verdict:
         )
         return Verdict.failed([evidence.finding(message, "compute_reward", scenario=PROBES)])
     open_ones = [rung.unavailable for rung in evidence.rungs if not rung.is_automatic and rung.unavailable]
-    return Verdict.not_exercised("; ".join(dict.fromkeys(open_ones)) or NEEDS_A_CASE, is_excused=True)
+    return Verdict.not_exercised("; ".join(dict.fromkeys(open_ones)) or NEEDS_A_CASE, acceptable_gap=True)
 
 
 def _caught_each_time(evidence: Evidence) -> Caught | None:

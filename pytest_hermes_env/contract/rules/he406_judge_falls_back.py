@@ -180,7 +180,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         return Verdict.not_seen(evidence.why_missing(*SCENARIOS), irrelevant={Cause.NO_JUDGE, Cause.NOTHING_TO_TRAIN})
     rewards = [(scenario.name, reward) for scenario in ran for reward in scenario.of(Reward)]
     if not rewards:
-        return Verdict.not_exercised("compute_reward was not called while the judge failed", is_excused=True)
+        return Verdict.not_exercised("compute_reward was not called while the judge failed", acceptable_gap=True)
     findings = [
         finding_in(name, reward.place, f"the judge {_HOW[name]}, and compute_reward raised {reward.error}")
         if reward.error

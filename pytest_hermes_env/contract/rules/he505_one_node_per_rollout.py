@@ -42,7 +42,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if scenario.sampled and not is_rejected(scenario)]
     if not ran:
         return Verdict.not_exercised(
-            "every rollout became several sequences and was rejected, as split_rollouts requires", is_excused=True
+            "every rollout became several sequences and was rejected, as split_rollouts requires", acceptable_gap=True
         )
     findings = [
         evidence.finding(fault, *methods, scenario=scenario.name)

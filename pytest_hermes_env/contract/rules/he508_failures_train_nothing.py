@@ -41,7 +41,9 @@ def dynamic(evidence: Evidence) -> Verdict:
         return missing
     failed = [(scenario, what) for scenario in evidence.scenarios(*FAILURES) if (what := _what_failed(scenario))]
     if not failed:
-        return Verdict.not_exercised("no rollout failed: the agent loop does not say how it ended", "HE511", is_excused=True)
+        return Verdict.not_exercised(
+            "no rollout failed: the agent loop does not say how it ended", "HE511", acceptable_gap=True
+        )
     findings = [finding for scenario, what in failed for finding in _findings(evidence, scenario, what)]
     return Verdict.of(findings[:1], f"nothing was trained where {' or '.join(what for _, what in failed)} failed")
 

@@ -269,7 +269,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     owners = {canary.word: canary.task_id for canary in groups.canaries if canary.task_id}
     if len(owners) < 2:  # noqa: PLR2004 - it takes two to meet
         reason = groups.error or "no two rollouts could be distinguished: their agents called no tool"
-        return Verdict.not_exercised(reason, "HE511", "HE403", "HE204", is_excused=not groups.error)
+        return Verdict.not_exercised(reason, "HE511", "HE403", "HE204", acceptable_gap=not groups.error)
     messages = []
     for seen in groups.sightings:
         if seen.is_of_an_item:

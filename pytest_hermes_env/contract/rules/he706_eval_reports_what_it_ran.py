@@ -38,7 +38,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     first, second, third = (_metrics(scenario) for scenario in (once, again, other))
     if not first or not third:
         reason = once.error or other.error or "evaluate() logged no metrics (HE705)"
-        return Verdict.not_exercised(reason, "HE705", "HE701", is_excused=bool(first))
+        return Verdict.not_exercised(reason, "HE705", "HE701", acceptable_gap=bool(first))
     steady = [name for name in first if name in second and _is_same(first[name], second[name])]
     moved = sorted(name for name in steady if not _is_same(first[name], third.get(name)))
     findings = [
@@ -53,7 +53,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not findings and (message := _summed_up(first, second, third)):
         findings = [evidence.finding(message, "evaluate", scenario="evaluate_again")]
     if not steady and not findings:
-        return Verdict.not_exercised("every metric of evaluate() differs each time", is_excused=True)
+        return Verdict.not_exercised("every metric of evaluate() differs each time", acceptable_gap=True)
     return Verdict.of(findings, f"{len(steady)} metrics of evaluate() do not depend on {other.note}")
 
 

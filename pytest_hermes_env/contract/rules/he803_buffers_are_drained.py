@@ -35,7 +35,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not logging.happened:
         return Verdict.not_exercised(logging.unavailable)
     if evidence.source is None:
-        return Verdict.not_exercised("the class has no source file, so what wandb_log reads is unknown", is_excused=True)
+        return Verdict.not_exercised("the class has no source file, so what wandb_log reads is unknown", acceptable_gap=True)
     if logging.error:
         return Verdict.not_exercised(f"wandb_log raised {logging.error}", "HE801")
     training = evidence.scenarios("happy", "silent")

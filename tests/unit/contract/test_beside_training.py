@@ -13,7 +13,7 @@ from pytest_hermes_env.contract.engine import RuleResult
 from pytest_hermes_env.contract.playing import contract_of
 from pytest_hermes_env.contract.verdict import Outcome
 
-from ..rollout.small_env import SmallEnv  # noqa: TID252 - the small environment is kept in another room
+from ..play.small_env import SmallEnv  # noqa: TID252 - the small environment is kept in another room
 
 
 class Recording(SmallEnv):

@@ -6,7 +6,7 @@ import re
 from html import unescape
 
 from pytest_hermes_env.contract.cases.ladder import LadderRow
-from pytest_hermes_env.contract.ledger import Ledger, LedgerEntry
+from pytest_hermes_env.contract.ledger.ledger import Ledger, LedgerEntry
 from pytest_hermes_env.contract.reports import Account, html_text
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.contract.verdict import Outcome

@@ -6,7 +6,7 @@ import dataclasses
 
 from pytest_hermes_env.contract.cases.ladder import LadderRow, ladder_in_brief
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.ledger import Ledger, LedgerEntry
+from pytest_hermes_env.contract.ledger.ledger import Ledger, LedgerEntry
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Outcome, Verdict
 from pytest_hermes_env.source.finding import Finding, Severity
@@ -72,10 +72,10 @@ def test_a_rule_that_rollouts_should_exercise_and_did_not_is_unplayed():
         return [entry.rule.id for entry in Ledger(subject="env.py:Env", entries=entries).unplayed]
 
     assert unplayed(Outcome.PASSED) == ["HE005"]
-    assert unplayed(Outcome.PASSED, is_excused=True) == []
-    assert unplayed(Outcome.PASSED, because=("HE004",)) == ["HE005"]
-    assert unplayed(Outcome.FAILED, because=("HE004",)) == []
-    assert unplayed(Outcome.FAILED, because=("HE001",)) == ["HE005"]
+    assert unplayed(Outcome.PASSED, acceptable_gap=True) == []
+    assert unplayed(Outcome.PASSED, blocked_by=("HE004",)) == ["HE005"]
+    assert unplayed(Outcome.FAILED, blocked_by=("HE004",)) == []
+    assert unplayed(Outcome.FAILED, blocked_by=("HE001",)) == ["HE005"]
 
 
 def test_findings_that_do_not_fail_the_run_are_warnings():

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from pytest_hermes_env.atomic_files import write_text
-from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
+from pytest_hermes_env.contract.ledger.ledger import Accepted, Ledger, LedgerEntry
 from pytest_hermes_env.contract.reports import Account, github_text, json_text, sarif_text
 from pytest_hermes_env.contract.reports.text import finding_lines
 from pytest_hermes_env.contract.rules import ALL_RULES

@@ -6,7 +6,7 @@ import datetime as dt
 
 import pytest
 
-from pytest_hermes_env.contract.settings import PathWaiver, Settings, settings_for
+from pytest_hermes_env.contract.ledger.settings import PathWaiver, Settings, settings_for
 from pytest_hermes_env.errors import BadSettings
 
 

@@ -13,7 +13,7 @@ from pytest_hermes_env.contract.playing import contract_of
 from pytest_hermes_env.contract.verdict import Outcome, Verdict
 from pytest_hermes_env.play.unavailable import Cause, ErrorKind, Unavailable, kind_of
 
-from ..rollout.small_env import SmallEnv  # noqa: TID252 - the room beside it has the small environment
+from ..play.small_env import SmallEnv  # noqa: TID252 - the room beside it has the small environment
 
 PACKAGE = Path(pytest_hermes_env.__file__).parent
 FILES = [*(PACKAGE / "contract").rglob("*.py"), *(PACKAGE / "rollout").rglob("*.py"), *(PACKAGE / "plugin").rglob("*.py")]
@@ -74,7 +74,7 @@ def test_a_misspelt_toolset_is_told_once():
     results = [contract.result(rule) for rule in rules]
 
     assert {result.outcome for result in results} == {Outcome.NOT_EXERCISED}
-    assert [result.rule.id for result in results if "HE108" not in result.because] == []
+    assert [result.rule.id for result in results if "HE108" not in result.blocked_by] == []
 
 
 def _searched(node: ast.AST) -> ast.expr | None:

@@ -16,7 +16,7 @@ from pytest_hermes_env.contract.engine import ClassContract, RuleResult
 from pytest_hermes_env.contract.playing import contract_of
 from pytest_hermes_env.contract.verdict import Outcome
 
-from ...rollout.small_env import SmallEnv  # noqa: TID252 - the room beside it has the small environment
+from ...play.small_env import SmallEnv  # noqa: TID252 - the room beside it has the small environment
 
 
 class WordEnv(SmallEnv):

@@ -20,7 +20,7 @@ from pytest_hermes_env.source.finding import Finding, shown_finding
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from pytest_hermes_env.contract.played_groups import PlayedGroup
+    from pytest_hermes_env.contract.ledger.played_groups import PlayedGroup
 
 WAIVED = "waived"
 _EXPLAINED = (WAIVED, "undecided", "not applicable", "not exercised", "not run")
@@ -49,7 +49,7 @@ class LedgerEntry:
     """What one rule concluded about one class.
 
     ``findings`` are those that count, ``accepted`` those that do not. ``waiver`` is the reason why a violation is accepted as a whole.
-    ``is_excused`` and ``because`` are those of `Verdict`.
+    ``acceptable_gap`` and ``blocked_by`` are those of `Verdict`.
     """
 
     rule: Rule
@@ -59,8 +59,8 @@ class LedgerEntry:
     waiver: str = ""
     accepted: tuple[Accepted, ...] = ()
     seconds: float = 0.0
-    is_excused: bool = False
-    because: tuple[str, ...] = ()
+    acceptable_gap: bool = False
+    blocked_by: tuple[str, ...] = ()
     is_strict: bool = False
     """Whether findings of severity warning fail the run."""
 
@@ -83,7 +83,7 @@ class LedgerEntry:
     @property
     def is_warned(self) -> bool:
         """Whether its findings are warnings, which do not fail the run: pytest counts such a rule as passed, with a warning."""
-        return self.word == "failed" and not self.rule.weighs(self.findings, is_strict=self.is_strict)
+        return self.word == "failed" and not self.rule.fails_run(self.findings, is_strict=self.is_strict)
 
     @property
     def reason(self) -> str:
@@ -152,8 +152,8 @@ class Ledger:
             for entry in self.entries
             if entry.rule.dynamic is not None
             and entry.outcome is Outcome.NOT_EXERCISED
-            and not entry.is_excused
-            and broken.isdisjoint(entry.because)
+            and not entry.acceptable_gap
+            and broken.isdisjoint(entry.blocked_by)
         )
 
     def strictly(self) -> Ledger:
@@ -163,7 +163,9 @@ class Ledger:
     def failures(self, *, is_strict: bool = False) -> tuple[LedgerEntry, ...]:
         """Return the entries that fail the run: broken laws of severity error; with ``is_strict`` warnings, too."""
         return tuple(
-            entry for entry in self.entries if entry.word == "failed" and entry.rule.weighs(entry.findings, is_strict=is_strict)
+            entry
+            for entry in self.entries
+            if entry.word == "failed" and entry.rule.fails_run(entry.findings, is_strict=is_strict)
         )
 
     def headline(self) -> str:

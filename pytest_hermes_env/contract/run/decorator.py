@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pytest
 
 from pytest_hermes_env.contract.catalogue import find_rule, select_rules
-from pytest_hermes_env.contract.session import RuleCheck, settings_of
+from pytest_hermes_env.contract.run.session import RuleCheck, settings_of
 from pytest_hermes_env.contract.subject import subject_of
 from pytest_hermes_env.errors import BadWaiver, UnknownRule
 from pytest_hermes_env.layer import layer_of

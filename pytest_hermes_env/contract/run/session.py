@@ -22,17 +22,17 @@ from pytest_hermes_env.contract.baseline import Baseline, read_baseline
 from pytest_hermes_env.contract.cases.ladder import ladder_rows
 from pytest_hermes_env.contract.catalogue import select_rules
 from pytest_hermes_env.contract.engine import ClassContract, rank
-from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
-from pytest_hermes_env.contract.ledger_rows import ROW
-from pytest_hermes_env.contract.played_groups import PlayedGroup, groups_of
+from pytest_hermes_env.contract.ledger.ledger import Accepted, Ledger, LedgerEntry
+from pytest_hermes_env.contract.ledger.played_groups import PlayedGroup, groups_of
+from pytest_hermes_env.contract.ledger.settings import Settings, settings_for
+from pytest_hermes_env.contract.ledger.waivers import Waivers, waivers_in
 from pytest_hermes_env.contract.playing import refused, scenarios_for
 from pytest_hermes_env.contract.project_files import shown_path
 from pytest_hermes_env.contract.reports.text import compact_lines, finding_lines
 from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.settings import Settings, settings_for
+from pytest_hermes_env.contract.run.rows import ROW
 from pytest_hermes_env.contract.subject import Subject, subject_of, subjects_of
 from pytest_hermes_env.contract.verdict import Outcome
-from pytest_hermes_env.contract.waivers import Waivers, waivers_in
 from pytest_hermes_env.errors import (
     BadCases,
     BadSettings,
@@ -281,8 +281,8 @@ class CheckedClass:
             note=result.note,
             findings=result.findings,
             seconds=result.seconds,
-            is_excused=result.is_excused,
-            because=result.because,
+            acceptable_gap=result.acceptable_gap,
+            blocked_by=result.blocked_by,
             is_strict=self.is_strict,
         )
         if expected and entry.outcome is Outcome.FAILED:
@@ -400,7 +400,7 @@ class RuleCheck:
         if entry.waiver:
             pytest.xfail(f"{self.rule.id} waived: {entry.waiver}")
         if entry.outcome is Outcome.FAILED:
-            if self.rule.weighs(entry.findings, is_strict=contract.is_strict):
+            if self.rule.fails_run(entry.findings, is_strict=contract.is_strict):
                 pytest.fail("\n".join(_failure(entry, item.config.option.verbose)), pytrace=False)
             with warnings.catch_warnings():
                 warnings.simplefilter("always")  # where all warnings are errors, these still fail by --hermes-strict only
@@ -427,8 +427,8 @@ class RuleCheck:
             "note": entry.note,
             "waiver": entry.waiver,
             "seconds": entry.seconds,
-            "is_excused": entry.is_excused,
-            "because": list(entry.because),
+            "acceptable_gap": entry.acceptable_gap,
+            "blocked_by": list(entry.blocked_by),
             "is_strict": entry.is_strict,
             "rank": min((rank(entry.rule, finding) for finding in entry.findings), default=(9, True)),
             "ladder": [dataclasses.asdict(row) for row in ledger.ladder],

@@ -9,7 +9,7 @@ from pytest_hermes_env.contract.catalogue import find_rule
 from pytest_hermes_env.contract.playing import contract_of
 from pytest_hermes_env.contract.reports.text import finding_lines
 from pytest_hermes_env.contract.verdict import Outcome
-from pytest_hermes_env.errors import ContractBreach, NotExercised
+from pytest_hermes_env.errors import NotExercised, RuleViolated
 
 SCENARIO_S = 60.0
 """How long one scenario may take, in seconds."""
@@ -28,7 +28,7 @@ def check_rule(
     ``rule`` is an id or a name, such as "HE702". ``server_type`` "vllm" or "sglang" is token mode; ``sandbox`` and
     ``real_tools`` as the flags of these names. A rule that is not applicable to the class is kept. Waivers do not count here.
 
-    Raises: a violation, of whatever severity → ContractBreach; the rule saw nothing, or cannot tell → NotExercised; no such rule →
+    Raises: a violation, of whatever severity → RuleViolated; the rule saw nothing, or cannot tell → NotExercised; no such rule →
     UnknownRule; no environment → BadTarget.
     """
     __tracebackhide__ = True
@@ -40,7 +40,7 @@ def check_rule(
     if result.outcome is Outcome.FAILED:
         findings = [dataclasses.replace(finding, reproduction="") for finding in result.findings]  # this test is one
         found = [line for number, item in enumerate(findings) for line in finding_lines(law, item, is_brief=number > 0)]
-        raise ContractBreach("\n".join(found))
+        raise RuleViolated("\n".join(found))
     if result.outcome not in {Outcome.PASSED, Outcome.NOT_APPLICABLE}:
         raise NotExercised(
             f"{law.id} {law.name} is {result.outcome} for {env_class.__name__}, which proves nothing: {result.note}"

@@ -15,17 +15,17 @@ import pytest
 from pytest_hermes_env.atomic_files import write_text
 from pytest_hermes_env.contract.cases.ladder import ladder_from
 from pytest_hermes_env.contract.check import whole
-from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry, summarise
-from pytest_hermes_env.contract.ledger_rows import minimum_of
-from pytest_hermes_env.contract.played_groups import groups_from
+from pytest_hermes_env.contract.ledger.ledger import Accepted, Ledger, LedgerEntry, summarise
+from pytest_hermes_env.contract.ledger.played_groups import groups_from
+from pytest_hermes_env.contract.ledger.settings import Settings, settings_for
+from pytest_hermes_env.contract.ledger.waivers import waivers_in
 from pytest_hermes_env.contract.project_files import shown_path
 from pytest_hermes_env.contract.reports import Account, github_lines, html_text, json_text, sarif_text, versions
 from pytest_hermes_env.contract.reports.text import problem_lines
 from pytest_hermes_env.contract.rules import ALL_RULES
-from pytest_hermes_env.contract.settings import Settings, settings_for
+from pytest_hermes_env.contract.run.rows import minimum_of
 from pytest_hermes_env.contract.stored_ledger import fewer, read_stored, stored_text
 from pytest_hermes_env.contract.verdict import Outcome
-from pytest_hermes_env.contract.waivers import waivers_in
 from pytest_hermes_env.errors import UsageError
 from pytest_hermes_env.redaction.shown_text import shown, shown_name
 from pytest_hermes_env.source import FileProblem, Module, SourceTree, read_class
@@ -152,8 +152,8 @@ def _entry(row: Mapping[str, Any]) -> LedgerEntry:
         note=row["note"],
         waiver=row["waiver"],
         seconds=row["seconds"],
-        is_excused=row["is_excused"],
-        because=tuple(row["because"]),
+        acceptable_gap=row["acceptable_gap"],
+        blocked_by=tuple(row["blocked_by"]),
         is_strict=row["is_strict"],
         findings=tuple(_finding(finding) for finding in row["findings"]),
         accepted=tuple(
