@@ -29,15 +29,18 @@ from atroposlib.type_definitions import Item
 from pydantic import Field, model_validator
 from tenacity import RetryError
 
-from environments import command_line, evaluation_run, group_policy, rollout_text, scoring
 from environments.agent_loop import AgentResult, HermesAgentLoop, resize_tool_pool  # first: explains shadowed modules
-from environments.agent_rollout import AgentRollout
-from environments.answer_checks import TokenModeError
-from environments.concurrency import all_or_none, to_the_end
-from environments.evaluation import Evaluation, MoreMetrics, Score
-from environments.exact_tokens import exact_server_class
+from environments.command_line import main as command_line
+from environments.evaluation import run as evaluation_run
+from environments.evaluation.samples import Evaluation, MoreMetrics, Score
 from environments.hermes_modules import warn_of_leftover_package
-from environments.hosted_rollout import (
+from environments.loop.end import RolloutEnd
+from environments.rollout import group_policy
+from environments.rollout import text as rollout_text
+from environments.rollout.agent_rollout import AgentRollout
+from environments.rollout.attempts import Attempt, FailedRollouts, RewardErrors, last_attempt, recorded_attempt
+from environments.rollout.concurrency import all_or_none, to_the_end
+from environments.rollout.hosted import (
     RolloutOutcome,
     collect_outcome,
     given_server,
@@ -46,18 +49,19 @@ from environments.hosted_rollout import (
     only_row,
     recording_reward_errors,
 )
-from environments.limits import check_prompt, check_sampling
-from environments.model_reply import check_parser, check_parser_name
-from environments.nonblocking_calls import bridged
-from environments.offered_tools import Tools, offered_tools
-from environments.rollout_attempts import Attempt, FailedRollouts, RewardErrors, last_attempt, recorded_attempt
-from environments.rollout_end import RolloutEnd
-from environments.run_api_link import RunApiLink
-from environments.sampling_params import sampling_params
-from environments.scored_rollout import scored_rollout
-from environments.scoring import SplitRollouts, TruncatedTurns
-from environments.token_mode import HistoryRendering, TokenMode
+from environments.rollout.limits import check_prompt, check_sampling
+from environments.rollout.scored import scored_rollout
+from environments.sandbox.nonblocking_calls import bridged
+from environments.sandbox.offered_tools import Tools, offered_tools
+from environments.tokens.answer_checks import TokenModeError
+from environments.tokens.exact_tokens import exact_server_class
+from environments.tokens.model_reply import check_parser, check_parser_name
+from environments.tokens.token_mode import HistoryRendering, TokenMode
 from environments.tool_context import ToolContext, close_context
+from environments.trainer import scoring
+from environments.trainer.run_api_link import RunApiLink
+from environments.trainer.sampling_params import sampling_params
+from environments.trainer.scoring import SplitRollouts, TruncatedTurns
 
 # isort: split
 from tools.budget_config import (
@@ -530,7 +534,7 @@ class HermesAgentBaseEnv(BaseEnv):
 
         An item that fails (its prompt, the tools, the model server, the score) is run again as a rollout is (``rollout_retries``),
         which is counted in ``eval/retries``. If it fails in every attempt, it is logged, counted in ``eval/errors`` and left out of
-        the means; the others continue. Training metrics do not change. `environments.evaluation` lists the fields of a sample.
+        the means; the others continue. Training metrics do not change. `environments.evaluation.samples` lists the fields of a sample.
 
         Args:
             items: The items to evaluate; `get_eval_items` by default.

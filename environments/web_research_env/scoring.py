@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from environments.chat_messages import message_text
+from environments.loop.messages import message_text
 
 WEB_TOOLS = frozenset({"web_search", "web_extract", "browser_navigate"})
 """hermes' tools that return something from the web."""

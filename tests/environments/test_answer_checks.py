@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from environments.answer_checks import TokenModeError, check_text
 from environments.hermes_base_env import HermesAgentBaseEnv
+from environments.tokens.answer_checks import TokenModeError, check_text
 from pytest_hermes_env.inference import garbage
 
 SERVERS = ["vllm", "sglang"]
@@ -49,7 +49,7 @@ def answered(make_env: Any, mock_server: Any, server_type: str, change: Callable
             prompts.append(compute(self, text, node))
             return prompts[-1]
 
-        from environments.token_mode import RolloutServer
+        from environments.tokens.token_mode import RolloutServer
 
         compute = RolloutServer._compute_input_ids
         with pytest.MonkeyPatch.context() as patch:

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from environments.agent_loop import AgentResult, HermesAgentLoop
-from environments.agent_rollout import AgentRollout
-from environments.evaluation import error_text, metrics_of, run_each
+from environments.evaluation.samples import error_text, metrics_of, run_each
 from environments.hermes_base_env import HermesAgentBaseEnv
-from environments.progress import progress_bar, tell_end, tell_reply, tell_turn
+from environments.loop.progress import progress_bar, tell_end, tell_reply, tell_turn
+from environments.rollout.agent_rollout import AgentRollout
 from environments.tool_context import ToolContext
 from pytest_hermes_env.inference import call, fail, hang, say, turn, unoffered
 

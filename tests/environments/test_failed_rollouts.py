@@ -10,7 +10,7 @@ import pytest
 
 from environments.agent_loop import HermesAgentLoop
 from environments.hermes_base_env import HermesAgentBaseEnv
-from environments.scoring import UnearnedScore
+from environments.trainer.scoring import UnearnedScore
 from pytest_hermes_env.inference import call, fail, say, turn
 
 

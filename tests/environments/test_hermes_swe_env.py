@@ -74,7 +74,7 @@ def test_new_settings_have_defaults():
 
 def test_default_yaml_says_what_config_init_says():
     """The YAML file beside it names only fields that exist, and changes nothing but the configuration of the data set."""
-    from environments.command_settings import settings_of
+    from environments.command_line.settings import settings_of
 
     path = os.path.join(os.path.dirname(hermes_swe_env.__file__), "default.yaml")
 
@@ -86,7 +86,7 @@ def test_default_yaml_says_what_config_init_says():
 
 def test_yaml_of_the_namesake_loads(tmp_path, recwarn):
     """With its own system prompt, a key, and values of its own."""
-    from environments.command_settings import settings_of
+    from environments.command_line.settings import settings_of
 
     content = {
         "env": {

@@ -375,7 +375,7 @@ def test_split_rollout_is_rejected_where_the_author_wants_that(make_env):
 
 def test_author_is_told_what_split_a_rollout(make_env, caplog):
     """Template, setting, place and surroundings, once for all rollouts."""
-    with caplog.at_level(logging.WARNING, logger="environments.token_mode"):
+    with caplog.at_level(logging.WARNING, logger="environments.tokens.token_mode"):
         env, group = collect(
             make_env,
             [turn(think("hm"), call("todo")), say("done")],

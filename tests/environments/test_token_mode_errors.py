@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from transformers import AutoTokenizer
 
-from environments.chat_template import ChatTemplate, TemplateProblem
-from environments.exact_tokens import TokenModeError
 from environments.hermes_base_env import HermesAgentBaseEnv
+from environments.tokens.chat_template import ChatTemplate, TemplateProblem
+from environments.tokens.exact_tokens import TokenModeError
 from environments.tool_call_parsers import list_parsers
 from pytest_hermes_env.inference import build_tokenizer, call, empty_choices, fail, garbage, sampled, say, turn
 from tests.environments.captured_metrics import capturing_wandb

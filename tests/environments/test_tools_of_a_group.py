@@ -169,7 +169,7 @@ def test_overridden_collect_trajectories_needs_no_preparation(make_env, mock_ser
 
 def test_tools_missing_because_of_a_hidden_module_are_named(make_env, monkeypatch, caplog):
     """hermes drops tools whose module cannot be imported, silently; with a hidden module the warning says why."""
-    from environments import offered_tools
+    from environments.sandbox import offered_tools
 
     monkeypatch.setattr(offered_tools, "explain_shadowing", lambda: "`utils` comes from /project/utils.py")
     everything = offered_tools.model_tools.get_tool_definitions

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from environments.hermes_base_env import HermesAgentBaseEnv
-from environments.sampling_params import sampling_params
-from environments.scoring import group_of
-from environments.trainer_groups import groups_to_send, one_row_each, tell_sampling
+from environments.trainer.groups import groups_to_send, one_row_each, tell_sampling
+from environments.trainer.sampling_params import sampling_params
+from environments.trainer.scoring import group_of
 from pytest_hermes_env.inference import say
 
 ZERO = {"set_advantage_to_zero": True}

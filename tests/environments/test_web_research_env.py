@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from environments.command_settings import settings_of
+from environments.command_line.settings import settings_of
 from environments.web_research_env import WebResearchEnv, WebResearchEnvConfig
 from environments.web_research_env.grades import Grade
 from environments.web_research_env.items import sample_questions

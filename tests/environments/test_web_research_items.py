@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from environments import data_rows
+from environments.rollout import data_rows
 from environments.web_research_env.items import hold_out, load_questions, sample_questions
 
 ROW = {"Prompt": "Which river flows through Vienna?", "Answer": "The Danube", "reasoning_types": "x"}

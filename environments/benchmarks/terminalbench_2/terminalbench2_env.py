@@ -32,8 +32,8 @@ from environments.benchmarks.terminalbench_2.verification import (
     start_directory,
     upload_archive,
 )
-from environments.evaluation import Sample, run_each
-from environments.evaluation_run import evaluated
+from environments.evaluation.run import evaluated
+from environments.evaluation.samples import Sample, run_each
 from environments.hermes_base_env import HermesAgentBaseEnv, HermesAgentEnvConfig
 from environments.tool_context import ToolContext
 
