@@ -34,7 +34,6 @@ from environments.loop.messages import (
     read_text,
     reasoning_of,
 )
-from environments.loop.progress import tell_end, tell_reply, tell_turn
 from environments.loop.tool_results import error_of, multimodal_text
 from environments.sandbox.interruptible_calls import ToolPoolError, run_interruptibly
 from environments.sandbox.isolation import in_sandbox, result_storage
@@ -158,15 +157,12 @@ class HermesAgentLoop:
         try:
             for turn in range(1, self.max_turns + 1):
                 result.turns_used = turn
-                tell_turn(self.task_id, turn)
                 end = await self._turn(turn, user_task, result)
                 if end is not None:
                     break
         except ToolPoolError as error:
             log_once(logger, error, "Tools cannot run on turn %d of rollout %s", result.turns_used, self.task_id)
             self.failure, end = error, RolloutEnd.TOOL_POOL_FAILED
-        finally:
-            tell_end(self.task_id)
         record = current_record()
         record.results.append(result)
         record.failure = self.failure
@@ -211,7 +207,6 @@ class HermesAgentLoop:
             log_once(logger, error, "The inference server failed on turn %d of rollout %s", turn, self.task_id)
             self.failure = error
             return None
-        tell_reply(response)
         choices: Any = getattr(response, "choices", None)
         message = getattr(choices[0], "message", None) if choices else None
         content = attribute_of(message, "content")

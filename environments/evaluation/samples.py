@@ -21,10 +21,10 @@ from typing import Any
 from tenacity import RetryError
 
 from environments.loop.end import RolloutEnd
-from environments.loop.progress import progress_bar
 from environments.rollout.agent_rollout import AgentRollout
 from environments.rollout.concurrency import all_or_none
 from environments.rollout.limits import check_count
+from environments.rollout.progress import progress_bar
 from environments.sandbox.nonblocking_calls import bridged
 from environments.trainer.scoring import as_reward
 

@@ -1,18 +1,21 @@
-"""Runs a rollout again that failed for reasons that are not the model's.
+"""Runs a rollout again that failed for reasons that are not the model's: the only place where rollouts are repeated.
 
-Place in the flow: `HermesAgentBaseEnv.collect_trajectory` makes each attempt in a sandbox of its own, and
-`HermesAgentBaseEnv.collect_trajectories` does the same for environments that override it.
+Place in the flow: `HermesAgentBaseEnv.collect_trajectory` and evaluations make each attempt in a new sandbox.
+`HermesAgentBaseEnv.collect_trajectories` does the same for an override of ``collect_trajectory``; where the override calls the
+base class, the rollout is final.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from environments.loop.end import RolloutEnd, RolloutRecord, current_record, recording
+from environments.rollout.hosted import is_hosted
 from environments.tokens.answer_checks import TokenModeError
+from environments.trainer.scoring import left_out
 
 logger = logging.getLogger(__name__)
 
@@ -40,18 +43,46 @@ class Attempt:
         return self.end is not None and self.end.is_failure
 
 
-async def recorded_attempt(collect: Callable[[], Awaitable[tuple[Any, Any]]]) -> tuple[Attempt, RolloutRecord]:
-    """Await ``collect``, which returns an item and a backlog; return the attempt, and what the agent loops in it recorded."""
-    rollout = current_record()
-    with recording(RolloutRecord()) as record:
-        try:
-            item, backlog = await collect()
-        except Exception as error:  # noqa: BLE001 - kept in the attempt, and raised when no further one is made
-            end = _end_of_error(error, record)
-            return Attempt(end=end, error=error, is_final=record.is_final), record
-        finally:
-            rollout.add(record)
-    return Attempt(end=record.end, item=item, backlog=tuple(backlog), is_final=record.is_final), record
+async def rollout_of_group(env: Any, item: Any) -> Attempt:
+    """Run ``env.collect_trajectory``, again if an agent loop in it failed and an override scored the rollout nevertheless.
+
+    Raises: what the last attempt raised, where that drops the group.
+    """
+    made = await last_rollout(env, lambda: env.collect_trajectory(item), is_override=True)
+    if made.error is not None and env.config.failed_rollouts == "drop_group":
+        raise made.error
+    if made.end is not None and made.has_failed and not made.is_final and isinstance(made.item, dict):
+        return replace(made, item=left_out(made.item, made.end))
+    return made
+
+
+async def last_rollout(env: Any, collect: Callable[[], Awaitable[tuple[Any, Any]]], *, is_override: bool = False) -> Attempt:
+    """Await ``collect``, which returns an item and a backlog, again if it failed; count each attempt.
+
+    An exception of an override that ran no agent loop is its own business, and final.
+    """
+
+    async def attempt() -> Attempt:
+        rollout = current_record()
+        with recording(RolloutRecord()) as record:
+            try:
+                item, backlog = await collect()
+                made = Attempt(end=record.end, item=item, backlog=tuple(backlog), is_final=record.is_final)
+            except Exception as error:  # noqa: BLE001 - kept in the attempt, and raised when no further one is made
+                is_own = is_override and record.end is None
+                made = Attempt(end=_end_of_error(error, record), error=error, is_final=record.is_final or is_own)
+            finally:
+                rollout.add(record)
+        if not record.is_final:
+            env._add_to_count("train/texts_made_encodable", record.changed_texts)
+            env._add_to_count(f"train/rollouts_{made.end}", made.end is not None)
+        return made
+
+    config = env.config
+    retries = 0 if is_hosted(env) else config.rollout_retries
+    made, retried = await last_attempt(attempt, retries=retries, reward_errors=config.reward_errors)
+    env._add_to_count("train/rollouts_retried", retried)
+    return made
 
 
 def _end_of_error(error: Exception, record: RolloutRecord) -> RolloutEnd:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -22,9 +20,6 @@ READERS = {".json": "json", ".jsonl": "json", ".csv": "csv", ".parquet": "parque
 
 CONVERTED = "refs/convert/parquet"
 """The branch on which the Hugging Face hub stores a dataset as Parquet files."""
-
-HUB_TIMEOUT_S = 10
-"""Seconds within which the hub must answer."""
 
 
 def load_items(
@@ -115,8 +110,6 @@ def _load_by_name(datasets: Any, name: str, split: str, config_name: str | None,
 
     A dataset that is a script, which `datasets` no longer runs, is taken from the hub's Parquet copy.
     """
-    if not os.path.exists(name):
-        _ask_the_hub(name)
     try:
         return datasets.load_dataset(name, config_name, split=split)
     except ValueError as error:
@@ -127,23 +120,6 @@ def _load_by_name(datasets: Any, name: str, split: str, config_name: str | None,
         if "scripts are no longer supported" not in str(error):
             raise
         return datasets.load_dataset(name, config_name or preferred, split=split, revision=CONVERTED)
-
-
-def _ask_the_hub(name: str) -> None:
-    """Raise ConnectionError when the hub does not answer and the dataset is not cached: `datasets` would try for 25 seconds."""
-    import datasets  # noqa: PLC0415 - as above
-    from huggingface_hub import constants  # noqa: PLC0415
-
-    if constants.HF_HUB_OFFLINE or os.path.exists(os.path.join(datasets.config.HF_DATASETS_CACHE, name.replace("/", "___"))):
-        return
-    request = urllib.request.Request(f"{constants.ENDPOINT}/api/datasets/{name}", method="HEAD")  # noqa: S310 - the hub's address
-    try:
-        with urllib.request.urlopen(request, timeout=HUB_TIMEOUT_S):  # noqa: S310
-            return
-    except urllib.error.HTTPError:
-        return  # the hub answers; `datasets` reports the problem
-    except OSError as error:
-        raise ConnectionError(f"{constants.ENDPOINT} does not answer: {error}") from error
 
 
 def _was_saved_to_disk(path: str) -> bool:

@@ -45,7 +45,6 @@ class _Servers:
 
 
 _servers: ContextVar[_Servers | None] = ContextVar("hermes_hosted_servers", default=None)
-_noted: ContextVar[dict[str, Any] | None] = ContextVar("hermes_noted_metrics", default=None)
 _computes_reward: ContextVar[bool] = ContextVar("hermes_computes_reward", default=False)
 
 
@@ -64,24 +63,6 @@ def given_server(env: object) -> Any:
     if servers is None or servers.env_id != id(env):
         return None
     return servers.judge if _computes_reward.get() else servers.policy
-
-
-@contextmanager
-def noting_metrics() -> Iterator[dict[str, Any]]:
-    """Yield the metrics that an environment logs meanwhile, in whichever dict it logs them."""
-    noted: dict[str, Any] = {}
-    token = _noted.set(noted)
-    try:
-        yield noted
-    finally:
-        _noted.reset(token)
-
-
-def note_metrics(metrics: Mapping[str, Any]) -> None:
-    """Give metrics, which are about to be logged, to whoever asked for them."""
-    noted = _noted.get()
-    if noted is not None:
-        noted.update(metrics)
 
 
 def recording_reward_errors(compute_reward: Callable[..., Coroutine[Any, Any, T]]) -> Callable[..., Coroutine[Any, Any, T]]:

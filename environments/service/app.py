@@ -1,8 +1,7 @@
 """The HTTP interface of a rollout service.
 
-``POST /rollout`` runs one rollout, ``GET /tasks?split=train|eval&n=N`` lists items with their prompts, ``GET /metrics`` has counters
-in the text format of Prometheus, and ``GET /health``, which needs no token, the load. Any other answer is JSON; an error names its
-cause, for a rollout the end.
+``POST /rollout`` runs one rollout, ``GET /tasks?split=train|eval&n=N`` lists items with their prompts, and ``GET /health``, which needs
+no token, has the load and the rollouts by end. Every answer is JSON; an error names its cause, for a rollout the end.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from environments.loop.end import RolloutEnd
@@ -54,7 +53,6 @@ def build_app(service: RolloutService, *, token: str, max_body: int) -> Starlett
                 _check_token(request, token)
                 return await endpoint(request)
             except Refused as error:
-                service.refused[error.code] += 1
                 return _error(error.status, error.code, str(error), RETRY_AFTER if error.status in {429, 503} else None)
             except RolloutFailed as error:
                 status = STATUS_OF_END.get(error.code, HTTPStatus.INTERNAL_SERVER_ERROR)
@@ -76,12 +74,9 @@ def build_app(service: RolloutService, *, token: str, max_body: int) -> Starlett
                 "waiting": line.waiting,
                 "concurrency": line.places,
                 "queue": line.length,
+                "rollouts": dict(service.counts),
             }
         )
-
-    async def metrics(_request: Request) -> Response:
-        await service.log_metrics()
-        return PlainTextResponse(_metrics_text(service))
 
     async def tasks(request: Request) -> Response:
         split, count = request.query_params.get("split", "train"), request.query_params.get("n")
@@ -101,7 +96,6 @@ def build_app(service: RolloutService, *, token: str, max_body: int) -> Starlett
     return Starlette(
         routes=[
             Route("/health", health),
-            Route("/metrics", guarded(metrics)),
             Route("/tasks", guarded(tasks)),
             Route("/rollout", guarded(rollout), methods=["POST"]),
         ],
@@ -173,20 +167,3 @@ async def _until_gone(request: Request, rollout: Any) -> Any:
 async def _disconnected(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
-
-
-def _metrics_text(service: RolloutService) -> str:
-    line = service.line
-    lines = [f'hermes_env_rollouts_total{{end="{end}"}} {count}' for end, count in sorted(service.counts.items())]
-    lines += [f'hermes_env_requests_refused_total{{code="{code}"}} {count}' for code, count in sorted(service.refused.items())]
-    lines += [f'hermes_env_metric{{name="{_escaped(name)}"}} {value}' for name, value in sorted(service.metrics.items())]
-    lines += [
-        f"hermes_env_rollouts_running {line.running}",
-        f"hermes_env_rollouts_waiting {line.waiting}",
-        f"hermes_env_rollout_seconds_total {service.seconds:.3f}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _escaped(label: str) -> str:
-    return label.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

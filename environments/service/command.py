@@ -31,8 +31,6 @@ TOKEN_VARIABLE, JUDGE_KEY_VARIABLE = "HERMES_ENV_TOKEN", "HERMES_ENV_JUDGE_KEY"
 MEGABYTE = 1 << 20
 GRACE_S = 10
 """Seconds in which open connections may end after the last rollout."""
-KEEPALIVE_IDLE_S, KEEPALIVE_INTERVAL_S, KEEPALIVE_PROBES = 30, 10, 3
-"""A client whose machine vanished is noticed after a minute; its rollout is then cancelled."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -182,14 +180,6 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
             f"the service cannot listen on {host}:{port}: {error}; choose another --port"
         ) from error
     with created as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # connections inherit it
-        for name, value in (
-            ("TCP_KEEPIDLE", KEEPALIVE_IDLE_S),
-            ("TCP_KEEPINTVL", KEEPALIVE_INTERVAL_S),
-            ("TCP_KEEPCNT", KEEPALIVE_PROBES),
-        ):
-            if hasattr(socket, name):
-                listener.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
         yield listener
 
 

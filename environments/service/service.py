@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Collection
 from contextvars import ContextVar
 from dataclasses import asdict
-from numbers import Real
 from typing import Any
 
 import httpx
@@ -19,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, SecretStr, field_v
 
 from environments.command_line.settings import SHORTEST_KEY
 from environments.loop.end import RolloutEnd
-from environments.rollout.hosted import RolloutOutcome, noting_metrics
+from environments.rollout.hosted import RolloutOutcome
 from environments.service.items import TaskList
 from environments.service.policy_server import MissingJudge, check_endpoint, policy_manager
 from environments.service.waiting_line import WaitingLine
@@ -27,7 +26,7 @@ from environments.service.waiting_line import WaitingLine
 logger = logging.getLogger(__name__)
 
 ROLLOUTS_PER_LOG = 64
-"""Rollouts after which the environment's own metrics are taken from its buffers, which would grow otherwise."""
+"""Rollouts after which the environment empties the buffers of its metrics, which would grow otherwise."""
 
 engine_key: ContextVar[str] = ContextVar("hermes_engine_key", default="")
 """The engine's key in the task of a request, so that what is logged or answered there can leave it out."""
@@ -83,18 +82,11 @@ class RolloutService:
         self.tasks = TaskList(env)
         self.counts: Counter[str] = Counter()
         """Rollouts by end, and those that were cancelled or timed out."""
-        self.refused: Counter[str] = Counter()
-        """Requests that were not served, by code."""
-        self.seconds = 0.0
-        """Of all rollouts that ended."""
-        self.metrics: dict[str, float] = {}
-        """The environment's own metrics, as it logged them last."""
         self._judge = None if has_judge else MissingJudge()
         self._endpoint_hosts = endpoint_hosts
         self._timeout = rollout_timeout
         self._running: set[asyncio.Task[Any]] = set()
         self._since_log = 0
-        self._logging = asyncio.Lock()
         # no proxy, no redirect: the key goes to the endpoint and nowhere else
         self._http = httpx.AsyncClient(follow_redirects=False, trust_env=False, limits=httpx.Limits(max_connections=None))
 
@@ -135,7 +127,6 @@ class RolloutService:
             finally:
                 self._running.discard(task)
             seconds = time.monotonic() - started
-        self.seconds += seconds
         await self._log_now_and_then()
         code = outcome.end.value
         try:
@@ -166,20 +157,13 @@ class RolloutService:
 
     async def _log_now_and_then(self) -> None:
         self._since_log += 1
-        if self._since_log >= ROLLOUTS_PER_LOG:
-            await self.log_metrics()
-
-    async def log_metrics(self) -> None:
-        """Let the environment compute its metrics, which empties its buffers, and keep them in `metrics`."""
-        async with self._logging:
-            self._since_log = 0
-            with noting_metrics() as logged:
-                try:
-                    await self.env.wandb_log({})
-                except Exception:
-                    self.counts["metrics_failed"] += 1
-                    logger.exception("wandb_log of %s failed", type(self.env).__name__)
-            self.metrics |= {name: float(value) for name, value in logged.items() if isinstance(value, Real)}
+        if self._since_log < ROLLOUTS_PER_LOG:
+            return
+        self._since_log = 0
+        try:
+            await self.env.wandb_log({})
+        except Exception:
+            logger.exception("wandb_log of %s failed", type(self.env).__name__)
 
 
 def without_key(text: str) -> str:

@@ -321,34 +321,6 @@ def test_results_under_other_settings_are_not_resumed(make_env: Any, tmp_path: P
     assert other["samples"][NAMES[0]]["turns"] == 1
 
 
-@pytest.mark.parametrize(
-    ("changed", "is_another"),
-    [
-        ({}, False),
-        ({"max_concurrent_tasks": 3, "skip_tasks": NAMES[1], "tool_pool_size": 5, "total_steps": 9}, False),
-        ({"turn_budget_chars": 4_000}, True),
-        ({"default_result_size_chars": 4_000}, True),
-        ({"tool_result_overrides": {"terminal": 900}}, True),
-        ({"enabled_toolsets": ["terminal"]}, True),
-        ({"max_token_length": 99}, True),
-        ({"thinking_mode": True}, True),
-        ({"test_timeout": 9}, True),
-        ({"history_rendering": "template"}, True),
-    ],
-    ids=str,
-)
-def test_a_result_depends_on_limits_and_tools(make_env: Any, changed: dict[str, Any], is_another: bool) -> None:
-    """Which tasks run, how many at once, and how long training lasts change none."""
-
-    async def measured(env: Any) -> Any:
-        return env.results.settings
-
-    before = run(make_env, script=None, act=measured)
-
-    assert (run(make_env, script=None, act=measured, **changed) != before) == is_another
-    assert {"terminal", "read_file"} <= set(before["tools"])
-
-
 def test_metrics_without_a_score_have_no_share() -> None:
     """Every task failed for reasons that are not the agent's: no pass rate of 0.0."""
     assert benchmark_metrics([{"score": None, "category": "files"}]) == {

@@ -8,26 +8,16 @@ from typing import Any
 
 import pytest
 
-from environments.hermes_base_env import HermesAgentBaseEnv
+from tests.environments.plain_env import PlainEnv
 
 GROUPS, GROUP_SIZE = 16, 4
 
 
-class Env(HermesAgentBaseEnv):
+class Env(PlainEnv):
     """Items are texts; every rollout that did something is worth 1.0."""
-
-    async def setup(self) -> None: ...
-
-    async def get_next_item(self) -> Any:
-        return "item"
 
     def format_prompt(self, item: Any) -> str:
         return f"item {item}"
-
-    async def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:
-        return 1.0
-
-    async def evaluate(self, *args: Any, **kwargs: Any) -> None: ...
 
 
 def with_env(make_env: Any, act: Any, **fields: Any) -> Any:

@@ -74,13 +74,13 @@ ABORTED = garbage(
 )
 def test_a_rollout_that_fails_is_an_http_error_that_names_its_end(served, script, item, expected, error_of):
     async def test(here: Any, _server: Any) -> Any:
-        return await here.rollout(item), (await here.client.get("/metrics")).text
+        return await here.rollout(item), dict(here.service.counts)
 
-    answer, metrics = served(test, script=script)
+    answer, counts = served(test, script=script)
 
     assert error_of(answer) == expected
     assert "reward" not in answer.json()
-    assert f'hermes_env_rollouts_total{{end="{expected[1]}"}} 1' in metrics
+    assert counts == {expected[1]: 1}
 
 
 class OwnRequests:
@@ -125,23 +125,12 @@ def test_concurrent_rollouts_do_not_mix_their_servers(served):
     assert served(test, script=lambda _: say("first")) == ["first", "second"] * 2
 
 
-class Copies:
-    """Logs in a dict of its own."""
+def test_the_environment_empties_its_buffers_now_and_then(served, monkeypatch):
+    monkeypatch.setattr("environments.service.service.ROLLOUTS_PER_LOG", 3)
 
-    async def wandb_log(self, wandb_metrics: Any = None) -> None:
-        await super().wandb_log(dict(wandb_metrics or {}))  # type: ignore[misc]
-
-
-@pytest.mark.parametrize("bases", [(), (Copies,)], ids=["the given dict", "a dict of its own"])
-def test_the_environment_s_buffers_are_emptied_into_the_metrics(served, bases):
     async def test(here: Any, _server: Any) -> Any:
-        for _ in range(3):
+        for _ in range(4):
             await here.rollout()
-        text = (await here.client.get("/metrics")).text
-        return text, here.service.env.rewards
+        return here.service.env.rewards
 
-    text, buffer = served(test, *bases)
-
-    assert 'hermes_env_rollouts_total{end="finished"} 3' in text
-    assert 'hermes_env_metric{name="train/rewards"} 3.0' in text
-    assert buffer == []
+    assert served(test) == [0.5]

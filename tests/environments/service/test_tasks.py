@@ -82,30 +82,18 @@ def test_an_environment_without_items_is_not_served(served):
         served(test, NoItemsAtAll)
 
 
-ODD_ITEMS: list[tuple[Any, str]] = [
-    ({"n": 1, "at": ("a", "b")}, "item['at'] is a tuple"),
-    ({"n": 1, "raw": [b"x"]}, "item['raw'][0] is a bytes"),
-    ({"n": 1, "score": float("nan")}, "item['score'] is nan"),
-    ({"n": 1, 2: "two"}, "item has the key 2, a int"),
-    ({"n": 1, "text": "\ud800"}, "item['text'] is text that cannot be encoded"),
-    ({"n": 1, "set": {1}}, "item['set'] is a set"),
-]
-
-
-@pytest.mark.parametrize(("item", "message"), ODD_ITEMS)
-def test_an_item_that_json_would_change_is_named(served, item, message, error_of):
-    cls = type("Odd", (), {"train": (item,)})
+@pytest.mark.parametrize(
+    "more",
+    [{"at": ("a", "b")}, {"raw": [b"x"]}, {"score": float("nan")}, {2: "two"}, {"text": "\ud800"}, {"set": {1}}, {"j": 2j}],
+)
+def test_an_item_that_json_would_change_is_refused(served, more, error_of):
+    cls = type("Odd", (), {"train": ({"n": 1, **more},)})
 
     async def test(here: Any, _server: Any) -> Any:
-        return await here.client.get("/tasks", params={"split": "train", "n": 1})
+        return error_of(await here.client.get("/tasks", params={"split": "train", "n": 1}))
 
-    answer = served(test, cls)
-
-    assert error_of(answer) == (422, "bad_item")
-    assert answer.json()["error"]["message"].startswith(message)
+    assert served(test, cls) == (422, "bad_item")
 
 
 def test_plain_items_of_any_depth_are_json():
     check_json({"a": [1, 2.5, None, True, "é", {"b": []}]})
-    with pytest.raises(Refused, match=r"^item\['a'\]\[1\] is a complex"):
-        check_json({"a": [1, 2j]})
