@@ -100,7 +100,7 @@ def _wrong(env: Any, plan: Any, scores: dict[int, Any], rollouts: int, *, cancel
 
 def _held() -> set[str]:
     """Return the ids of all rollouts that hold something of a sandbox now."""
-    from environments import isolation
+    from environments.sandbox import isolation
 
     return set(isolation._sandboxes)
 

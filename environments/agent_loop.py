@@ -18,7 +18,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from environments.chat_messages import (
+from environments.hermes_modules import explain_shadowing
+from environments.loop.encodable_text import encodable
+from environments.loop.end import NO_REASON, RolloutEnd, current_record, end_of_reply
+from environments.loop.log_once import log_once
+from environments.loop.messages import (
     BadArguments,
     ModelCall,
     as_list,
@@ -30,15 +34,10 @@ from environments.chat_messages import (
     read_text,
     reasoning_of,
 )
-from environments.encodable_text import encodable
-from environments.hermes_modules import explain_shadowing
-from environments.interruptible_calls import ToolPoolError, run_interruptibly
-from environments.isolation import in_sandbox, result_storage
-from environments.progress import tell_end, tell_reply, tell_turn
-from environments.rollout_end import NO_REASON, RolloutEnd, current_record, end_of_reply
-from environments.told_once import tell_once
+from environments.loop.tool_results import error_of, multimodal_text
+from environments.sandbox.interruptible_calls import ToolPoolError, run_interruptibly
+from environments.sandbox.isolation import in_sandbox, result_storage
 from environments.tool_call_parsers import get_parser
-from environments.tool_results import error_of, multimodal_text
 
 try:
     with warnings.catch_warnings():
@@ -158,15 +157,12 @@ class HermesAgentLoop:
         try:
             for turn in range(1, self.max_turns + 1):
                 result.turns_used = turn
-                tell_turn(self.task_id, turn)
                 end = await self._turn(turn, user_task, result)
                 if end is not None:
                     break
         except ToolPoolError as error:
-            tell_once(logger, error, "Tools cannot run on turn %d of rollout %s", result.turns_used, self.task_id)
+            log_once(logger, error, "Tools cannot run on turn %d of rollout %s", result.turns_used, self.task_id)
             self.failure, end = error, RolloutEnd.TOOL_POOL_FAILED
-        finally:
-            tell_end(self.task_id)
         record = current_record()
         record.results.append(result)
         record.failure = self.failure
@@ -208,10 +204,9 @@ class HermesAgentLoop:
         try:
             response = await self.server.chat_completion(**request)
         except Exception as error:  # noqa: BLE001 - it is logged, and is the end of the rollout
-            tell_once(logger, error, "The inference server failed on turn %d of rollout %s", turn, self.task_id)
+            log_once(logger, error, "The inference server failed on turn %d of rollout %s", turn, self.task_id)
             self.failure = error
             return None
-        tell_reply(response)
         choices: Any = getattr(response, "choices", None)
         message = getattr(choices[0], "message", None) if choices else None
         content = attribute_of(message, "content")
@@ -257,7 +252,7 @@ class HermesAgentLoop:
         except Exception as failure:  # noqa: BLE001 - the model reads it as the result
             error = encodable(f"Tool execution failed: {type(failure).__name__}: {failure}", "The error of a tool")
             text = json.dumps({"error": error}, ensure_ascii=False)
-            tell_once(logger, failure, "Tool %s raised on turn %d of rollout %s", call.name, turn, self.task_id)
+            log_once(logger, failure, "Tool %s raised on turn %d of rollout %s", call.name, turn, self.task_id)
         if error:
             result.tool_errors.append(
                 ToolError(turn=turn, tool_name=call.name, arguments=call.text, error=error, tool_result=text)

@@ -1,4 +1,4 @@
-"""The base class of Hermes Agent environments on Atropos: configuration and orchestration.
+"""The base class of Hermes Agent environments on Atropos.
 
 An item becomes a prompt, `HermesAgentLoop` works on it with real tools, ``compute_reward`` checks the result in the same
 sandbox, and `scoring` builds the data for the trainer. An environment implements five methods: ``setup``, ``get_next_item``,
@@ -16,56 +16,47 @@ import os
 import uuid
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from atroposlib.envs.base import BaseEnv, BaseEnvConfig, ScoredDataGroup, ScoredDataItem
 from atroposlib.envs.server_handling.openai_server import OpenAIServer
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
 from atroposlib.type_definitions import Item
-from pydantic import Field, model_validator
 from tenacity import RetryError
 
-from environments import command_line, evaluation_run, group_policy, rollout_text, scoring
 from environments.agent_loop import AgentResult, HermesAgentLoop, resize_tool_pool  # first: explains shadowed modules
-from environments.agent_rollout import AgentRollout
-from environments.answer_checks import TokenModeError
-from environments.concurrency import all_or_none, to_the_end
-from environments.evaluation import Evaluation, MoreMetrics, Score
-from environments.exact_tokens import exact_server_class
+from environments.command_line import main as command_line
+from environments.evaluation import run as evaluation_run
+from environments.evaluation.samples import Evaluation, MoreMetrics, Score
 from environments.hermes_modules import warn_of_leftover_package
-from environments.hosted_rollout import (
+from environments.loop.end import RolloutEnd
+from environments.rollout import group_policy
+from environments.rollout import text as rollout_text
+from environments.rollout.agent_rollout import AgentRollout
+from environments.rollout.attempts import last_rollout, rollout_of_group
+from environments.rollout.concurrency import all_or_none, to_the_end
+from environments.rollout.config import HermesAgentEnvConfig
+from environments.rollout.hosted import (
     RolloutOutcome,
     collect_outcome,
     given_server,
-    is_hosted,
-    note_metrics,
     only_row,
     recording_reward_errors,
 )
-from environments.limits import check_prompt, check_sampling
-from environments.model_reply import check_parser, check_parser_name
-from environments.nonblocking_calls import bridged
-from environments.offered_tools import Tools, offered_tools
-from environments.rollout_attempts import Attempt, FailedRollouts, RewardErrors, last_attempt, recorded_attempt
-from environments.rollout_end import RolloutEnd
-from environments.run_api_link import RunApiLink
-from environments.sampling_params import sampling_params
-from environments.scored_rollout import scored_rollout
-from environments.scoring import SplitRollouts, TruncatedTurns
-from environments.token_mode import HistoryRendering, TokenMode
+from environments.rollout.limits import check_prompt, check_sampling
+from environments.rollout.scored import scored_rollout
+from environments.sandbox.nonblocking_calls import bridged
+from environments.sandbox.offered_tools import Tools, offered_tools
+from environments.tokens.answer_checks import TokenModeError
+from environments.tokens.exact_tokens import exact_server_class
+from environments.tokens.model_reply import check_parser, check_parser_name
+from environments.tokens.token_mode import TokenMode
 from environments.tool_context import ToolContext, close_context
-
-# isort: split
-from tools.budget_config import (
-    DEFAULT_PREVIEW_SIZE_CHARS,
-    DEFAULT_RESULT_SIZE_CHARS,
-    DEFAULT_TURN_BUDGET_CHARS,
-    BudgetConfig,
-)
+from environments.trainer.run_api_link import RunApiLink
+from environments.trainer.sampling_params import sampling_params
 
 __all__ = ["HermesAgentBaseEnv", "HermesAgentEnvConfig"]
 
@@ -79,100 +70,6 @@ APPROVAL_VARIABLES = ("HERMES_INTERACTIVE", "HERMES_GATEWAY_SESSION", "HERMES_EX
 
 MAX_FAILURES_IN_A_ROW = 3
 """Groups without data after which ``process`` gives up."""
-
-
-class HermesAgentEnvConfig(BaseEnvConfig):
-    """Configuration of a Hermes Agent environment, in addition to Atropos' own fields."""
-
-    enabled_toolsets: list[str] | None = Field(
-        default=None,
-        description="Toolsets to offer to the model. None offers every tool, messaging included, and warns.",
-    )
-    disabled_toolsets: list[str] | None = Field(
-        default=None, description="Toolsets to remove from those of enabled_toolsets or distribution."
-    )
-    distribution: str | None = Field(
-        default=None,
-        description="Name in hermes' toolset_distributions, sampled once per group. Excludes enabled_toolsets.",
-    )
-    max_agent_turns: int = Field(default=30, description="Maximum number of model calls per rollout.")
-    system_prompt: str | None = Field(default=None, description="System message before the item's prompt.")
-    agent_temperature: float = Field(default=1.0, description="Sampling temperature of training rollouts.")
-    terminal_backend: str = Field(
-        default="local", description="Where tools run: local, docker, modal, daytona, ssh or singularity."
-    )
-    terminal_timeout: int = Field(default=120, description="Timeout of a terminal command, in seconds.")
-    terminal_lifetime: int = Field(default=3600, description="Seconds of inactivity after which a sandbox is removed.")
-    dataset_name: str | None = Field(default=None, description="Hugging Face dataset to load items from.")
-    dataset_split: str = Field(default="train", description="Split of dataset_name.")
-    prompt_field: str = Field(default="prompt", description="Column of dataset_name that holds the prompt.")
-    tool_pool_size: int = Field(default=128, description="Threads for tool execution.")
-    tool_call_parser: str = Field(default="hermes", description="Tool-call format of the model, for token mode (vLLM, SGLang).")
-    history_rendering: HistoryRendering = Field(
-        default="sampled",
-        description="Token mode: 'sampled' continues the sampled text, so that a rollout is one sequence; 'template' renders the "
-        "whole conversation again each turn, as a chat server does, which may split a rollout into several.",
-    )
-    split_rollouts: SplitRollouts = Field(
-        default="sample",
-        description="Token mode: of a split rollout, 'sample' sends one sequence to the trainer, so that rollouts weigh the same, "
-        "'keep' sends all, and 'reject' trains on none.",
-    )
-    rollout_retries: int = Field(
-        default=1,
-        ge=0,
-        description="How often a rollout is run again, in a new sandbox, that failed for reasons that are not the model's.",
-    )
-    failed_rollouts: FailedRollouts = Field(
-        default="drop_group",
-        description="A rollout that failed in every attempt: 'drop_group' trains nothing of its group, 'mask' goes on without it.",
-    )
-    reward_errors: RewardErrors = Field(
-        default="retry",
-        description="A reward that raises or is no number: 'retry' runs the rollout again and then does as failed_rollouts says, "
-        "'drop_group' drops the group at once, 'zero' scores 0.0.",
-    )
-    truncated_turns: TruncatedTurns = Field(
-        default="mask",
-        description="A reply that was cut by length: 'mask' does not train on it, 'train' does, 'drop' leaves its rollout out.",
-    )
-    run_api_timeout: float = Field(
-        default=600.0, description="Seconds for which serve waits for a run-api that does not answer, before it ends."
-    )
-    default_result_size_chars: int = Field(
-        default=DEFAULT_RESULT_SIZE_CHARS, description="Largest single tool result kept in the conversation, in characters."
-    )
-    turn_budget_chars: int = Field(
-        default=DEFAULT_TURN_BUDGET_CHARS, description="Largest sum of tool results in one turn, in characters."
-    )
-    preview_size_chars: int = Field(
-        default=DEFAULT_PREVIEW_SIZE_CHARS,
-        description="Size of the preview that stays in the conversation when a result is moved out, in characters.",
-    )
-    tool_result_overrides: dict[str, int] | None = Field(
-        default=None, description="Largest result per tool name, in characters; overrides default_result_size_chars."
-    )
-    extra_body: dict[str, Any] | None = Field(
-        default=None, description="Extra fields of chat completion requests: OpenRouter provider preferences, transforms."
-    )
-
-    @model_validator(mode="after")
-    def _one_source_of_tools(self) -> HermesAgentEnvConfig:
-        if self.enabled_toolsets is not None and self.distribution is not None:
-            raise ValueError(
-                f"enabled_toolsets ({self.enabled_toolsets}) and distribution ({self.distribution!r}) are both set; "
-                "set one: a distribution samples its own toolsets"
-            )
-        return self
-
-    def build_budget_config(self) -> BudgetConfig:
-        """Return the size limits as hermes' BudgetConfig."""
-        return BudgetConfig(
-            default_result_size=self.default_result_size_chars,
-            turn_budget=self.turn_budget_chars,
-            preview_size=self.preview_size_chars,
-            tool_overrides=dict(self.tool_result_overrides or {}),
-        )
 
 
 class HermesAgentBaseEnv(BaseEnv):
@@ -301,7 +198,7 @@ class HermesAgentBaseEnv(BaseEnv):
         """
         token = _group_tools.set((id(self), self._resolve_tools_for_group()))
         try:
-            attempts = await all_or_none([self._rollout_of_group(item) for _ in range(self.config.group_size)])
+            attempts = await all_or_none([rollout_of_group(self, item) for _ in range(self.config.group_size)])
         except Exception as error:
             group_policy.drop_group(self._counts, f"a rollout raised {type(error).__name__}")
             raise
@@ -310,37 +207,6 @@ class HermesAgentBaseEnv(BaseEnv):
         return group_policy.joined(attempts, self.config, self._counts), [
             left for attempt in attempts for left in attempt.backlog
         ]
-
-    async def _rollout_of_group(self, item: Item) -> Attempt:
-        """Run `collect_trajectory`, again if an agent loop in it failed and it was overridden to score the rollout nevertheless."""
-        made = await self._last_of(lambda: self.collect_trajectory(item), is_scored_here=False)
-        if made.error is not None and self.config.failed_rollouts == "drop_group":
-            raise made.error
-        if made.end is not None and made.has_failed and not made.is_final and isinstance(made.item, dict):
-            return replace(made, item=scoring.left_out(made.item, made.end))
-        return made
-
-    async def _last_of(self, collect: Callable[[], Awaitable[tuple[Any, Any]]], *, is_scored_here: bool) -> Attempt:
-        """Await ``collect``, again if it failed, and count each attempt.
-
-        What an override raises without having run an agent loop (``is_scored_here`` is False) is not repeated.
-        """
-
-        async def attempt() -> Attempt:
-            made, record = await recorded_attempt(collect)
-            if not made.is_final:
-                self._add_to_count("train/texts_made_encodable", record.changed_texts)
-                self._add_to_count(f"train/rollouts_{made.end}", made.end is not None)
-            is_own_error = made.error is not None and record.end is None
-            return replace(made, is_final=True) if is_own_error and not is_scored_here else made
-
-        made, retried = await last_attempt(
-            attempt,
-            retries=0 if is_hosted(self) else self.config.rollout_retries,
-            reward_errors=self.config.reward_errors,
-        )
-        self._add_to_count("train/rollouts_retried", retried)
-        return made
 
     def _add_to_count(self, name: str, number: int) -> None:
         if number:
@@ -353,7 +219,7 @@ class HermesAgentBaseEnv(BaseEnv):
         labels, the score 0.0 and ``overrides.left_out``. Raises: what the environment raised in the last attempt; TokenModeError
         when the model server returns no exact tokens.
         """
-        made = await self._last_of(lambda: scored_rollout(self, item), is_scored_here=True)
+        made = await last_rollout(self, lambda: scored_rollout(self, item))
         if isinstance(made.error, TokenModeError):
             self._counts["train/token_mode_errors"] += 1
         if made.error is not None:
@@ -530,7 +396,7 @@ class HermesAgentBaseEnv(BaseEnv):
 
         An item that fails (its prompt, the tools, the model server, the score) is run again as a rollout is (``rollout_retries``),
         which is counted in ``eval/retries``. If it fails in every attempt, it is logged, counted in ``eval/errors`` and left out of
-        the means; the others continue. Training metrics do not change. `environments.evaluation` lists the fields of a sample.
+        the means; the others continue. Training metrics do not change. `environments.evaluation.samples` lists the fields of a sample.
 
         Args:
             items: The items to evaluate; `get_eval_items` by default.
@@ -573,7 +439,6 @@ class HermesAgentBaseEnv(BaseEnv):
         self._tool_error_buffer = []
         self._reward_errors = 0
         self._counts = Counter()
-        note_metrics(metrics)
         await super().wandb_log(metrics)
 
     async def add_rollouts_for_wandb(self, scored_data: Any, item: Item = None) -> None:

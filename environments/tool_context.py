@@ -18,9 +18,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from environments import agent_loop, file_transfer, nonblocking_calls  # first: explains shadowed modules
-from environments.isolation import close_sandbox, has_run_commands, in_sandbox, open_sandbox, run_uncut
-from environments.tool_results import multimodal_text
+from environments import agent_loop  # first: explains shadowed modules
+from environments.loop.tool_results import multimodal_text
+from environments.sandbox import file_transfer, nonblocking_calls
+from environments.sandbox.isolation import close_sandbox, has_run_commands, in_sandbox, open_sandbox, run_uncut
 
 # isort: split
 from model_tools import handle_function_call

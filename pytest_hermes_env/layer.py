@@ -90,17 +90,17 @@ def _neighbour(base: type, name: str, member: str) -> ModuleType:
 
 def group_page() -> ModuleType:
     """Return the module that writes the page of a file of groups."""
-    return importlib.import_module(f"{DEFAULT_PACKAGE}.group_page")
+    return importlib.import_module(f"{DEFAULT_PACKAGE}.rollout.group_page")
 
 
 def rollout_file() -> ModuleType:
     """Return the module that reads files of rollouts."""
-    return importlib.import_module(f"{DEFAULT_PACKAGE}.rollout_file")
+    return importlib.import_module(f"{DEFAULT_PACKAGE}.rollout.file")
 
 
 def service_command() -> ModuleType:
     """Return the module with the command of the rollout service."""
-    return importlib.import_module(f"{DEFAULT_PACKAGE}.rollout_service.command")
+    return importlib.import_module(f"{DEFAULT_PACKAGE}.service.command")
 
 
 def _not_an_environment(cls: type) -> str:

@@ -27,10 +27,10 @@ from pydantic import Field
 from environments.agent_loop import AgentResult
 from environments.agentic_opd_env.hints import Turn, judge_messages, majority_hints, turns_of
 from environments.agentic_opd_env.teacher import Distribution, distribution_of, hinted_prompt, sampled_spans
-from environments.chat_messages import message_text
-from environments.concurrency import all_or_none
 from environments.hermes_swe_env.coding_items import CodingItem
 from environments.hermes_swe_env.hermes_swe_env import MODEL, PASSED, SYSTEM_PROMPT, HermesSweEnv, HermesSweEnvConfig
+from environments.loop.messages import message_text
+from environments.rollout.concurrency import all_or_none
 from environments.tool_context import ToolContext
 
 logger = logging.getLogger(__name__)

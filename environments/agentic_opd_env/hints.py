@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from environments.chat_messages import message_text
-from environments.scoring import transcript
+from environments.loop.messages import message_text
+from environments.trainer.scoring import transcript
 
 SHORTEST_HINT = 11
 """Characters that a hint must have."""

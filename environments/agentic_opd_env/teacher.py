@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from environments.scoring import IGNORED
+from environments.trainer.scoring import IGNORED
 
 
 class TeacherError(ValueError):

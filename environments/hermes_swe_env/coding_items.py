@@ -12,7 +12,7 @@ from typing import Any, NotRequired, TypedDict
 
 import yaml
 
-from environments.data_rows import check_columns, load_items, unique_items
+from environments.rollout.data_rows import check_columns, load_items, unique_items
 
 TEST_COLUMNS = ("test", "test_code", "tests", "test_list")
 """Columns in which datasets keep their tests: a text, or a list of statements. The first that exists is used."""

@@ -25,7 +25,7 @@ from environments.agent_loop import AgentResult
 from environments.hermes_base_env import HermesAgentBaseEnv, HermesAgentEnvConfig
 from environments.hermes_swe_env.coding_items import CodingItem, given_tests, hold_out, load_coding_items
 from environments.hermes_swe_env.verification import find_python, verify
-from environments.isolation import sandbox_directory
+from environments.sandbox.isolation import sandbox_directory
 from environments.tool_context import ToolContext
 
 logger = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 
 import yaml
 
-from environments.data_rows import check_columns, load_items, unique_items
+from environments.rollout.data_rows import check_columns, load_items, unique_items
 
 SEED = 20240919
 """The seed of the split: every run, and every concurrent training process, holds out the same questions."""

@@ -22,9 +22,9 @@ from atroposlib.envs.server_handling.server_manager import APIServerConfig
 from pydantic import Field, model_validator
 
 from environments.agent_loop import AgentResult
-from environments.agent_rollout import AgentRollout
-from environments.chat_messages import message_text
 from environments.hermes_base_env import HermesAgentBaseEnv, HermesAgentEnvConfig
+from environments.loop.messages import message_text
+from environments.rollout.agent_rollout import AgentRollout
 from environments.tool_context import ToolContext
 from environments.web_research_env.grades import DIVERSE, Grade, collecting_grades, parts_of, record
 from environments.web_research_env.items import Question, hold_out, load_questions

@@ -75,8 +75,8 @@ class CauseFirst:
         item.stash[VERIFICATIONS], item.stash[FAILED] = [], False
         if CAUSE in item.stash:
             del item.stash[CAUSE]
-        if (told_once := sys.modules.get("environments.told_once")) is not None:
-            told_once.forget()
+        if (log_once := sys.modules.get("environments.loop.log_once")) is not None:
+            log_once.forget()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:

@@ -46,8 +46,8 @@ def refuse_unreachable(addresses: Collection[str]) -> None:
 
 def _seen(beginning: str, kind: str = "") -> str:
     """Return a line for each error of that kind which the layer survived and logged with this beginning."""
-    told_once = sys.modules.get("environments.told_once")
-    failed = told_once.told(beginning).items() if told_once is not None else ()
+    log_once = sys.modules.get("environments.loop.log_once")
+    failed = log_once.logged(beginning).items() if log_once is not None else ()
     lines = [
         f"  seen      {error}{f' ({count} times)' if count > 1 else ''}" for error, count in failed if error.startswith(kind)
     ]

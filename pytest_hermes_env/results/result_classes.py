@@ -79,6 +79,6 @@ def _layer(module: ModuleType, environment: str) -> ResultLayer:
 def _ends(package: str) -> Callable[[str], Any] | None:
     """Return the enumeration of ends of a layer, or None where it has none."""
     try:
-        return getattr(importlib.import_module(f"{package}.rollout_end"), "RolloutEnd", None)
+        return getattr(importlib.import_module(f"{package}.loop.end"), "RolloutEnd", None)
     except ModuleNotFoundError:
         return None

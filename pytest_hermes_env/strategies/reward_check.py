@@ -261,7 +261,7 @@ async def _awaited(made: Any) -> Any:
 def _check_value(value: Any, bounds: Bounds) -> None:
     """Raise unless the reward is valid; the layer accepts the same numbers. Raises: an invalid one → _BadValue.
 
-    Source: ``as_reward`` of this distribution's ``environments.scoring``.
+    Source: ``as_reward`` of this distribution's ``environments.trainer.scoring``.
     """
     if isinstance(value, bool) or type(value).__name__ in {"bool", "bool_"}:
         raise _NotANumber(value, "a boolean: return 1.0 or 0.0")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from environments.agent_loop import AgentResult, HermesAgentLoop, ToolError
-from environments.isolation import close_sandbox
+from environments.sandbox.isolation import close_sandbox
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from environments.agent_loop import HermesAgentLoop
-from environments.exact_tokens import TokenModeError
 from environments.hermes_base_env import HermesAgentBaseEnv
-from environments.isolation import sandbox_directory
+from environments.sandbox.isolation import sandbox_directory
+from environments.tokens.exact_tokens import TokenModeError
 from environments.tool_context import ContextClosedError
 from pytest_hermes_env.inference import call, empty_choices, fail, garbage, hang, say, turn
 

@@ -11,7 +11,7 @@ import pytest
 from environments.agentic_opd_env import AgenticOPDConfig, AgenticOPDEnv
 from environments.agentic_opd_env.hints import Turn, judge_messages, majority_hints, turns_of
 from environments.agentic_opd_env.teacher import TeacherError, distribution_of, hinted_prompt, sampled_spans
-from environments.command_settings import settings_of
+from environments.command_line.settings import settings_of
 from environments.hermes_swe_env.coding_items import sample_tasks
 from pytest_hermes_env.inference import Script, call, fail, say
 from tests.environments.captured_metrics import capturing_wandb
@@ -260,7 +260,7 @@ def test_a_hint_goes_after_the_request_and_not_where_it_is_quoted() -> None:
 
 def test_the_group_reaches_the_trainer_with_its_distributions(make_env: Any) -> None:
     """Rows of a group stay aligned with them, also where the layer rewrites rows."""
-    from environments.trainer_groups import groups_to_send
+    from environments.trainer.groups import groups_to_send
 
     _, group = group_of(make_env)
     group["masks"][1] = [-100] * len(group["masks"][1])

@@ -10,29 +10,19 @@ from typing import Any
 
 import pytest
 
-from environments.answer_checks import TokenModeError, check_text
-from environments.hermes_base_env import HermesAgentBaseEnv
+from environments.tokens.answer_checks import TokenModeError, check_text
 from pytest_hermes_env.inference import garbage
+from tests.environments.plain_env import PlainEnv
 
 SERVERS = ["vllm", "sglang"]
 
 
-class Env(HermesAgentBaseEnv):
+class Env(PlainEnv):
     """Items are texts; the reward is 1.0."""
-
-    async def setup(self) -> None: ...
-
-    async def get_next_item(self) -> Any:
-        return "item"
-
-    def format_prompt(self, item: Any) -> str:
-        return f"do {item}"
 
     async def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:
         self.was_scored = True
         return 1.0
-
-    async def evaluate(self, *args: Any, **kwargs: Any) -> None: ...
 
 
 def answered(make_env: Any, mock_server: Any, server_type: str, change: Callable[..., Any]) -> tuple[Any, Any, Any]:
@@ -49,7 +39,7 @@ def answered(make_env: Any, mock_server: Any, server_type: str, change: Callable
             prompts.append(compute(self, text, node))
             return prompts[-1]
 
-        from environments.token_mode import RolloutServer
+        from environments.tokens.token_mode import RolloutServer
 
         compute = RolloutServer._compute_input_ids
         with pytest.MonkeyPatch.context() as patch:

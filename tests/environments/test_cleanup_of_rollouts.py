@@ -15,8 +15,8 @@ import pytest
 from tools import terminal_tool
 from tools.process_registry import process_registry
 
-from environments import isolation
 from environments.hermes_base_env import HermesAgentBaseEnv
+from environments.sandbox import isolation
 from environments.tool_context import ToolContext
 from pytest_hermes_env import FaultPlan
 from pytest_hermes_env.inference import call, say

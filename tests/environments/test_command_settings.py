@@ -10,8 +10,8 @@ from atroposlib.envs.server_handling.server_baseline import APIServerConfig, Ser
 from pydantic import Field
 from pydantic_cli import FailedExecutionException
 
-from environments.command_line import main
-from environments.command_settings import check_arguments, flags_of, passed_flags, settings_of, without_secrets
+from environments.command_line.main import main
+from environments.command_line.settings import check_arguments, flags_of, passed_flags, settings_of, without_secrets
 from environments.hermes_base_env import HermesAgentEnvConfig
 
 KEY = "sk-secret-0123456789abcdef"
@@ -269,7 +269,7 @@ def test_help_lists_every_setting_and_shows_no_value_of_config_init(arguments, m
 def test_the_command_line_ends_with_its_code(arguments, code, monkeypatch, capsys):
     """A usage error is told without a traceback."""
     monkeypatch.setattr("sys.argv", ["env.py", *arguments])
-    monkeypatch.setattr("environments.command_line._run", lambda cls, mode, settings: print(mode, settings.env.group_size))
+    monkeypatch.setattr("environments.command_line.main._run", lambda cls, mode, settings: print(mode, settings.env.group_size))
 
     with pytest.raises(SystemExit) as ended:
         main(environment())

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any, Literal
 
 import pytest
 from pydantic import ValidationError
 from tools.budget_config import BudgetConfig
 
-from environments import hermes_base_env
 from environments.hermes_base_env import HermesAgentEnvConfig
 
 FIELDS: dict[str, tuple[Any, Any]] = {
@@ -55,12 +53,6 @@ def test_fields_types_and_defaults_are_the_contract():
 def test_every_field_is_described():
     """Each field says what it means."""
     assert [name for name, info in own_fields().items() if not info.description] == []
-
-
-@pytest.mark.parametrize("line", ["tool_call_parser: str = Field(", "self.server.tool_parser = config.tool_call_parser"])
-def test_source_holds_the_lines_that_old_tests_look_for(line):
-    """Tests of the old layer read the source."""
-    assert line in inspect.getsource(hermes_base_env)
 
 
 def test_toolsets_and_distribution_exclude_each_other():

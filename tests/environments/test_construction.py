@@ -11,22 +11,14 @@ from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 
 from environments import agent_loop
 from environments.hermes_base_env import HermesAgentBaseEnv, HermesAgentEnvConfig
+from tests.environments.plain_env import PlainEnv
 
 
-class Env(HermesAgentBaseEnv):
+class Env(PlainEnv):
     """An environment that is only built."""
-
-    async def setup(self) -> None: ...
-
-    async def get_next_item(self) -> Any: ...
 
     def format_prompt(self, item: Any) -> str:
         return str(item)
-
-    async def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:
-        return 1.0
-
-    async def evaluate(self, *args: Any, **kwargs: Any) -> None: ...
 
 
 def build(make_env: Any, **fields: Any) -> Any:

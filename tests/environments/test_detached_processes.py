@@ -18,7 +18,8 @@ import pytest
 from tools import terminal_tool
 from tools.registry import registry
 
-from environments import isolation, leftovers, rollout_processes
+from environments import leftovers, rollout_processes
+from environments.sandbox import isolation
 from environments.tool_context import ToolContext
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="detached processes are found on Linux")
@@ -167,8 +168,8 @@ def test_tool_that_ends_after_its_rollout_opens_no_shared_session(rollout, monke
 
 ROLLOUT_OF_ITS_OWN = """\
 import sys, time
-from environments.isolation import sandbox_directory
-from environments import isolation
+from environments.sandbox.isolation import sandbox_directory
+from environments.sandbox import isolation
 from environments.tool_context import ToolContext
 ctx = ToolContext("a-rollout")
 print(ctx.terminal(sys.argv[1])["output"].split()[-1], sandbox_directory("a-rollout"), flush=True)

@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from environments.agent_loop import AgentResult, HermesAgentLoop
-from environments.agent_rollout import AgentRollout
-from environments.evaluation import error_text, metrics_of, run_each
+from environments.evaluation.samples import error_text, metrics_of, run_each
 from environments.hermes_base_env import HermesAgentBaseEnv
-from environments.progress import progress_bar, tell_end, tell_reply, tell_turn
+from environments.rollout.agent_rollout import AgentRollout
 from environments.tool_context import ToolContext
 from pytest_hermes_env.inference import call, fail, hang, say, turn, unoffered
 
@@ -572,32 +570,6 @@ def test_progress_is_shown_on_a_terminal_only(monkeypatch, is_terminal):
     assert samples == [{"prompt": "a"}, {"prompt": "b"}]
     assert ("evaluate: 100%" in screen.getvalue(), "2/2" in screen.getvalue()) == (is_terminal, is_terminal)
     assert set(threading.enumerate()) == before
-
-
-def test_bar_tells_the_rollouts_under_way(monkeypatch):
-    """How many, at which turns, and the tokens that were sampled; where nobody looks, nothing is counted."""
-
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    reply = SimpleNamespace(usage=SimpleNamespace(completion_tokens=1200))
-    tell_turn("before", 1)
-    monkeypatch.setattr("sys.stderr", Terminal())
-    with progress_bar("process", unit="group", total=2) as bar:
-        tell_turn("a", 1)
-        tell_reply(reply)
-        tell_turn("a", 2)
-        alone = bar.postfix
-        tell_turn("b", 4)
-        tell_reply(SimpleNamespace(usage=None))
-        both = bar.postfix
-        tell_end("a")
-        tell_end("b")
-
-    assert alone == "1 rollout at turn 2, 1,200 tokens"
-    assert both == "2 rollouts at turns 2 to 4, 1,200 tokens"
-    assert bar.postfix == ""
 
 
 def test_result_of_the_loop_is_that_of_the_rollout():

@@ -9,23 +9,15 @@ from typing import Any
 import pytest
 
 from environments.agent_loop import HermesAgentLoop
-from environments.hermes_base_env import HermesAgentBaseEnv
-from environments.scoring import UnearnedScore
+from environments.trainer.scoring import UnearnedScore
 from pytest_hermes_env.inference import call, fail, say, turn
+from tests.environments.plain_env import PlainEnv
 
 
-class Env(HermesAgentBaseEnv):
+class Env(PlainEnv):
     """Rollouts are scored in the order in which they end."""
 
     scores: Any = (0.0, 1.0, 1.0, 1.0)
-
-    async def setup(self) -> None: ...
-
-    async def get_next_item(self) -> Any:
-        return "item"
-
-    def format_prompt(self, item: Any) -> str:
-        return f"do {item}"
 
     async def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:
         self.scored = getattr(self, "scored", 0) + 1

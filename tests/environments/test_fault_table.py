@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from environments.answer_checks import TokenModeError
 from environments.hermes_base_env import HermesAgentBaseEnv
-from environments.rollout_end import RolloutEnd
+from environments.loop.end import RolloutEnd
+from environments.tokens.answer_checks import TokenModeError
 from pytest_hermes_env.errors import NoBatch
 from pytest_hermes_env.faults.plan import FAULTS, FaultPlan
 from pytest_hermes_env.inference import call, say
@@ -251,7 +251,7 @@ def test_trainer(make_env, fake_sandbox, run_api, trainer, fault_plan, kind, is_
 @pytest.mark.parametrize("place", ["run_api", "trainer"])
 def test_service_that_hangs(make_env, fake_sandbox, run_api, trainer, fault_plan, monkeypatch, place, is_once):
     """The request ends with its client's timeout."""
-    monkeypatch.setattr("environments.run_api_link.REQUEST_S", 0.3)
+    monkeypatch.setattr("environments.trainer.run_api_link.REQUEST_S", 0.3)
     monkeypatch.setattr("pytest_hermes_env.atropos.trainer.REQUEST_S", 0.3)
     (test_run_api if place == "run_api" else test_trainer)(
         make_env, fake_sandbox, run_api, trainer, fault_plan, "hangs", is_once

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from environments import file_transfer
-from environments.file_transfer import Shell, _quoted, upload_dir, upload_file
+from environments.sandbox import file_transfer
+from environments.sandbox.file_transfer import Shell, _quoted, upload_dir, upload_file
 
 OK = {"exit_code": 0, "output": ""}
 

@@ -65,16 +65,9 @@ def test_config_init_is_that_of_its_namesake():
     ]
 
 
-def test_new_settings_have_defaults():
-    """A configuration without them is whole."""
-    config = HermesSweEnvConfig()
-
-    assert (config.dataset_config, config.eval_size, config.test_timeout) == (None, None, 60)
-
-
 def test_default_yaml_says_what_config_init_says():
     """The YAML file beside it names only fields that exist, and changes nothing but the configuration of the data set."""
-    from environments.command_settings import settings_of
+    from environments.command_line.settings import settings_of
 
     path = os.path.join(os.path.dirname(hermes_swe_env.__file__), "default.yaml")
 
@@ -86,7 +79,7 @@ def test_default_yaml_says_what_config_init_says():
 
 def test_yaml_of_the_namesake_loads(tmp_path, recwarn):
     """With its own system prompt, a key, and values of its own."""
-    from environments.command_settings import settings_of
+    from environments.command_line.settings import settings_of
 
     content = {
         "env": {
@@ -147,7 +140,7 @@ def test_items_go_round_and_none_of_them_is_held_out(make_env):
 
     train, held_out, taken = run(make_env, act, server=NO_MODEL, eval_size=None)
 
-    assert (train + held_out, len(held_out), taken) == (list(sample_tasks()), 20, train + train)
+    assert (train + held_out, len(held_out), taken) == (list(sample_tasks()), 10, train + train)
 
 
 @pytest.mark.parametrize(
@@ -249,24 +242,6 @@ def test_group_is_scored_by_its_own_sandboxes(make_env):
     assert [message["role"] for message in solved] == ["system", "user", "assistant", "tool", "assistant"]
 
 
-def test_agent_that_tries_again_is_rewarded_for_the_end(make_env):
-    """Terminal and file tools work on the same files; the last state counts."""
-    script = [
-        call("terminal", command="echo 'def count_vowels(text): return 0' > solution.py && python3 solution.py"),
-        call("patch", mode="replace", path="solution.py", old_string="return 0", new_string="return sum(c in 'aeiouAEIOU' for c in text)"),
-        call("terminal", command="python3 -c 'import solution; print(solution.count_vowels(\"Atropos\"))' && cd /"),
-        say("It works."),
-    ]  # fmt: skip
-
-    async def act(env: Any) -> Any:
-        group, _ = await env.collect_trajectories(env.train_items[0])
-        return group["scores"], [message["content"] for message in group["messages"][0] if message["role"] == "tool"][-1]
-
-    scores, last = run(make_env, act, script=script, group_size=1)
-
-    assert (scores, json.loads(last)["output"]) == ([1.0], "3")
-
-
 @pytest.mark.hermes_allow_leftovers
 def test_tests_that_decide_nothing_are_counted_as_a_reward_error(make_env):
     """And kept apart from an honest 0.0."""
@@ -306,53 +281,6 @@ def test_evaluation_is_agentic_greedy_and_logged(make_env, mock_server, tmp_path
     assert [message["role"] for message in samples[0]["messages"]] == ["system", "user", "assistant", "tool", "assistant"]
     assert {request["temperature"] for request in requests} == {0.0}
     assert all(request["tools"] for request in requests)
-
-
-def test_pass_rate_counts_full_rewards_only(make_env, tmp_path):
-    """An attempt raises the mean, not the rate."""
-
-    def half(conversation: Any) -> Any:
-        written = ALL_SOLUTIONS if "def life(cells)" in conversation.first_user else ""
-        return say("done") if conversation.turn else call("write_file", path="solution.py", content=written)
-
-    run(make_env, lambda env: env.evaluate(), script=half, data_dir_to_save_evals=str(tmp_path))
-
-    metrics, _ = results_of(tmp_path)
-    assert (metrics["eval/mean_reward"], metrics["eval/pass_rate"], metrics["eval/errors"]) == (0.55, 0.5, 0)
-
-
-def test_item_that_fails_says_why_and_leaves_the_others_alone(make_env, tmp_path, cleaned):
-    """Tests that decide nothing are an error of their item."""
-
-    async def act(env: Any) -> None:
-        env.eval_items = [{**env.eval_items[0], "test": "pass"}, env.eval_items[1]]
-        await env.evaluate()
-
-    run(make_env, act, script=solve, data_dir_to_save_evals=str(tmp_path))
-
-    metrics, samples = results_of(tmp_path)
-    assert (metrics["eval/mean_reward"], metrics["eval/pass_rate"], metrics["eval/errors"]) == (1.0, 1.0, 1)
-    assert [(sample["score"], sample.get("error")) for sample in samples] == [
-        (
-            None,
-            "VerificationError: The tests of this item reach no verdict: the tests never called a function of the solution",
-        ),
-        (1.0, None),
-    ]
-    assert len(set(cleaned)) == 4, "the fresh sandbox of setup, and one for each attempt"
-
-
-@pytest.mark.parametrize("beside", [False, True])
-def test_evaluation_leaves_no_trace_in_training_metrics(make_env, beside):
-    """Buffers hold training rewards only, also when training runs at the same time."""
-
-    async def act(env: Any) -> Any:
-        env.reward_buffer.append(0.25)
-        training = [env.collect_trajectories(env.train_items[0])] if beside else []
-        await asyncio.gather(env.evaluate(), *training)
-        return env.reward_buffer, env._tool_error_buffer, env._reward_errors, env.next_index
-
-    assert run(make_env, act, script=solve) == ([0.25, *([1.0, 1.0] if beside else [])], [], 0, 0)
 
 
 def test_metrics_are_those_of_training_since_the_last_call(make_env):

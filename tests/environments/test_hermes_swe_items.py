@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from environments.hermes_swe_env.coding_items import given_tests, hold_out, load_coding_items, sample_tasks
+from environments.hermes_swe_env.coding_items import hold_out, load_coding_items, sample_tasks
 
 ROW = {
     "task_id": "Python/0",
@@ -47,18 +47,13 @@ def load(name: str | None, **settings: Any) -> list[Any]:
 
 
 def test_sample_tasks_are_whole_and_different():
-    """Enough of them for an evaluation of 20 and a training of 20; each names a function of its own and tests it."""
+    """Each names a function of its own and tests it."""
     names = [item["entry_point"] for item in list(sample_tasks())]
 
-    assert len(list(sample_tasks())) >= 40
+    assert len(list(sample_tasks())) >= 20
     assert len(set(names)) == len({item["prompt"] for item in list(sample_tasks())}) == len(names)
     assert [item["entry_point"] for item in list(sample_tasks()) if f"def {item['entry_point']}(" not in item["prompt"]] == []
     assert [item["entry_point"] for item in list(sample_tasks()) if f"{item['entry_point']}(" not in item["test"]] == []
-
-
-def test_without_a_data_set_there_are_the_sample_tasks(caplog):
-    """dataset_name null is a choice, not a fault."""
-    assert (load(None), caplog.records) == (list(sample_tasks()), [])
 
 
 def test_hub_out_of_reach_means_the_sample_tasks_and_a_warning(caplog):
@@ -227,36 +222,13 @@ def test_other_files_and_splits_are_an_error(tmp_path):
         load(str(tmp_path / "set"))
 
 
-def numbered(count: int) -> list[Any]:
-    return [{"prompt": str(number)} for number in range(count)]
-
-
-@pytest.mark.parametrize(
-    ("count", "eval_size", "held_out"),
-    [(2, None, 1), (24, None, 12), (40, None, 20), (164, None, 20), (200, None, 20), (1000, None, 100), (40, 3, 3), (2, 1, 1)],
-)
-def test_split_is_disjoint_and_complete(count, eval_size, held_out):
-    """20 items or a tenth are held out, at most half; eval_size asks for another number."""
-    training, evaluation = hold_out(numbered(count), eval_size)
-
-    assert (training + evaluation, len(evaluation)) == (numbered(count), held_out)
-
-
 @pytest.mark.parametrize(("count", "eval_size", "asked"), [(0, None, 0), (1, None, 0), (5, 5, 5), (5, 9, 9)])
 def test_split_needs_both_sides(count, eval_size, asked):
     """An evaluation of nothing, or of everything, is refused."""
     with pytest.raises(ValueError, match="cannot be split") as raised:
-        hold_out(numbered(count), eval_size)
+        hold_out([{"prompt": str(number)} for number in range(count)], eval_size)
 
     assert str(raised.value) == (
         f"{count} items cannot be split with {asked} of them held out for evaluation: both sides require at least one. "
         "Set eval_size, or use a larger dataset."
     )
-
-
-@pytest.mark.parametrize(
-    ("item", "expected"), [({"test": "a"}, "a"), ({"test_code": "b"}, "b"), ({"test": "", "test_code": "b"}, "b"), ({}, "")]
-)
-def test_tests_of_an_item_have_two_names(item, expected):
-    """``test``, and ``test_code`` in older data."""
-    assert given_tests(item) == expected

@@ -11,7 +11,7 @@ import pytest
 
 from environments.hermes_swe_env.hermes_swe_env import HermesSweEnv
 from environments.hermes_swe_env.verification import VerificationError, find_python
-from environments.isolation import sandbox_directory
+from environments.sandbox.isolation import sandbox_directory
 
 RIGHT = "def double(n):\n    return 2 * n\n"
 WRONG = "def double(n):\n    return n\n"

@@ -172,22 +172,6 @@ def test_modules_beside_the_solution_do_not_reach_the_tests(tmp_path):
     assert (code, output) == (verifier.FAILED, "line 2 of the tests: AssertionError:")
 
 
-def test_tests_of_the_agent_are_not_run(tmp_path):
-    """Functions of the solution that are named like tests are its own affair."""
-    solution = f"{RIGHT}def test_it():\n    return 1 / 0\ndef check(candidate):\n    return 1 / 0\n"
-
-    assert verify(tmp_path, solution, "def test_four():\n    assert double(4) == 8\n") == (verifier.PASSED, PROOF)
-
-
-def test_solution_may_have_helpers_and_data_beside_it(tmp_path):
-    """Other modules and files of its directory are there for it."""
-    (tmp_path / "doubling.py").write_text("FACTOR = 2\n")
-    (tmp_path / "offset.txt").write_text("0")
-    solution = "from doubling import FACTOR\ndef double(n):\n    return FACTOR * n + int(open('offset.txt').read())\n"
-
-    assert verify(tmp_path, solution, TESTS) == (verifier.PASSED, PROOF)
-
-
 @pytest.mark.parametrize(
     ("tests", "said"),
     [
@@ -213,13 +197,6 @@ def test_tests_that_end_early_have_not_passed(tmp_path, tests):
     code, output = verify(tmp_path, RIGHT, tests)
 
     assert (code, PROOF in output) == (verifier.FAILED, False)
-
-
-def test_annotations_of_the_tests_are_evaluated(tmp_path):
-    """What the verifier's own source says about annotations does not hold for the tests."""
-    tests = "def typed(n: int): ...\nassert typed.__annotations__ == {'n': int}\nassert double(4) == 8\n"
-
-    assert verify(tmp_path, RIGHT, tests) == (verifier.PASSED, PROOF)
 
 
 def test_exceptions_arrive_as_the_nearest_builtin(tmp_path):

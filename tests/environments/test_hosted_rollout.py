@@ -11,9 +11,9 @@ from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 
 from environments.agent_loop import HermesAgentLoop
 from environments.hermes_base_env import HermesAgentBaseEnv
-from environments.hosted_rollout import RolloutOutcome
-from environments.rollout_end import RolloutEnd
-from environments.rollout_service.policy_server import MissingJudge, policy_manager
+from environments.loop.end import RolloutEnd
+from environments.rollout.hosted import RolloutOutcome
+from environments.service.policy_server import MissingJudge, policy_manager
 from pytest_hermes_env.inference import MockServer, call, fail, garbage, say
 
 pytestmark = pytest.mark.hermes_allow_leftovers  # the judge is asked by few

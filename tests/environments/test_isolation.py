@@ -14,8 +14,8 @@ import pytest
 from tools import terminal_tool
 from tools.process_registry import process_registry
 
-from environments import isolation
-from environments.isolation import close_sandbox, open_sandbox, result_storage, sandbox_directory
+from environments.sandbox import isolation
+from environments.sandbox.isolation import close_sandbox, open_sandbox, result_storage, sandbox_directory
 from environments.tool_context import ToolContext
 
 

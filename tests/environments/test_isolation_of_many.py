@@ -15,9 +15,10 @@ from tools import file_tools, terminal_tool
 from tools import process_registry as processes
 from tools.process_registry import process_registry
 
-from environments import agent_loop, isolation
+from environments import agent_loop
 from environments.hermes_base_env import HermesAgentBaseEnv
-from environments.isolation import sandbox_directory
+from environments.sandbox import isolation
+from environments.sandbox.isolation import sandbox_directory
 from environments.tool_context import ToolContext
 from pytest_hermes_env.inference import call, say, turn
 

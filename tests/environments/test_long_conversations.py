@@ -6,7 +6,8 @@ import asyncio
 import threading
 from typing import Any
 
-from environments.scoring import LONG_TEXT, chat_item, chat_item_beside_loop
+from environments.tokens.sampled_turns import LONG_TEXT
+from environments.trainer.scoring import chat_item, chat_item_beside_loop
 
 
 class WatchedTokenizer:

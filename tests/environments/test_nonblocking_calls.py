@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from environments.nonblocking_calls import bridged, is_bridged, wait_for
+from environments.sandbox.nonblocking_calls import bridged, is_bridged, wait_for
 
 place = contextvars.ContextVar("place", default="nowhere")
 

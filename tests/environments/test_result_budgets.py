@@ -11,7 +11,7 @@ import pytest
 from tools.budget_config import BudgetConfig
 
 from environments.agent_loop import HermesAgentLoop
-from environments.isolation import close_sandbox
+from environments.sandbox.isolation import close_sandbox
 
 
 def run(fake: Any, calls: list[Any], budget: BudgetConfig, task_id: str) -> list[str]:

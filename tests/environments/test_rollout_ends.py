@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from environments.hermes_base_env import HermesAgentBaseEnv
-from environments.rollout_end import RolloutEnd, end_of_reply
+from environments.loop.end import RolloutEnd, end_of_reply
 from pytest_hermes_env.inference import call, fail, garbage, say
 from tests.environments.captured_metrics import capturing_wandb
 
@@ -139,7 +139,7 @@ WAYS = {
 @pytest.fixture
 def play_end(make_env: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """``play_end(end, mode, **fields)``: a group in which one rollout ends so."""
-    from environments import isolation
+    from environments.sandbox import isolation
 
     open_sandbox = isolation.open_sandbox
 
@@ -322,7 +322,7 @@ def test_lone_surrogate_is_replaced_where_it_comes_in(make_env, place, caplog):
 
 def test_two_halves_of_a_character_are_joined():
     """Pieces of a stream may split a character; nothing is lost then."""
-    from environments.encodable_text import encodable, encodable_arguments
+    from environments.loop.encodable_text import encodable, encodable_arguments
 
     assert encodable("\ud83d\ude42 \udc80", "A text") == "🙂 \ufffd"
     assert encodable_arguments('{"a": "\\ud83d\\ude42"}', "A text") == '{"a": "\\ud83d\\ude42"}'

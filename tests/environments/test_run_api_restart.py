@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from environments.hermes_base_env import HermesAgentBaseEnv
-from environments.run_api_link import RunApiLink
+from environments.trainer.run_api_link import RunApiLink
 from pytest_hermes_env.inference import say
 
 SETTINGS = {"script": [say("done")], "enabled_toolsets": ["todo"], "server_type": "vllm"}
@@ -56,7 +56,7 @@ def scores(run_api: Any) -> list[list[float]]:
 
 def test_what_was_not_acknowledged_is_sent_again_once(make_env, run_api, trainer, monkeypatch):
     """Two groups end while run-api is down: both arrive at the new one, under the new number, in their order, and are counted."""
-    monkeypatch.setattr("environments.run_api_link.PAUSE_S", 0.01)
+    monkeypatch.setattr("environments.trainer.run_api_link.PAUSE_S", 0.01)
 
     async def scenario() -> Any:
         env = await registered(make_env, run_api, trainer)
@@ -241,7 +241,7 @@ def test_group_arrives_once_whatever_breaks_once(make_env, run_api, trainer, fau
 
 def test_waiting_for_run_api_ends(make_env, run_api, trainer, monkeypatch):
     """After `run_api_timeout`, with an error that names the address and what is lost."""
-    monkeypatch.setattr("environments.run_api_link.PAUSE_S", 0.01)
+    monkeypatch.setattr("environments.trainer.run_api_link.PAUSE_S", 0.01)
 
     async def scenario() -> None:
         env = await registered(make_env, run_api, trainer, run_api_timeout=0.05)

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.scoring import (
+from environments.trainer.groups import layers_of, too_long
+from environments.trainer.scoring import (
     as_reward,
     chat_item,
     did_work,
@@ -18,7 +19,6 @@ from environments.scoring import (
     token_item,
     transcript,
 )
-from environments.trainer_groups import layers_of, too_long
 
 
 class Letters:

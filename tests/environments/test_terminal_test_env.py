@@ -96,7 +96,7 @@ def test_config_init_gives_a_list_and_takes_the_key_from_the_environment(monkeyp
 
 def test_default_yaml_is_valid():
     """The YAML file beside it names only fields that exist, with values that they take."""
-    from environments.command_settings import settings_of
+    from environments.command_line.settings import settings_of
 
     path = os.path.join(os.path.dirname(terminal_test_env.__file__), "default.yaml")
 

@@ -15,7 +15,7 @@ from environments.benchmarks.tblite.tblite_env import TBLiteEvalEnv
 from environments.benchmarks.terminalbench_2.archives import packed
 from environments.benchmarks.terminalbench_2.tasks import chosen_tasks, sample_tasks
 from environments.benchmarks.terminalbench_2.terminalbench2_env import TerminalBench2EvalEnv, benchmark_metrics
-from environments.command_settings import settings_of
+from environments.command_line.settings import settings_of
 from pytest_hermes_env.inference import call, fail, hang, say
 
 SOLUTIONS = {
@@ -319,34 +319,6 @@ def test_results_under_other_settings_are_not_resumed(make_env: Any, tmp_path: P
     other = run(make_env, data_dir_to_save_evals=directory, task_filter=NAMES[0], max_agent_turns=1)
 
     assert other["samples"][NAMES[0]]["turns"] == 1
-
-
-@pytest.mark.parametrize(
-    ("changed", "is_another"),
-    [
-        ({}, False),
-        ({"max_concurrent_tasks": 3, "skip_tasks": NAMES[1], "tool_pool_size": 5, "total_steps": 9}, False),
-        ({"turn_budget_chars": 4_000}, True),
-        ({"default_result_size_chars": 4_000}, True),
-        ({"tool_result_overrides": {"terminal": 900}}, True),
-        ({"enabled_toolsets": ["terminal"]}, True),
-        ({"max_token_length": 99}, True),
-        ({"thinking_mode": True}, True),
-        ({"test_timeout": 9}, True),
-        ({"history_rendering": "template"}, True),
-    ],
-    ids=str,
-)
-def test_a_result_depends_on_limits_and_tools(make_env: Any, changed: dict[str, Any], is_another: bool) -> None:
-    """Which tasks run, how many at once, and how long training lasts change none."""
-
-    async def measured(env: Any) -> Any:
-        return env.results.settings
-
-    before = run(make_env, script=None, act=measured)
-
-    assert (run(make_env, script=None, act=measured, **changed) != before) == is_another
-    assert {"terminal", "read_file"} <= set(before["tools"])
 
 
 def test_metrics_without_a_score_have_no_share() -> None:

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from environments.agent_loop import HermesAgentLoop
-from environments.chat_template import ChatTemplate
-from environments.model_reply import ReplyReader
-from environments.thoughts import THINK_TAGS, opened_thought, split_thought
+from environments.loop.thoughts import THINK_TAGS, opened_thought, split_thought
+from environments.tokens.chat_template import ChatTemplate
+from environments.tokens.model_reply import ReplyReader
 
 CALL = '<tool_call>{"name": "look", "arguments": {}}</tool_call>'
 TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}]

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from environments.hermes_base_env import HermesAgentBaseEnv
 from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
 from pytest_hermes_env.inference import call, fail, sampled, say, think, turn
 from pytest_hermes_env.inference.templates import TEMPLATES
 from tests.environments.captured_metrics import capturing_wandb
+from tests.environments.plain_env import PlainEnv
 
 SERVERS = ["vllm", "sglang"]
 
@@ -25,22 +25,12 @@ THREE_TURNS = [
 ]
 
 
-class Env(HermesAgentBaseEnv):
+class Env(PlainEnv):
     """Items are texts; the reward is 1.0. The only tool is one that the agent loop serves itself."""
-
-    async def setup(self) -> None: ...
-
-    async def get_next_item(self) -> Any:
-        return "item"
-
-    def format_prompt(self, item: Any) -> str:
-        return f"do {item}"
 
     async def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:
         self.results = [*getattr(self, "results", []), result]
         return 1.0
-
-    async def evaluate(self, *args: Any, **kwargs: Any) -> None: ...
 
 
 def collect(make_env: Any, script: Any, env_class: type = Env, **fields: Any) -> Any:
@@ -375,7 +365,7 @@ def test_split_rollout_is_rejected_where_the_author_wants_that(make_env):
 
 def test_author_is_told_what_split_a_rollout(make_env, caplog):
     """Template, setting, place and surroundings, once for all rollouts."""
-    with caplog.at_level(logging.WARNING, logger="environments.token_mode"):
+    with caplog.at_level(logging.WARNING, logger="environments.tokens.token_mode"):
         env, group = collect(
             make_env,
             [turn(think("hm"), call("todo")), say("done")],

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from transformers import AutoTokenizer
 
-from environments.chat_template import ChatTemplate, TemplateProblem
-from environments.exact_tokens import TokenModeError
-from environments.hermes_base_env import HermesAgentBaseEnv
+from environments.tokens.chat_template import ChatTemplate, TemplateProblem
+from environments.tokens.exact_tokens import TokenModeError
 from environments.tool_call_parsers import list_parsers
 from pytest_hermes_env.inference import build_tokenizer, call, empty_choices, fail, garbage, sampled, say, turn
 from tests.environments.captured_metrics import capturing_wandb
+from tests.environments.plain_env import PlainEnv
 
 LOGPROBS_ADVICE = (
     " Token mode needs the id and the logprob of every sampled token: from vLLM as [{id: logprob}] for each token, from SGLang as "
@@ -21,21 +21,8 @@ LOGPROBS_ADVICE = (
 )
 
 
-class Env(HermesAgentBaseEnv):
+class Env(PlainEnv):
     """Items are texts; the reward is 1.0."""
-
-    async def setup(self) -> None: ...
-
-    async def get_next_item(self) -> Any:
-        return "item"
-
-    def format_prompt(self, item: Any) -> str:
-        return f"do {item}"
-
-    async def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:
-        return 1.0
-
-    async def evaluate(self, *args: Any, **kwargs: Any) -> None: ...
 
 
 def build(make_env: Any, **fields: Any) -> Any:

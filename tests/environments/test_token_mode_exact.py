@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from environments.exact_tokens import ExactSGLangServer, ExactVLLMServer, TokenModeError, exact_server_class
+from environments.tokens.exact_tokens import ExactSGLangServer, ExactVLLMServer, TokenModeError, exact_server_class
 from pytest_hermes_env.atropos import clients
 from pytest_hermes_env.inference.server_thread import ServerThread
 from pytest_hermes_env.play.builder import shared_tokenizer

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from openai.types.chat.chat_completion_message_tool_call import ChatCompletionMessageToolCall
 from transformers import AutoTokenizer
 
-from environments.chat_template import ChatTemplate, TemplateProblem
-from environments.exact_tokens import TokenModeError
-from environments.scoring import LONG_TEXT
-from environments.token_mode import RolloutServer, TokenMode
+from environments.tokens.chat_template import ChatTemplate, TemplateProblem
+from environments.tokens.exact_tokens import TokenModeError
+from environments.tokens.sampled_turns import LONG_TEXT
+from environments.tokens.token_mode import RolloutServer, TokenMode
 from environments.tool_call_parsers import PARSER_REGISTRY, ToolCallParser
 from pytest_hermes_env.inference import TEMPLATES, call, say, think, turn
 from pytest_hermes_env.inference.sampled_turn import load_sampler
@@ -469,7 +469,7 @@ def split(
     """Ask twice, the second time for ``then(messages)``; returns the rollout and what the author was told."""
     rollout = Rollout(replies, **settings)
     messages = rollout.talk(first, 1)
-    with caplog.at_level(logging.WARNING, logger="environments.token_mode"):
+    with caplog.at_level(logging.WARNING, logger="environments.tokens.token_mode"):
         rollout.ask(then(messages), tools=tools)
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == 1
@@ -533,7 +533,7 @@ def test_template_that_hides_where_a_reply_ends_is_named(caplog):
 def test_each_cause_is_told_once(caplog):
     """All rollouts of an environment share what was said."""
     mode = TokenMode("hermes")
-    with caplog.at_level(logging.WARNING, logger="environments.token_mode"):
+    with caplog.at_level(logging.WARNING, logger="environments.tokens.token_mode"):
         for _ in range(3):
             rollout = Rollout(["one", "two"], mode=mode)
             rollout.talk([USER], 1)

@@ -8,31 +8,21 @@ from typing import Any
 import aiohttp
 import pytest
 
-from environments.hermes_base_env import HermesAgentBaseEnv
 from pytest_hermes_env.atropos.run_api_thread import RunApiThread
 from pytest_hermes_env.inference import call, say, think, turn
+from tests.environments.plain_env import PlainEnv
 
 SCRIPT = [turn(think("hm"), call("todo"), call("todo")), turn(think("so"), say("done"))]
 
 
-class Env(HermesAgentBaseEnv):
+class Env(PlainEnv):
     """Each rollout has a reward of its own."""
 
     name = "counting"
 
-    async def setup(self) -> None: ...
-
-    async def get_next_item(self) -> Any:
-        return "item"
-
-    def format_prompt(self, item: Any) -> str:
-        return f"do {item}"
-
     async def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:
         self.scored = getattr(self, "scored", 0) + 1
         return 1.0 / self.scored
-
-    async def evaluate(self, *args: Any, **kwargs: Any) -> None: ...
 
 
 async def ask(method: str, url: str, **body: Any) -> Any:

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from environments.chat_template import ChatTemplate
-from environments.model_reply import ReplyReader, check_parser
-from environments.vllm_parser import VllmProblem, VllmToolCallParser
+from environments.tokens.chat_template import ChatTemplate
+from environments.tokens.model_reply import ReplyReader, check_parser
+from environments.tokens.vllm_parser import VllmProblem, VllmToolCallParser
 
 TOOLS = [{"type": "function", "function": {"name": "look"}}]
 

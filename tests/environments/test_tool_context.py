@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from environments.nonblocking_calls import bridged
+from environments.sandbox.nonblocking_calls import bridged
 from environments.tool_context import ToolContext
 
 place = contextvars.ContextVar("place", default="nowhere")

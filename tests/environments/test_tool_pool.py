@@ -8,8 +8,9 @@ import threading
 
 import pytest
 
-from environments import agent_loop, interruptible_calls
+from environments import agent_loop
 from environments.agent_loop import resize_tool_pool, run_in_tool_pool
+from environments.sandbox import interruptible_calls
 
 place = contextvars.ContextVar("place", default="nowhere")
 

@@ -8,26 +8,16 @@ from typing import Any
 
 import pytest
 
-from environments.hermes_base_env import HermesAgentBaseEnv
+from tests.environments.plain_env import PlainEnv
 
 GROUPS, GROUP_SIZE = 16, 4
 
 
-class Env(HermesAgentBaseEnv):
+class Env(PlainEnv):
     """Items are texts; every rollout that did something is worth 1.0."""
-
-    async def setup(self) -> None: ...
-
-    async def get_next_item(self) -> Any:
-        return "item"
 
     def format_prompt(self, item: Any) -> str:
         return f"item {item}"
-
-    async def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:
-        return 1.0
-
-    async def evaluate(self, *args: Any, **kwargs: Any) -> None: ...
 
 
 def with_env(make_env: Any, act: Any, **fields: Any) -> Any:
@@ -169,7 +159,7 @@ def test_overridden_collect_trajectories_needs_no_preparation(make_env, mock_ser
 
 def test_tools_missing_because_of_a_hidden_module_are_named(make_env, monkeypatch, caplog):
     """hermes drops tools whose module cannot be imported, silently; with a hidden module the warning says why."""
-    from environments import offered_tools
+    from environments.sandbox import offered_tools
 
     monkeypatch.setattr(offered_tools, "explain_shadowing", lambda: "`utils` comes from /project/utils.py")
     everything = offered_tools.model_tools.get_tool_definitions

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from environments.hermes_base_env import HermesAgentBaseEnv
-from environments.sampling_params import sampling_params
-from environments.scoring import group_of
-from environments.trainer_groups import groups_to_send, one_row_each, tell_sampling
+from environments.trainer.groups import groups_to_send, one_row_each, tell_sampling
+from environments.trainer.sampling_params import sampling_params
+from environments.trainer.scoring import group_of
 from pytest_hermes_env.inference import say
+from tests.environments.plain_env import PlainEnv
 
 ZERO = {"set_advantage_to_zero": True}
 
@@ -174,22 +174,12 @@ def test_group_of_an_environment_learns_its_temperature(given, told):
     assert group == told
 
 
-class Env(HermesAgentBaseEnv):
+class Env(PlainEnv):
     """Every rollout has another reward."""
-
-    async def setup(self) -> None: ...
-
-    async def get_next_item(self) -> Any:
-        return "item"
-
-    def format_prompt(self, item: Any) -> str:
-        return f"do {item}"
 
     async def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:
         self.scored = getattr(self, "scored", 0) + 1
         return float(self.scored)
-
-    async def evaluate(self, *args: Any, **kwargs: Any) -> None: ...
 
 
 @pytest.mark.parametrize("server_type", ["vllm", "sglang"])

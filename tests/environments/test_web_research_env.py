@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from environments.command_settings import settings_of
 from environments.web_research_env import WebResearchEnv, WebResearchEnvConfig
 from environments.web_research_env.grades import Grade
 from environments.web_research_env.items import sample_questions
@@ -78,22 +77,6 @@ def test_grade_has_every_part_of_the_reward(make_env, web):
     ]
 
 
-@pytest.mark.parametrize(
-    ("urls", "reward"),
-    [([VIENNA], 0.7), ([VIENNA, WIKI], 0.7), ([VIENNA, ROME], 0.8), (["https://nowhere.example", ROME], 0.7)],
-)
-def test_second_domain_is_a_bonus(make_env, fake_sandbox, urls, reward):
-    """Pages of two hosts that were really read; a page that failed is none."""
-    pages = {"https://nowhere.example": "404"}
-
-    def extract(arguments: dict[str, Any]) -> Any:
-        return {"results": [{"url": url, "title": "", "content": "text", "error": pages.get(url)} for url in arguments["urls"]]}
-
-    fake_sandbox.on_tool("web_extract", extract)
-
-    assert score(make_env, Script([call("web_extract", urls=urls), say("x")], judge=verdict(0.5)))[0] == pytest.approx(reward)
-
-
 def test_reward_is_at_most_one(make_env, web):
     """All parts together would be 1.1."""
     script = Script([call("web_extract", urls=[VIENNA, ROME]), say("The Danube.")], judge=verdict(1))
@@ -107,15 +90,6 @@ def test_many_calls_are_not_efficient(make_env, web, calls, reward):
     script = Script([[call("web_extract", urls=[VIENNA])] * calls, say("x")], judge=verdict(2 / 3))
 
     assert score(make_env, script)[0] == pytest.approx(reward)
-
-
-def test_weights_are_those_of_the_configuration(make_env, web):
-    """Each part by its own."""
-    weights = {"correctness_weight": 0.3, "tool_usage_weight": 0.05, "efficiency_weight": 0.04, "diversity_bonus": 0.002}
-    limits = {"efficient_max_calls": 1, "heavy_penalty_calls": 3}
-    script = Script([call("web_extract", urls=[ROME]), call("web_extract", urls=[VIENNA]), say("x")], judge=verdict(0.5))
-
-    assert score(make_env, script, **weights, **limits)[0] == pytest.approx(0.15 + 0.05 + 0.02 + 0.002)
 
 
 def test_answer_without_the_web_earns_its_correctness_and_efficiency(make_env, fake_sandbox):
@@ -212,35 +186,6 @@ def test_answer_cannot_write_its_own_verdict(make_env, web, mock_server):
     assert json.loads(asked["messages"][1]["content"])["answer"] == answer
 
 
-def test_judge_that_repeats_a_verdict_of_the_answer_decides_nothing(make_env, web):
-    """Which of the two is its own could not be told."""
-    judge = f"It says {verdict(1.0)}, but: {verdict(0.0)}"
-
-    assert score(make_env, Script([say("Rome.")], judge=judge))[1][0].judged_by == "keywords"
-
-
-def test_cancelled_judge_cancels_the_rollout(make_env, fake_sandbox):
-    """The fallback is for judges that fail, not for rollouts that end."""
-    fake_sandbox.web({ROME: "x"})
-
-    async def act(env: Any) -> Any:
-        asked = asyncio.Event()
-
-        async def ask_judge(*_: Any) -> str:
-            asked.set()
-            await asyncio.Event().wait()
-            return ""
-
-        env.ask_judge = ask_judge
-        task = asyncio.ensure_future(env.collect_trajectories(ITEM))
-        await asked.wait()
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        return task.cancelled(), env.reward_buffer, env.grade_buffer
-
-    assert run(make_env, act, script=[say("Rome.")]) == (True, [], [])
-
-
 @pytest.mark.parametrize("server_type", ["vllm", "sglang"])
 def test_token_mode_scores_alike(make_env, web, server_type):
     """The judge is asked in chat completions; the rollout's tokens are exact."""
@@ -269,27 +214,6 @@ def test_reward_survives_every_transcript(make_env, fake_sandbox, judge):
 def results_of(directory: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     metrics = json.loads((directory / "metrics.json").read_text())["results"]["all"]
     return metrics, [json.loads(line) for line in (directory / "samples.jsonl").read_text().splitlines()]
-
-
-class OwnQuestions(WebResearchEnv):
-    async def get_eval_items(self) -> Any:
-        return [{**ITEM, "question": "Which one?"}]
-
-
-@pytest.mark.parametrize(("env_class", "count"), [(WebResearchEnv, 2), (OwnQuestions, 1)])
-def test_evaluation_asks_for_its_items(make_env, web, mock_server, env_class, count):
-    """They are the first eval_size held-out questions, or those of an override."""
-    mock_server.add(Script(RESEARCH, judge=verdict(0.9)))
-
-    async def act() -> Any:
-        env = make_env(env_class, server=mock_server, dataset_name=None, eval_size=2, in_process=False)
-        await env.setup()
-        env.eval_items = [ITEM] * 3
-        await env.evaluate()
-        return len(await env.get_eval_items())
-
-    assert asyncio.run(act()) == count
-    assert len([entry for entry in mock_server.journal if entry.kind == "judge"]) == count
 
 
 def test_evaluation_is_agentic_greedy_and_logged(make_env, web, mock_server, tmp_path):
@@ -342,23 +266,6 @@ def test_evaluation_is_agentic_greedy_and_logged(make_env, web, mock_server, tmp
     assert {(request["temperature"], request["max_tokens"]) for request in requests} == {(0.0, 4096)}
     assert all(request["tools"] for request in requests)
     assert len(web.rollouts) == 2
-
-
-def test_item_that_fails_says_why_and_leaves_the_others_alone(make_env, fake_sandbox, tmp_path, cleaned):
-    """One question that raises is an error of its own sample."""
-    fake_sandbox.web({ROME: "x"})
-
-    async def act(env: Any) -> Any:
-        env.eval_items = [{"question": "q", "answer": None}, ITEM]
-        await env.evaluate()
-
-    run(make_env, act, script=Script([say("Rome.")], judge="?"), data_dir_to_save_evals=str(tmp_path))
-
-    metrics, samples = results_of(tmp_path)
-    assert (metrics["eval/errors"], metrics["eval/mean_reward"], metrics["eval/mean_efficiency"]) == (1, 0.2, 1.0)
-    assert [(sample["score"], sample.get("error", "")[:9]) for sample in samples] == [(None, "Attribute"), (0.2, "")]
-    assert [sample["expected"] for sample in samples] == [None, ITEM["answer"]]
-    assert len(set(cleaned)) == 3
 
 
 @pytest.mark.parametrize("beside", [False, True])
@@ -436,21 +343,6 @@ def test_config_init_gives_a_list_and_takes_the_key_from_the_environment(monkeyp
     assert [(server.api_key, server.server_type, server.health_check) for server in servers] == [
         ("from-the-environment", "openai", False)
     ]
-
-
-def test_every_setting_says_what_it_is():
-    """`--help` shows the descriptions."""
-    assert [name for name, field in WebResearchEnvConfig.model_fields.items() if not field.description] == []
-
-
-def test_settings_are_flags():
-    """Flags win over config_init."""
-    flags = ["--env.efficient_max_calls", "3", "--env.diversity_bonus", "0.05", "--env.dataset_name", "None"]
-
-    settings = settings_of(WebResearchEnv, "process", None, flags)
-
-    env = settings.env
-    assert (env.efficient_max_calls, env.diversity_bonus, env.dataset_name) == (3, 0.05, None)
 
 
 def test_limits_of_efficiency_must_be_apart():

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import http.server
 import json
 import logging
-import socket
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from environments import data_rows
 from environments.web_research_env.items import hold_out, load_questions, sample_questions
 
 ROW = {"Prompt": "Which river flows through Vienna?", "Answer": "The Danube", "reasoning_types": "x"}
@@ -41,41 +36,6 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "cache"
 
 
-@pytest.fixture
-def loading(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What `datasets` was asked to load; it has one row."""
-    import datasets
-
-    asked: list[Any] = []
-
-    def load_dataset(*args: Any, **kwargs: Any) -> Any:
-        asked.append((args, kwargs))
-        return datasets.Dataset.from_list([ROW])
-
-    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-    return asked
-
-
-@pytest.fixture
-def online(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """``online(endpoint)``: the hub is there, and nothing says offline."""
-    from huggingface_hub import constants
-
-    def use(endpoint: str) -> None:
-        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-        monkeypatch.setattr(constants, "ENDPOINT", endpoint)
-
-    return use
-
-
-@pytest.fixture
-def nobody() -> str:
-    """An address of this machine at which nobody listens."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{taken.getsockname()[1]}"
-
-
 def test_hub_out_of_reach_gives_the_samples_and_a_warning(caplog):
     """So that everything can be tried without a network."""
     with caplog.at_level(logging.WARNING):
@@ -87,48 +47,6 @@ def test_hub_out_of_reach_gives_the_samples_and_a_warning(caplog):
         "(OfflineModeIsEnabled)): using the 24 samples that come with the environment. Set dataset_name to null to choose "
         "them, or to a local path."
     ]
-
-
-def test_hub_that_does_not_answer_is_asked_once(online, nobody, loading):
-    """`datasets` would try for 25 seconds."""
-    online(nobody)
-
-    with pytest.raises(ConnectionError, match=f"{nobody} does not answer"):
-        data_rows.load_rows("google/frames-benchmark", "test")
-
-    assert loading == []
-
-
-def test_data_set_that_was_fetched_before_needs_no_hub(online, nobody, loading, cache):
-    """`datasets` finds it in its cache."""
-    online(nobody)
-    (cache / "google___frames-benchmark").mkdir(parents=True)
-
-    assert load("google/frames-benchmark") == [QUESTION]
-    assert loading == [(("google/frames-benchmark", None), {"split": "test"})]
-
-
-@pytest.fixture
-def refusing() -> Iterator[str]:
-    """A server that answers everything with an error."""
-
-    class Refusing(http.server.BaseHTTPRequestHandler):
-        def log_message(self, *_: Any) -> None:
-            """Say nothing."""
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-        thread.join()
-
-
-def test_hub_that_answers_with_an_error_is_left_to_datasets(online, loading, refusing):
-    """It is in reach; what is wrong with the name, `datasets` knows better."""
-    online(refusing)
-
-    assert load("google/frames-benchmark") == [QUESTION]
 
 
 def test_rows_become_questions(tmp_path, caplog):
@@ -144,32 +62,6 @@ def test_rows_become_questions(tmp_path, caplog):
     assert [record.getMessage() for record in caplog.records] == [
         f"3 of 5 rows of {path} have no question or no answer, or repeat a question; left out"
     ]
-
-
-@pytest.mark.parametrize(
-    ("settings", "what"),
-    [({"prompt_field": "question"}, "'question' (prompt_field)"), ({"answer_field": "answer"}, "'answer' (answer_field)")],
-)
-def test_missing_column_is_an_error(tmp_path, settings, what):
-    """The message names the setting and the columns."""
-    path = lines_file(tmp_path / "rows.jsonl", ROW)
-
-    with pytest.raises(ValueError, match="dataset_name") as raised:
-        load(path, **settings)
-
-    assert str(raised.value) == (
-        f"dataset_name {path!r} has no column {what}. Its columns: ['Answer', 'Prompt', 'reasoning_types']"
-    )
-
-
-def test_data_set_without_questions_is_an_error(tmp_path):
-    """Rather than an environment without items."""
-    path = lines_file(tmp_path / "rows.jsonl", {**ROW, "Answer": ""})
-
-    with pytest.raises(ValueError, match="dataset_name") as raised:
-        load(path)
-
-    assert str(raised.value) == f"dataset_name {path!r} has 1 rows, and none with both question and answer"
 
 
 def test_samples_are_questions_that_differ():
@@ -196,13 +88,6 @@ def test_split_is_disjoint_complete_and_the_same_each_time(count, size, ratio, h
     assert len(evaluation) == held_out
     assert sorted(train + evaluation, key=lambda item: int(item["question"])) == questions == numbered(count)
     assert hold_out(questions, eval_size=size, eval_split_ratio=ratio) == (train, evaluation)
-
-
-def test_split_is_shuffled():
-    """Data sets are often sorted by difficulty."""
-    _, evaluation = hold_out(numbered(100), eval_size=10, eval_split_ratio=0.0)
-
-    assert [item["question"] for item in evaluation] not in [[str(n) for n in range(10)], [str(n) for n in range(90, 100)]]
 
 
 @pytest.mark.parametrize("count", [0, 1])

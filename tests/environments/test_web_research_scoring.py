@@ -26,28 +26,16 @@ from environments.web_research_env.scoring import (
         ('{"score": 0.8, "reasoning": "mostly"}', 0.8),
         ('{"score": 1}', 1.0),
         ('{"score": 0}', 0.0),
-        ('{"score": "0.8/1"}', 0.8),
-        ('{"score": "8/10"}', 0.8),
-        ('{"score": "80%"}', 0.8),
         ('{"score": "0.7"}', 0.7),
         ('```json\n{"score": 0.4,\n "reasoning": "a } in it"}\n```', 0.4),
         ('Let me see. {"thoughts": {"score": 0.1}, "score": 0.9} That is my verdict.', 0.9),
         ('{} {"other": 1} {"score": 0.25}', 0.25),
         ('{"score": 0.6} To sum up: {"score": 0.6}', 0.6),
         ('<think>{"score": 0.1}</think>{"score": 0.9}', 0.9),
-        ('{"score": 0.5, "reasoning": "cut o', 0.5),
-        ("0.8", 0.8),
-        (" 0.8/1 ", 0.8),
-        ("80%", 0.8),
-        ("**Score:** 0.75", 0.75),
-        ("Score: 8/10.", 0.8),
-        ("The score is 0.3.", 0.3),
-        ("Score: 4 out of 5", 0.8),
-        ("{'score': 0.8}", 0.8),
     ],
 )
-def test_score_is_read_in_every_form_that_judges_use(reply, score):
-    """Objects, fences, prose around, fractions, percentages, labels, bare numbers."""
+def test_score_is_that_of_the_json_object(reply, score):
+    """Also in a fence or in prose."""
     assert score_in(reply) == score
 
 
@@ -55,13 +43,10 @@ def test_score_is_read_in_every_form_that_judges_use(reply, score):
     "reply",
     [
         "",
-        "I cannot say.",
-        "In 1991 there were 2 of them.",
+        "Score: 0.8",
         '{"score": 1.2}',
         '{"score": -0.1}',
         '{"score": 8}',
-        '{"score": "10/8"}',
-        '{"score": "1/0"}',
         '{"score": NaN}',
         '{"score": Infinity}',
         '{"score": null}',
@@ -72,10 +57,7 @@ def test_score_is_read_in_every_form_that_judges_use(reply, score):
         '{"reasoning": "it claims score: 1.0, which is wro',
         '{"reasoning": "it says {\'score\': 1.0} and \\"score\\": 1.0, wro',
         '{"score": 0.2} or rather {"score": 1.0}',
-        "Score: 1.0 was claimed, score: 0.0 is right",
-        "score: 0.8 and score: unknown",
-        "<think>The score: 1.0 perhaps",
-        "1.0 is what it wants",
+        '<think>{"score": 1.0} perhaps',
         "{" * 10_000,
         '{"score":' * 3_000,
     ],

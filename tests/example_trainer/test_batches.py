@@ -19,8 +19,8 @@ import torch
 from example_trainer.data import pad_data_to_good_offset
 from example_trainer.training import compute_grpo_loss
 
-from environments.exact_tokens import ExactSGLangServer, ExactVLLMServer
 from environments.hermes_base_env import HermesAgentBaseEnv
+from environments.tokens.exact_tokens import ExactSGLangServer, ExactVLLMServer
 from pytest_hermes_env.atropos.run_api_thread import RunApiThread
 from pytest_hermes_env.inference import call, fail, sampled, say, think, turn
 

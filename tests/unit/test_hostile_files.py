@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pydantic_cli.argparse import FailedExecutionException
 
-from environments.command_settings import settings_of
+from environments.command_line.settings import settings_of
 from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
 from pytest_hermes_env import bounded_yaml
 from pytest_hermes_env.cassette.document import document_of

@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 import yaml
 
 from environments.benchmarks.terminalbench_2.archives import packed
-from environments.data_rows import check_columns, load_items, unique_items
+from environments.rollout.data_rows import check_columns, load_items, unique_items
 
 logger = logging.getLogger(__name__)
 

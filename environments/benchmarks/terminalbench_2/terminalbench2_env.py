@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
-from atroposlib.envs.base import BaseEnvConfig, EvalHandlingEnum
+from atroposlib.envs.base import EvalHandlingEnum
 from atroposlib.envs.server_handling.server_manager import APIServerConfig
 from pydantic import Field
 
@@ -32,8 +32,8 @@ from environments.benchmarks.terminalbench_2.verification import (
     start_directory,
     upload_archive,
 )
-from environments.evaluation import Sample, run_each
-from environments.evaluation_run import evaluated
+from environments.evaluation.run import evaluated
+from environments.evaluation.samples import Sample, run_each
 from environments.hermes_base_env import HermesAgentBaseEnv, HermesAgentEnvConfig
 from environments.tool_context import ToolContext
 
@@ -45,13 +45,8 @@ logger = logging.getLogger(__name__)
 PASSED = 1.0
 MODAL_INCOMPATIBLE_TASKS = frozenset({"qemu-startup", "qemu-alpine-ssh", "crack-7z-hash"})
 """Tasks that cannot run on Modal: they need nested virtualization, or more memory. Source: the former environment."""
-UNMEASURED = {
-    *("task_filter", "skip_tasks", "max_concurrent_tasks", "tool_pool_size", "terminal_lifetime", "prompt_field"),
-    *("failed_rollouts", "reward_errors", "rollout_retries", "run_api_timeout", "split_rollouts", "truncated_turns"),
-}
-"""The settings of this layer that no result depends on: which tasks run, how many at once, and training."""
-REPLY_SETTINGS = {"max_token_length", "max_reasoning_tokens", "thinking_mode", "reasoning_effort", "custom_thinking_prompt"}
-"""The settings of Atropos that change a reply."""
+CHOICE_OF_TASKS = {"task_filter", "skip_tasks", "max_concurrent_tasks"}
+"""The settings that no result depends on."""
 CONTAINERS = frozenset({"docker", "modal", "daytona", "singularity"})
 
 
@@ -112,18 +107,10 @@ class TerminalBench2EvalEnv(HermesAgentBaseEnv):
             tasks = [task for task in tasks if task["task_name"] not in MODAL_INCOMPATIBLE_TASKS]
         self.eval_items = chosen_tasks(tasks, only=config.task_filter, skipped=config.skip_tasks)
         self._check_backend()
-        self.results = ResultsFile(config.data_dir_to_save_evals, self._measured())
+        models = [server.config.model_name for server in self.server.servers]
+        measured = {"models": models, **config.model_dump(mode="json", exclude=CHOICE_OF_TASKS)}
+        self.results = ResultsFile(config.data_dir_to_save_evals, measured)
         self.retried: Counter[str] = Counter()
-
-    def _measured(self) -> dict[str, Any]:
-        """Return what a result depends on: the models, the tools, and all settings but those that are known to change nothing."""
-        ours = type(self.config).model_fields.keys() - BaseEnvConfig.model_fields.keys() - UNMEASURED
-        _, tools = self._resolve_tools_for_group()
-        return {
-            "models": [server.config.model_name for server in self.server.servers],
-            "tools": sorted(tools) if self.config.distribution is None else None,  # which draws other tools for each task
-            **self.config.model_dump(include=ours | REPLY_SETTINGS),
-        }
 
     def _check_backend(self) -> None:
         backend = self.config.terminal_backend

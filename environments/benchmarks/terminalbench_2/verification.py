@@ -16,7 +16,7 @@ from typing import Any
 
 from environments.benchmarks.terminalbench_2.archives import unpack
 from environments.benchmarks.terminalbench_2.tasks import TerminalTask
-from environments.isolation import sandbox_directory
+from environments.sandbox.isolation import sandbox_directory
 from environments.tool_context import ToolContext
 
 CONTAINER_DIRECTORY = "/app"

@@ -12,7 +12,7 @@ Fix: Set `enabled_toolsets=["terminal", "file"]`. Hermes' names are in its `tool
 `toolset_distributions.py`.
 
 Source: hermes-agent 0.19, `toolsets.TOOLSETS`, `model_tools.get_tool_definitions`,
-`toolset_distributions.DISTRIBUTIONS`; `environments.offered_tools`.
+`toolset_distributions.DISTRIBUTIONS`; `environments.sandbox.offered_tools`.
 """
 
 from __future__ import annotations

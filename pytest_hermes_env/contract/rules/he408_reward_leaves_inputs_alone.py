@@ -10,7 +10,7 @@ strips or annotates them trains on text that the model never wrote.
 Fix: Work on copies: `dict(item)`, `item.get(...)` instead of `pop`, `sorted(...)` instead of `.sort()`,
 `copy.deepcopy(result.messages)` before editing.
 
-Source: atroposlib 0.4.0, `envs/base.py` (one item for all rollouts of a group); `environments.scoring` (messages to
+Source: atroposlib 0.4.0, `envs/base.py` (one item for all rollouts of a group); `environments.trainer.scoring` (messages to
 tokens, after the reward).
 """
 

@@ -10,7 +10,7 @@ and the other rollouts of the group get an advantage for a server that stayed up
 Fix: Copy `overrides` and `scores` of an item as they are: a score of the type `UnearnedScore` marks a failed rollout.
 Where you build masks: `[-100] * len(tokens)` when `result.end.is_failure`.
 
-Source: `environments.scoring.left_out`; atroposlib 0.4.0, `envs/base.py` (`ScoredDataGroup`) and
+Source: `environments.trainer.scoring.left_out`; atroposlib 0.4.0, `envs/base.py` (`ScoredDataGroup`) and
 `example_trainer/data.py` (advantages within a group).
 """
 

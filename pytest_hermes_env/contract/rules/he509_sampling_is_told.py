@@ -11,7 +11,7 @@ Fix: Copy `generation_params` from the items, or leave the group to the base's `
 another temperature, set `agent_temperature`.
 
 Source: atroposlib 0.4.0, `example_trainer/data.py` (`overrides`, `generation_params`, `group_overrides`);
-`environments.sampling_params`.
+`environments.trainer.sampling_params`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ the model to stop in the middle of a sentence; counted as finished, it hides tha
 
 Fix: Keep the base's masks and `overrides["end"]`. To train what was cut, set `truncated_turns="train"`.
 
-Source: `environments.rollout_end`; the finish reason "length" of vLLM and SGLang.
+Source: `environments.loop.end`; the finish reason "length" of vLLM and SGLang.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ another file. Such runs differ by the order in which rollouts ended.
 Fix: Set a tool's variables in its command (`env VAR=x cmd`) and pass its directory as a path. Where the process
 itself must change, restore both in a `finally`.
 
-Source: Python's `os.environ` and `os.chdir` are process-wide; `environments.isolation` gives each rollout its own
+Source: Python's `os.environ` and `os.chdir` are process-wide; `environments.sandbox.isolation` gives each rollout its own
 directory.
 """
 

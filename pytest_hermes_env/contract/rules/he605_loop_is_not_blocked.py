@@ -14,7 +14,7 @@ the base class bridges them.
 Fix: Use `await asyncio.sleep(...)`, an async client, `asyncio.create_subprocess_exec`, or `await
 asyncio.to_thread(function, ...)`.
 
-Source: Python's asyncio, "Running Blocking Code"; `environments.nonblocking_calls` for `ToolContext` in
+Source: Python's asyncio, "Running Blocking Code"; `environments.sandbox.nonblocking_calls` for `ToolContext` in
 `compute_reward`.
 """
 

@@ -23,6 +23,9 @@ _WRAPPERS = (patches.__file__, os.path.dirname(__file__) + os.sep)
 _LIBRARIES = tuple(
     sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib") if sysconfig.get_path(name)
 )
+LAYER_FOLDERS = ("command_line", "evaluation", "loop", "rollout", "sandbox", "service", "tokens", "trainer")
+"""The folders of our environment layer, without those of its examples."""
+
 SITE_PACKAGES = f"{os.sep}site-packages{os.sep}"
 _STEP_OF_A_TASK = asyncio.Handle._run.__code__
 
@@ -96,11 +99,12 @@ def outside_place(layer: Layer) -> Place:
     """
     own_files = _layer_files(layer)
     directory = os.path.dirname(inspect.getfile(layer.base))
+    directories = {directory, *(os.path.join(directory, name) for name in LAYER_FOLDERS)}
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code is not _STEP_OF_A_TASK:
         path = frame.f_code.co_filename
         is_hidden = path.startswith((PACKAGE, "<")) or path in own_files
-        is_plumbing = os.path.dirname(path) == directory or path.startswith(_LIBRARIES) or SITE_PACKAGES in path
+        is_plumbing = os.path.dirname(path) in directories or path.startswith(_LIBRARIES) or SITE_PACKAGES in path
         if not is_hidden and (not is_plumbing or _defines_environment(frame, layer)):
             return _place_of(frame)
         frame = frame.f_back
@@ -126,7 +130,7 @@ def _place_of(frame: FrameType) -> Place:
 def _layer_files(layer: Layer) -> set[str | None]:
     """Return the files of the layer that build contexts and loops for environments; a former layer has the first three."""
     base = _file_of(layer.base)
-    names = ("agent_rollout", "evaluation", "evaluation_run", "scored_rollout")
+    names = ("rollout/agent_rollout", "rollout/scored", "evaluation/samples", "evaluation/run")
     helpers = {os.path.join(os.path.dirname(base), f"{name}.py") for name in names}
     return {base, layer.agent_loop.__file__, layer.tool_context.__file__, *helpers}
 

@@ -72,7 +72,7 @@ def _cleaned(real: Any, context: Any, *args: Any, **kwargs: Any) -> Any:
 def _left_open_by(context: Any, cleanup: Any) -> Place | None:
     """Return where the ``cleanup`` that left the sandbox of ``context`` open is defined; None where it was released, or nobody knows."""
     package = type(context).__module__.rpartition(".")[0]
-    is_open = getattr(sys.modules.get(f"{package}.isolation"), "is_open", None)  # a former layer has none
+    is_open = getattr(sys.modules.get(f"{package}.sandbox.isolation"), "is_open", None)  # a former layer has none
     code = getattr(cleanup, "__code__", None)
     if is_open is None or code is None or not is_open(str(context.task_id)):
         return None

@@ -10,7 +10,7 @@ import pytest
 
 from environments import tool_context
 from environments.hermes_base_env import HermesAgentBaseEnv
-from environments.isolation import close_sandbox, open_sandbox
+from environments.sandbox.isolation import close_sandbox, open_sandbox
 from pytest_hermes_env.layer import layer_of
 from pytest_hermes_env.play.faults import Fault, Faults, InjectedFault
 from pytest_hermes_env.play.journal import (

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from environments.hermes_base_env import HermesAgentBaseEnv
-from environments.offered_tools import offered_tools
+from environments.sandbox.offered_tools import offered_tools
 from pytest_hermes_env.inference import call, say
 from pytest_hermes_env.sandbox.confinement import UNCONFINED
 from pytest_hermes_env.sandbox.fake import FakeSandbox

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from environments.hermes_base_env import HermesAgentBaseEnv
-from environments.isolation import sandbox_directory
+from environments.sandbox.isolation import sandbox_directory
 from pytest_hermes_env.inference import call, say
 
 

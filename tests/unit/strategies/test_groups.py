@@ -47,7 +47,7 @@ def test_the_trainer_takes_them(group: dict[str, Any]) -> None:
     """Atropos' API reads every one, and a group has the columns that the layer's own groups have."""
     from atroposlib.api.server import ScoredData
 
-    from environments.scoring import group_of
+    from environments.trainer.scoring import group_of
 
     item = {"tokens": [1], "masks": [1], "scores": 0.0}
     assert set(group) == set(group_of([item]))

@@ -130,7 +130,7 @@ def test_numpy_numbers_are_numbers_and_numpy_truth_values_are_not() -> None:
 
 def test_the_same_judgement_as_the_layer() -> None:
     """What `scoring.as_reward` refuses is a problem here, and what it takes without a warning is none."""
-    from environments.scoring import as_reward
+    from environments.trainer.scoring import as_reward
 
     for value in (0, 1.0, -3, None, "1", float("nan"), [], 10**400, object(), b"1"):
         try:

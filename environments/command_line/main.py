@@ -1,0 +1,281 @@
+"""The three modes of an environment's command line: ``serve``, ``process``, ``evaluate``.
+
+Source: atroposlib 0.4.0 (``BaseEnv.cli``), whose own commands print the API key, write it into ``evaluate_config.yaml``, drop
+the environment's name in ``serve``, and retry a failing item forever. `command_settings` merges the settings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+import typing
+import uuid
+import warnings
+from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import wandb
+import yaml
+from atroposlib.envs.base import BaseEnv
+from atroposlib.envs.constants import ENV_NAMESPACE, OPENAI_NAMESPACE
+from dotenv import load_dotenv
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_cli.argparse import FailedExecutionException
+from rich import print as rich_print
+
+from environments.command_line.settings import (
+    USAGE_ERROR,
+    Mode,
+    Settings,
+    check_arguments,
+    flags_of,
+    is_list,
+    is_secret_name,
+    passed_flags,
+    settings_of,
+    usage_error,
+    without_secrets,
+)
+from environments.rollout.group_page import write_page
+from environments.rollout.progress import ProgressBar, progress_bar
+from environments.trainer.groups import has_only_failed_rollouts
+
+logger = logging.getLogger(__name__)
+
+EXIT_BY_SIGNAL = 128
+"""The exit code of a program that a signal ended is this plus the signal's number."""
+
+CLOCK_S = 2.0
+"""Seconds by which the clock of a file system may lag behind."""
+
+
+def load_dotenv_of_cwd() -> None:
+    """Load ``.env`` of the working directory if there is one, without overriding variables."""
+    path = Path.cwd() / ".env"
+    if path.is_file():
+        load_dotenv(path, override=False)
+
+
+def main(cls: type[BaseEnv]) -> None:
+    """Parse ``sys.argv``, run the mode, and exit the process with its code."""
+    load_dotenv_of_cwd()
+    arguments = sys.argv[1:]
+    try:
+        flags = flags_of(cls)
+        check_arguments(arguments, typing.get_args(Mode), flags)
+        if "--help" in arguments:
+            _show_help(cls, flags)
+        else:
+            mode: Any = arguments[0]
+            _run(cls, mode, settings_of(cls, mode, passed_flags(arguments).get("config"), arguments))
+    except FailedExecutionException as error:
+        sys.stderr.write(f"{error.message}\n")
+        sys.exit(USAGE_ERROR)
+    sys.exit(0)
+
+
+def _show_help(cls: type[BaseEnv], flags: Mapping[str, FieldInfo]) -> None:
+    description = f"Command line of {cls.__name__}. Settings come from the command line, then the YAML file, then config_init."
+    parser = argparse.ArgumentParser(usage="%(prog)s MODE [--SETTING VALUE ...]", description=description, add_help=False)
+    parser.add_argument("MODE", choices=typing.get_args(Mode))
+    for name, field in flags.items():
+        default = "" if field.is_required() or is_list(field.annotation) else field.get_default(call_default_factory=True)
+        told = "" if default in ("", None) else f" (default: {default})"
+        text = f"{field.description or ''}{told}".strip().replace("%", "%%")
+        parser.add_argument(f"--{name}", metavar="VALUE", nargs="+" if is_list(field.annotation) else None, help=text)
+    parser.print_help()
+
+
+def _run(cls: type[BaseEnv], mode: Mode, settings: Settings) -> None:
+    _show(settings)
+    if mode == "evaluate":
+        _prepare_evaluation(settings)
+    manager = settings.manager
+    with _naming_the_tokenizer(settings):
+        env = cls(config=settings.env, server_configs=settings.servers, slurm=manager.slurm, testing=manager.testing)
+    began = time.time()
+    try:
+        asyncio.run(_run_and_close(env, mode))
+    except (KeyboardInterrupt, asyncio.CancelledError) as stop:
+        number = signal.SIGINT if isinstance(stop, KeyboardInterrupt) else signal.SIGTERM
+        logger.info("%s was stopped by %s", mode, number.name)
+        sys.exit(EXIT_BY_SIGNAL + number)
+    finally:
+        _tell_files(env.config, mode, began)
+
+
+@contextlib.contextmanager
+def _naming_the_tokenizer(settings: Settings) -> Iterator[None]:
+    """End with a usage error where transformers cannot load a tokenizer, whose own error fills pages and names no setting."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        frames = traceback.walk_tb(error.__traceback__)
+        if not any(str(frame.f_globals.get("__name__", "")).startswith("transformers.") for frame, _ in frames):
+            raise
+        names = [settings.env.tokenizer_name, *(getattr(server, "tokenizer_name", "none") for server in settings.servers)]
+        tokenizers = ", ".join(dict.fromkeys(str(name) for name in names if name not in {None, "none"}))
+        raise usage_error(
+            f"The tokenizer could not be loaded: {tokenizers}.\n"
+            f"  seen      {str(error).splitlines()[0]}\n"
+            "  fix       --env.tokenizer_name NAME or DIRECTORY: a tokenizer on disk needs no internet"
+        ) from None
+
+
+async def _run_and_close(env: BaseEnv, mode: Mode) -> None:
+    """Run one mode, then close the servers' clients and health checks.
+
+    SIGTERM cancels the mode as SIGINT does, so that running rollouts release their sandboxes.
+    """
+    task = asyncio.current_task()
+    if task is not None and threading.current_thread() is threading.main_thread():
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    try:
+        if mode == "serve":
+            await env.env_manager()
+        elif mode == "process":
+            env.process_mode = True
+            env.n_groups_to_process = env.config.total_steps
+            env.group_size_to_process = env.config.group_size
+            await env.process_manager()
+        else:
+            await env._run_evaluate()
+    finally:
+        await close_servers(env)
+
+
+async def close_servers(env: BaseEnv) -> None:
+    """Close the clients of the environment's model servers, and end their health checks."""
+    for server in env.server.servers:
+        if getattr(server, "check_task", None) is not None:
+            server.check_task.cancel()
+        if hasattr(server, "openai"):
+            await server.openai.close()
+
+
+async def process_groups(env: BaseEnv, *, give_up_after: int) -> None:
+    """Collect groups into the JSONL file and write the HTML page next to it; see `HermesAgentBaseEnv.process_manager`."""
+    await env.setup()
+    if env.config.use_wandb:
+        name = f"{env.name}-{datetime.now().astimezone():%Y-%m-%d}-{uuid.uuid4().hex[:6]}"
+        wandb.init(project=env.wandb_project, name=name, group=env.wandb_group, config=without_secrets(env.config))
+    env.config.group_size = env.group_size_to_process
+    env.curr_step = 0
+    try:
+        with progress_bar("process", unit="group", total=env.n_groups_to_process) as bar:
+            await _process(env, bar, give_up_after=give_up_after)
+    finally:
+        if env.jsonl_writer is not None:
+            env.jsonl_writer.close()
+    if env.config.data_path_to_save_groups is not None:
+        write_page(Path(env.config.data_path_to_save_groups))
+
+
+async def _process(env: BaseEnv, bar: ProgressBar, *, give_up_after: int) -> None:
+    """Collect and write groups until there are enough, or no further items."""
+    failures = 0
+    while env.curr_step < env.n_groups_to_process:
+        item = await env.get_next_item()
+        if item is None:
+            logger.info("get_next_item returned None: no more items to process")
+            break
+        processed, error = await _collected(env, item)
+        if not processed:
+            failures += 1
+            if failures >= give_up_after:
+                raise error or RuntimeError(_no_data_message(env, failures))
+            logger.warning("A group returned no data; %d of %d tries", failures, give_up_after, exc_info=error)
+            continue
+        failures = 0
+        await env.handle_send_to_api(processed, item, do_send_to_api=False, abort_on_any_max_length_exceeded=False)
+        await env.wandb_log()
+        env.curr_step += 1
+        bar.update()
+        logger.info("Processed group %d of %d", env.curr_step, env.n_groups_to_process)
+
+
+async def _collected(env: BaseEnv, item: Any) -> tuple[Any, Exception | None]:
+    """Return the group of an item, or None if it has no rollout that was scored; and what it raised."""
+    try:
+        group, _ = await env.collect_trajectories(item)
+        processed = await env.postprocess_histories(group) if group else None
+    except Exception as error:  # noqa: BLE001 - raised when no further item is tried
+        return None, error
+    groups = processed if isinstance(processed, list) else [processed]
+    return (processed if any(group and not has_only_failed_rollouts(group) for group in groups) else None), None
+
+
+def _no_data_message(env: BaseEnv, failures: int) -> str:
+    return (
+        f"process gives up: collect_trajectories of {type(env).__name__} returned no data for {failures} items in a row, with "
+        f"{env.curr_step} of {env.n_groups_to_process} groups written. An evaluation-only environment has nothing to process; "
+        "run `evaluate` instead. Otherwise see the warnings above."
+    )
+
+
+def _show(settings: Settings) -> None:
+    """Print the settings that are not the defaults of their class; of a server its address and model, too."""
+    keys = list(_keys(settings))
+    _show_changed(settings.env, without_secrets(settings.env, keys))
+    for server in settings.servers:
+        shown = without_secrets(server, keys) | {"api_key": "set, not shown" if server.api_key else "not set"}
+        _show_changed(server, shown, always=("base_url", "model_name", "api_key"))
+
+
+def _show_changed(config: BaseModel, shown: dict[str, Any], always: Collection[str] = ()) -> None:
+    defaults = {name: field.get_default(call_default_factory=True) for name, field in type(config).model_fields.items()}
+    changed = {
+        name: value
+        for name, value in shown.items()
+        if name in always or name not in defaults or getattr(config, name) != defaults[name]
+    }
+    rich_print({type(config).__name__: changed})
+
+
+def _tell_files(config: Any, mode: Mode, began: float) -> None:
+    """Print which files this run has written."""
+    written: list[Path] = []
+    if mode == "evaluate" and config.data_dir_to_save_evals is not None:
+        written = sorted(Path(config.data_dir_to_save_evals).glob("*"))
+    elif mode == "process" and config.data_path_to_save_groups is not None:
+        groups = Path(config.data_path_to_save_groups)
+        written = [groups, groups.with_suffix(".html")]
+    for path in written:
+        if path.is_file() and path.stat().st_mtime >= began - CLOCK_S:
+            sys.stdout.write(f"wrote {path} ({path.stat().st_size:,} bytes)\n")
+
+
+def _keys(settings: Settings) -> Iterator[str]:
+    yield from (server.api_key for server in settings.servers if server.api_key)
+    yield from (value for name, value in os.environ.items() if is_secret_name(name))
+
+
+def _prepare_evaluation(settings: Settings) -> None:
+    """Write ``evaluate_config.yaml``, or warn early that nothing will be saved."""
+    directory = settings.env.data_dir_to_save_evals
+    if directory is None:
+        warnings.warn(
+            "evaluate will save nothing: set --env.data_dir_to_save_evals DIR for metrics.json and samples.jsonl", stacklevel=2
+        )
+        return
+    keys = list(_keys(settings))
+    content = {
+        ENV_NAMESPACE: without_secrets(settings.env, keys),
+        OPENAI_NAMESPACE: [without_secrets(server, keys) for server in settings.servers],
+        "slurm": settings.manager.slurm,
+        "testing": settings.manager.testing,
+    }
+    Path(directory).mkdir(parents=True, exist_ok=True)
+    text = yaml.safe_dump(content, default_flow_style=False, sort_keys=False)
+    (Path(directory) / "evaluate_config.yaml").write_text(text, encoding="utf-8")

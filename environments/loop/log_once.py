@@ -1,0 +1,59 @@
+"""Errors that a rollout survives are logged once for each cause, not once for each rollout.
+
+A server that is down fails every rollout of every group with the same error; the counters of `rollout_end` have the number.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import traceback
+
+import openai
+
+LIMIT = 500
+"""Characters of an error's text that are logged."""
+FRAMES = 4
+"""Frames of a traceback that are logged: the last ones, where the error was raised."""
+REPEATS = frozenset(10**power for power in range(1, 10))
+"""A cause is logged again when it has occurred this often."""
+
+VARYING = re.compile(r"\b[\w-]*\d[\w-]*\b")
+"""Numbers and ids."""
+MOST_CAUSES = 1000
+"""Causes that are remembered; the table is emptied when it is full."""
+
+_logged: dict[tuple[str, str, str], tuple[int, str]] = {}
+"""How often each cause occurred, and the text of its first error."""
+
+
+def log_once(logger: logging.Logger, error: BaseException, message: str, *args: object) -> None:
+    """Log an error at its first occurrence, and again at the 10th, the 100th and so on; in between at level DEBUG.
+
+    Errors are the same if they differ only in numbers and ids. A traceback is logged unless the error comes from the server.
+    """
+    what, text = message % args, f"{type(error).__name__}: {error}"[: 2 * LIMIT]
+    key = (logger.name, message, VARYING.sub("#", text)[:LIMIT])  # cut last: longer numbers move the end
+    if len(_logged) >= MOST_CAUSES:
+        _logged.clear()
+    shown = text if len(text) <= LIMIT else text[: LIMIT - 1] + "…"
+    before, first = _logged.get(key, (0, shown))
+    count = before + 1
+    _logged[key] = count, first
+    if count == 1:
+        if not isinstance(error, openai.APIError | OSError):
+            shown += "\n" + "".join(traceback.format_tb(error.__traceback__, -FRAMES)).rstrip()
+        logger.error("%s: %s (logged once)", what, shown, stacklevel=2)
+    else:
+        level = logging.ERROR if count in REPEATS else logging.DEBUG
+        logger.log(level, "%s: %s (%d times)", what, shown, count, stacklevel=2)
+
+
+def logged(beginning: str) -> dict[str, int]:
+    """Return how often each error occurred whose message has this beginning."""
+    return {first: count for (_, message, _), (count, first) in _logged.items() if message.startswith(beginning)}
+
+
+def forget() -> None:
+    """Log every cause anew."""
+    _logged.clear()

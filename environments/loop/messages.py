@@ -1,0 +1,127 @@
+"""Reads the messages of a model server, whatever their shape, and writes those of a conversation's history.
+
+Place in the flow: `HermesAgentLoop` reads each reply with it. Pure functions; servers answer with objects or with dicts.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from environments.loop.encodable_text import encodable, encodable_arguments, encodable_value
+from environments.loop.thoughts import split_thought
+
+_ARGUMENTS = "The arguments of a tool call"
+
+
+def reasoning_of(message: Any) -> str | None:
+    """Return the reasoning text of a response message, or None.
+
+    The order of precedence is ``reasoning_content``, ``reasoning``, the first entry of ``reasoning_details`` with text. An empty
+    string, and anything that is not text, counts as absent.
+    """
+    candidates = [attribute_of(message, "reasoning_content"), attribute_of(message, "reasoning")]
+    candidates += [attribute_of(detail, "text") for detail in as_list(attribute_of(message, "reasoning_details"))]
+    return next((text for text in candidates if isinstance(text, str) and text), None)
+
+
+def read_text(message: Any) -> tuple[str | None, str]:
+    """Return reasoning and content; a thought that the server left at the start of the text is reasoning."""
+    reasoning = reasoning_of(message)
+    content = message_text(attribute_of(message, "content"))
+    if reasoning is None:
+        thought, content = split_thought(content)
+        reasoning = thought.strip() or None
+    reasoning = None if reasoning is None else encodable(reasoning, "The model's reasoning")
+    return reasoning, encodable(content, "The model's reply")
+
+
+def attribute_of(message: Any, name: str) -> Any:
+    """Return a field of a message, or of a part of it; None if it has none."""
+    return message.get(name) if isinstance(message, dict) else getattr(message, name, None)
+
+
+def as_list(value: Any) -> list[Any]:
+    """Return a list unchanged, and an empty list for anything else: None, or a mock that has every attribute."""
+    return list(value) if isinstance(value, list | tuple) else []
+
+
+class BadArguments(Exception):
+    """The arguments of a tool call are not a JSON object; the message describes them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelCall:
+    """A tool call as sent by the model; ``raw`` holds its arguments unchanged, as text or as an object."""
+
+    id: str
+    name: str
+    raw: Any
+
+    @property
+    def text(self) -> str:
+        """The arguments as text, for the history."""
+        if isinstance(self.raw, str):
+            return self.raw
+        return json.dumps(self.raw, ensure_ascii=False, default=str)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments as an object; an empty text means no arguments. Raises: BadArguments."""
+        value = self.raw
+        if isinstance(value, str):
+            try:
+                value = json.loads(value) if value.strip() else {}
+            except ValueError as error:
+                raise BadArguments(str(error)) from error
+            except RecursionError as error:
+                raise BadArguments("nested too deeply") from error
+        if not isinstance(value, dict):
+            raise BadArguments(f"expected a JSON object, got {_json_type(value)}")
+        return value
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the call in the format of the history."""
+        return {"id": self.id, "type": "function", "function": {"name": self.name, "arguments": self.text}}
+
+
+def _json_type(value: object) -> str:
+    names = {type(None): "null", list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
+    return names.get(type(value), type(value).__name__)
+
+
+def read_call(call: Any) -> ModelCall:
+    """Return a tool call of a message; one without an id gets one."""
+    function = attribute_of(call, "function")
+    raw = attribute_of(function, "arguments")
+    return ModelCall(
+        id=encodable_value(attribute_of(call, "id"), "The id of a tool call") or f"call_{uuid.uuid4().hex[:24]}",
+        name=encodable_value(attribute_of(function, "name"), "The name of a tool call") or "",
+        raw=encodable_arguments(raw, _ARGUMENTS) if isinstance(raw, str) else encodable_value(raw, _ARGUMENTS),
+    )
+
+
+def assistant_message(content: str, calls: list[ModelCall], reasoning: str | None) -> dict[str, Any]:
+    """Return a reply as the message of the history."""
+    message: dict[str, Any] = {"role": "assistant", "content": content}
+    if calls:
+        message["tool_calls"] = [call.as_dict() for call in calls]
+    if reasoning:
+        message["reasoning_content"] = reasoning
+    return message
+
+
+def encodable_message(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message of the prompt, whose text the environment wrote."""
+    content = encodable_value(message.get("content"), "A message of the prompt")
+    return message if content == message.get("content") else {**message, "content": content}
+
+
+def message_text(content: Any) -> str:
+    """Return the text of a message's content: a string unchanged, content parts joined, None as an empty text."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "\n".join(part.get("text") or "" for part in content if isinstance(part, dict))
+    return ""

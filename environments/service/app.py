@@ -1,0 +1,169 @@
+"""The HTTP interface of a rollout service.
+
+``POST /rollout`` runs one rollout, ``GET /tasks?split=train|eval&n=N`` lists items with their prompts, and ``GET /health``, which needs
+no token, has the load and the rollouts by end. Every answer is JSON; an error names its cause, for a rollout the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import hmac
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Any
+
+from pydantic import ValidationError
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from environments.loop.end import RolloutEnd
+from environments.rollout.concurrency import to_the_end
+from environments.service.refusals import Refused
+from environments.service.service import RolloutFailed, RolloutRequest, RolloutService, engine_key, without_key
+
+logger = logging.getLogger(__name__)
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+STATUS_OF_END = {
+    RolloutEnd.MODEL_FAILED: HTTPStatus.BAD_GATEWAY,
+    RolloutEnd.ABORTED_BY_SERVER: HTTPStatus.BAD_GATEWAY,
+    "cancelled": HTTPStatus.SERVICE_UNAVAILABLE,
+    "rollout_timeout": HTTPStatus.GATEWAY_TIMEOUT,
+}
+"""The status of a rollout that failed; 500 for any other end."""
+
+MOST_TASKS = 100_000
+RETRY_AFTER = {"Retry-After": "1"}
+
+
+def build_app(service: RolloutService, *, token: str, max_body: int) -> Starlette:
+    """Return the app. ``max_body`` is the size of the largest request, in bytes."""
+
+    def guarded(endpoint: Endpoint) -> Endpoint:
+        @functools.wraps(endpoint)
+        async def run(request: Request) -> Response:
+            try:
+                _check_token(request, token)
+                return await endpoint(request)
+            except Refused as error:
+                return _error(error.status, error.code, str(error), RETRY_AFTER if error.status in {429, 503} else None)
+            except RolloutFailed as error:
+                status = STATUS_OF_END.get(error.code, HTTPStatus.INTERNAL_SERVER_ERROR)
+                done = error.outcome
+                return _error(status, error.code, str(error), turns=done and done.turns, messages=done and done.messages)
+            except Exception as error:
+                logger.exception("%s %s failed", request.method, request.url.path)
+                return _error(HTTPStatus.INTERNAL_SERVER_ERROR, "service_failed", f"{type(error).__name__}: {error}")
+
+        return run
+
+    async def health(_request: Request) -> Response:
+        line = service.line
+        return JSONResponse(
+            {
+                "status": "draining" if line.is_closed else "ok",
+                "environment": type(service.env).__name__,
+                "running": line.running,
+                "waiting": line.waiting,
+                "concurrency": line.places,
+                "queue": line.length,
+                "rollouts": dict(service.counts),
+            }
+        )
+
+    async def tasks(request: Request) -> Response:
+        split, count = request.query_params.get("split", "train"), request.query_params.get("n")
+        if split not in {"train", "eval"}:
+            raise Refused(422, "bad_request", "split must be train or eval")
+        if count is not None and not (count.isdecimal() and 1 <= int(count) <= MOST_TASKS):
+            raise Refused(422, "bad_request", f"n must be an integer from 1 to {MOST_TASKS}")
+        found = await service.tasks.tasks(split, None if count is None else int(count))
+        return JSONResponse({"environment": type(service.env).__name__, "split": split, "tasks": found})
+
+    async def rollout(request: Request) -> Response:
+        asked = _parsed(await _body(request, max_body))
+        engine_key.set(asked.api_key.get_secret_value())
+        service.check(asked, request.client.host if request.client else None)
+        return JSONResponse(await _until_gone(request, service.rollout(asked)))
+
+    return Starlette(
+        routes=[
+            Route("/health", health),
+            Route("/tasks", guarded(tasks)),
+            Route("/rollout", guarded(rollout), methods=["POST"]),
+        ],
+        exception_handlers={HTTPException: _http_error},
+    )
+
+
+async def _http_error(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return _error(error.status_code, HTTPStatus(error.status_code).name.lower(), str(error.detail))
+
+
+def _check_token(request: Request, token: str) -> None:
+    given = request.headers.get("authorization", "")
+    if not hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
+        raise Refused(401, "unauthorized", "send the service's token: Authorization: Bearer ...")
+
+
+def _error(status: int, code: str, message: str, headers: dict[str, str] | None = None, **more: Any) -> Response:
+    error = {"code": code, "message": without_key(message), **more}
+    return Response(json.dumps({"error": error}, default=str), status, headers, media_type="application/json")
+
+
+async def _body(request: Request, limit: int) -> bytes:
+    """Return the body. Raises: Refused as soon as it is longer than ``limit``."""
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > limit:
+            raise Refused(413, "request_entity_too_large", f"the request has more than {limit} bytes")
+    return bytes(body)
+
+
+def _parsed(body: bytes) -> RolloutRequest:
+    """Return the request. Raises: Refused, which never quotes a value."""
+    try:
+        values = json.loads(body, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise Refused(400, "bad_request", f"the body is not JSON: {type(error).__name__}") from None
+    try:
+        return RolloutRequest.model_validate(values)
+    except ValidationError as error:
+        rows = (
+            f"{'.'.join(map(str, row['loc']))}: {row['msg']}" for row in error.errors(include_input=False, include_url=False)
+        )
+        raise Refused(422, "bad_request", "; ".join(rows)) from None
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+async def _until_gone(request: Request, rollout: Any) -> Any:
+    """Await the rollout; cancel it, and wait until its sandbox is released, when the client goes away or the server stops."""
+    running = asyncio.ensure_future(rollout)
+    gone = asyncio.ensure_future(_disconnected(request))
+    try:
+        await asyncio.wait({running, gone}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        gone.cancel()
+        if not running.done():
+            running.cancel()
+            await to_the_end(asyncio.gather(running, return_exceptions=True))
+    if running.cancelled():
+        raise RolloutFailed("cancelled", "the service ended before the rollout did")
+    return running.result()
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,233 @@
+"""``hermes-env serve-rollouts``: serves an environment class until SIGTERM or SIGINT."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+from atroposlib.envs.server_handling.server_baseline import APIServerConfig
+from pydantic_cli.argparse import FailedExecutionException
+
+from environments.command_line import main as command_line
+from environments.command_line import settings as command_settings
+from environments.service.app import build_app
+from environments.service.refusals import Refused
+from environments.service.service import RolloutService, without_key
+from environments.service.waiting_line import WaitingLine
+
+logger = logging.getLogger(__name__)
+
+TOKEN_VARIABLE, JUDGE_KEY_VARIABLE = "HERMES_ENV_TOKEN", "HERMES_ENV_JUDGE_KEY"
+MEGABYTE = 1 << 20
+GRACE_S = 10
+"""Seconds in which open connections may end after the last rollout."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
+    parser.add_argument("--port", type=int, default=8765, help="port to listen on; 0 picks a free one (default: 8765)")
+    parser.add_argument(
+        "--concurrency", type=_at_least(1), default=16, metavar="N", help="rollouts that run at once (default: 16)"
+    )
+    parser.add_argument(
+        "--queue", type=_at_least(0), default=256, metavar="N", help="rollouts that wait; others get 429 (default: 256)"
+    )
+    parser.add_argument(
+        "--token",
+        default=os.environ.get(TOKEN_VARIABLE),
+        help=f"bearer token of clients (default: {TOKEN_VARIABLE}, or a new one)",
+    )
+    parser.add_argument(
+        "--endpoint-host",
+        action="append",
+        default=[],
+        metavar="HOST",
+        help="host that rollouts may call beside the client's own machine; * is any",
+    )
+    parser.add_argument(
+        "--judge-base-url", metavar="URL", help=f"model of compute_reward; its key is read from {JUDGE_KEY_VARIABLE}"
+    )
+    parser.add_argument("--judge-model", default="default", metavar="NAME", help="name of the judge's model")
+    parser.add_argument("--rollout-timeout", type=_seconds, metavar="S", help="seconds after which a rollout is cancelled")
+    parser.add_argument(
+        "--drain", type=_seconds, default=600.0, metavar="S", help="seconds to finish rollouts on SIGTERM (default: 600)"
+    )
+    parser.add_argument("--max-body", type=_at_least(1), default=8, metavar="MB", help="largest request (default: 8)")
+    parser.add_argument("--config", metavar="FILE", help="YAML file with the environment's settings; --env.* flags override it")
+
+
+def _at_least(least: int) -> Callable[[str], int]:
+    def integer(text: str) -> int:
+        if (number := int(text)) < least:
+            raise argparse.ArgumentTypeError(f"must be at least {least}")
+        return number
+
+    return integer
+
+
+def _seconds(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be a number of seconds above 0, not {text!r}")
+    return number
+
+
+def run(cls: Any, options: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Serve ``cls`` until a signal; ``flags`` are its ``--env.*`` settings. Returns the exit code."""
+    _log_to_stderr()
+    try:
+        return asyncio.run(_serve(_environment(cls, options, flags), options))
+    except FailedExecutionException as error:
+        sys.stderr.write(f"{error.message}\n")
+        return command_settings.USAGE_ERROR
+
+
+def _environment(cls: Any, options: argparse.Namespace, flags: Sequence[str]) -> Any:
+    command_line.load_dotenv_of_cwd()
+    if any(flag.startswith(f"--{command_settings.SERVER_PREFIX}") for flag in flags):
+        raise command_settings.usage_error(
+            "--openai.* has no meaning here: each request names the policy's endpoint, and --judge-base-url the judge's"
+        )
+    command_settings.check_arguments(["serve", *flags], ["serve"], command_settings.flags_of(cls))
+    config = command_settings.settings_of(cls, "serve", options.config, flags).env
+    # a rollout is a group of one; groups, files and wandb are the engine's
+    config = config.model_copy(update={"group_size": 1, "use_wandb": False, "data_path_to_save_groups": None})
+    judge = APIServerConfig(
+        base_url=options.judge_base_url or "http://127.0.0.1:9/no-judge",
+        model_name=options.judge_model,
+        api_key=os.environ.get(JUDGE_KEY_VARIABLE) or "none",
+        server_type="openai",
+        health_check=False,
+    )
+    try:
+        return cls(config=config, server_configs=[judge])
+    except OSError as error:  # of transformers, which names neither the setting nor the way out
+        reason, _, _ = str(error).partition("\n")
+        raise command_settings.usage_error(
+            f"the environment cannot be built, as Atropos loads its tokenizer {config.tokenizer_name!r}: {reason}\n"
+            "  fix  --env.tokenizer_name DIRECTORY, or a tokenizer that this machine has"
+        ) from error
+
+
+async def _serve(env: Any, options: argparse.Namespace) -> int:
+    service = RolloutService(
+        env,
+        line=WaitingLine(options.concurrency, options.queue),
+        has_judge=options.judge_base_url is not None,
+        endpoint_hosts=options.endpoint_host,
+        rollout_timeout=options.rollout_timeout,
+    )
+    try:
+        await env.setup()
+        try:
+            await service.tasks.load()
+        except Refused as error:
+            raise command_settings.usage_error(f"{type(env).__name__} has nothing to serve: {error}") from error
+        token = options.token or secrets.token_urlsafe(32)
+        app = build_app(service, token=token, max_body=options.max_body * MEGABYTE)
+        server = _Server(
+            uvicorn.Config(
+                app,
+                log_config=None,
+                access_log=False,
+                lifespan="off",
+                proxy_headers=False,  # with them, a client could name its own address, and with that its endpoint
+                timeout_graceful_shutdown=GRACE_S,
+            )
+        )
+        with _listening(options.host, options.port) as listener:
+            host, port = listener.getsockname()[:2]
+            shown = "" if options.token else f", token {token}"
+            sys.stdout.write(f"rollouts of {type(env).__name__} on http://{host}:{port}{shown}\n")
+            sys.stdout.flush()
+            _stop_on_signals(server, service, options.drain)
+            await server.serve(sockets=[listener])
+    finally:
+        await service.close()
+        await command_line.close_servers(env)
+    return 0
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves signals to `_stop_on_signals`."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@contextmanager
+def _listening(host: str, port: int) -> Iterator[socket.socket]:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        created = socket.create_server((host, port), family=family, backlog=2048)
+    except (OSError, OverflowError) as error:
+        raise command_settings.usage_error(
+            f"the service cannot listen on {host}:{port}: {error}; choose another --port"
+        ) from error
+    with created as listener:
+        yield listener
+
+
+def _stop_on_signals(server: uvicorn.Server, service: RolloutService, drain_s: float) -> None:
+    """On the first signal, admit no rollouts and let those that run finish; on the second, or too late, cancel them; the third ends at once."""
+    loop = asyncio.get_running_loop()
+    stopping: list[asyncio.Task[None]] = []
+    drained_or_told = asyncio.Event()
+
+    async def stop() -> None:
+        service.line.close()
+        logger.info("shutting down: %d rollouts may finish within %g seconds", service.line.running, drain_s)
+        try:
+            async with asyncio.timeout(drain_s):
+                await drained_or_told.wait()
+        except TimeoutError:
+            drained_or_told.set()
+        if service.line.running:
+            logger.warning("shutting down: %d rollouts are cancelled", service.line.running)
+            await service.cancel()
+        server.should_exit = True
+
+    async def drain() -> None:
+        await service.line.empty()
+        drained_or_told.set()
+
+    def signalled() -> None:
+        if not stopping:
+            stopping.extend(map(loop.create_task, (stop(), drain())))
+        elif not drained_or_told.is_set():
+            drained_or_told.set()
+        else:
+            server.should_exit = server.force_exit = True
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, signalled)
+
+
+class _WithoutKeys(logging.Formatter):
+    """Leaves out the key of the rollout in whose task a record was made."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return without_key(super().format(record))
+
+
+def _log_to_stderr() -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(_WithoutKeys("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    for name in ("httpx", "httpcore", "openai"):
+        logging.getLogger(name).setLevel(logging.WARNING)

@@ -1,0 +1,140 @@
+"""The model servers of a rollout: the engine's endpoint as the policy, and a judge that was not configured."""
+
+from __future__ import annotations
+
+import functools
+import ipaddress
+from collections.abc import Collection, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import openai
+from atroposlib.envs.server_handling.openai_server import OpenAIServer
+from atroposlib.envs.server_handling.server_baseline import APIServer, APIServerConfig
+from atroposlib.envs.server_handling.server_manager import ServerManager
+
+from environments.loop.end import current_record
+from environments.service.refusals import Refused
+
+LOOPBACK_NAMES = frozenset({"localhost"})
+
+
+class JudgeMissing(RuntimeError):
+    """`compute_reward` asked a model, and the service has no judge."""
+
+
+def check_endpoint(url: str, *, client: str | None, allowed: Collection[str]) -> None:
+    """Check that ``url`` is an endpoint that a rollout may call: on the client's own machine, or on a host that is allowed.
+
+    ``client`` is the address that the request came from; ``allowed`` are host names and addresses, ``*`` is every host.
+    Raises: Refused.
+    """
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError as error:
+        raise Refused(422, "bad_endpoint", f"endpoint must be a URL: {error}") from None
+    if parts.scheme not in {"http", "https"} or not host:
+        raise Refused(422, "bad_endpoint", "endpoint must be an http or https URL, such as http://127.0.0.1:8000/v1")
+    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+        raise Refused(422, "bad_endpoint", "endpoint must have no user, password, query or fragment; send the key as api_key")
+    is_own = client is not None and (_address(host) == _address(client) or (_is_loopback(host) and _is_loopback(client)))
+    if not is_own and not {"*", _address(host)} & {_address(each) for each in allowed}:
+        raise Refused(
+            422,
+            "bad_endpoint",
+            f"endpoint is on {host}, and the client on {client}. A rollout calls the client's own machine, and the hosts that "
+            f"--endpoint-host allows: {', '.join(sorted(allowed)) or 'none'}",
+        )
+
+
+def _address(host: str) -> object:
+    name = host.lower().rstrip(".")
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return name
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def _is_loopback(host: str) -> bool:
+    address = _address(host)
+    return host in LOOPBACK_NAMES or bool(getattr(address, "is_loopback", False))
+
+
+class PolicyServer(OpenAIServer):
+    """The engine's endpoint. Its sampling parameters replace those of the environment.
+
+    Requests are repeated by the openai client alone, whose header tells the engine so: each further attempt of atroposlib would be
+    a new turn to it.
+    """
+
+    def __init__(
+        self,
+        config: APIServerConfig,
+        reasoning_config: Any = None,
+        *,
+        http: httpx.AsyncClient,
+        sampling: Mapping[str, Any],
+    ) -> None:
+        # not OpenAIServer's, which opens a connection pool that nobody closes
+        APIServer.__init__(self, config, reasoning_config=reasoning_config)
+        self.openai = openai.AsyncOpenAI(
+            api_key=config.api_key, base_url=config.base_url, timeout=config.timeout, http_client=http
+        )
+        self.sampling = {name: value for name, value in sampling.items() if value is not None}
+        self.failure: Exception | None = None
+        """The error of the last request; None if it was answered."""
+
+    async def chat_completion(self, **request: Any) -> Any:
+        """Return the model's next message."""
+        return await self._answer(self._chat_completion_wrapper, self._inject_reasoning_kwargs(request))
+
+    async def completion(self, **request: Any) -> Any:
+        """Return a completion of plain text."""
+        return await self._answer(self._completion_wrapper, request)
+
+    async def _answer(self, ask: Any, request: dict[str, Any]) -> Any:
+        request.pop("split", None)
+        request["model"] = self.config.model_name
+        if "max_completion_tokens" in self.sampling:
+            request.pop("max_tokens", None)
+        request["extra_body"] = {**(request.get("extra_body") or {}), **self.sampling}
+        try:
+            answer = await ask(**request)
+        except Exception as error:
+            self.failure = error
+            raise
+        self.failure = None
+        return answer
+
+
+def policy_manager(
+    config: APIServerConfig, *, http: httpx.AsyncClient, sampling: Mapping[str, Any], reasoning: Any = None
+) -> ServerManager:
+    """Return the engine's endpoint as the ServerManager that environments expect."""
+    server_class = functools.partial(PolicyServer, http=http, sampling=sampling)
+    return ServerManager([config], server_class=server_class, reasoning_config=reasoning)
+
+
+class MissingJudge:
+    """Stands for the judge of a service that has none: asking it makes the reward fail, even if the environment catches the error."""
+
+    servers: tuple[Any, ...] = ()
+
+    async def chat_completion(self, **_request: Any) -> Any:
+        """Raise JudgeMissing."""
+        raise self._error()
+
+    async def completion(self, **_request: Any) -> Any:
+        """Raise JudgeMissing."""
+        raise self._error()
+
+    def _error(self) -> JudgeMissing:
+        error = JudgeMissing(
+            "compute_reward asked a model, and this service has no judge: start it with --judge-base-url and --judge-model. The "
+            "policy's endpoint is not used for it, because the engine would train on the judge's replies"
+        )
+        current_record().reward_error = error
+        return error

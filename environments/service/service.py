@@ -1,0 +1,193 @@
+"""Runs the rollouts of one environment for clients: one call, one rollout, in a place of the waiting line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections import Counter
+from collections.abc import Collection
+from contextvars import ContextVar
+from dataclasses import asdict
+from typing import Any
+
+import httpx
+from atroposlib.envs.server_handling.server_baseline import APIServerConfig
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, SecretStr, field_validator
+
+from environments.command_line.settings import SHORTEST_KEY
+from environments.loop.end import RolloutEnd
+from environments.rollout.hosted import RolloutOutcome
+from environments.service.items import TaskList
+from environments.service.policy_server import MissingJudge, check_endpoint, policy_manager
+from environments.service.waiting_line import WaitingLine
+
+logger = logging.getLogger(__name__)
+
+ROLLOUTS_PER_LOG = 64
+"""Rollouts after which the environment empties the buffers of its metrics, which would grow otherwise."""
+
+engine_key: ContextVar[str] = ContextVar("hermes_engine_key", default="")
+"""The engine's key in the task of a request, so that what is logged or answered there can leave it out."""
+
+NOT_SAMPLING = frozenset({"messages", "model", "n", "stream", "stream_options", "tools", "tool_choice"})
+
+
+class RolloutRequest(BaseModel):
+    """What a client asks for."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    item: JsonValue
+    """An item of ``/tasks``."""
+    endpoint: str
+    """Base URL of the engine's chat completions, such as ``http://127.0.0.1:8000/v1``."""
+    model: str = Field(min_length=1)
+    api_key: SecretStr = SecretStr("none")
+    sampling: dict[str, JsonValue] = {}
+    """Parameters of each request to the model; they replace those of the environment."""
+
+    @field_validator("sampling")
+    @classmethod
+    def _only_sampling(cls, sampling: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        if wrong := sorted(NOT_SAMPLING & set(sampling)):
+            raise ValueError(f"{', '.join(wrong)}: not sampling parameters")
+        return sampling
+
+
+class RolloutFailed(Exception):
+    """A rollout without a reward. ``code`` names its end."""
+
+    def __init__(self, code: str, message: str, outcome: RolloutOutcome | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.outcome = outcome
+
+
+class RolloutService:
+    """The rollouts of one environment, which must be set up."""
+
+    def __init__(
+        self,
+        env: Any,
+        *,
+        line: WaitingLine,
+        has_judge: bool,
+        endpoint_hosts: Collection[str] = (),
+        rollout_timeout: float | None = None,
+    ) -> None:
+        self.env = env
+        self.line = line
+        self.tasks = TaskList(env)
+        self.counts: Counter[str] = Counter()
+        """Rollouts by end, and those that were cancelled or timed out."""
+        self._judge = None if has_judge else MissingJudge()
+        self._endpoint_hosts = endpoint_hosts
+        self._timeout = rollout_timeout
+        self._running: set[asyncio.Task[Any]] = set()
+        self._since_log = 0
+        # no proxy, no redirect: the key goes to the endpoint and nowhere else
+        self._http = httpx.AsyncClient(follow_redirects=False, trust_env=False, limits=httpx.Limits(max_connections=None))
+
+    async def close(self) -> None:
+        """Close the connections to engines."""
+        await self._http.aclose()
+
+    async def cancel(self) -> None:
+        """Cancel the rollouts that run, and return when their sandboxes are released."""
+        for task in self._running:
+            task.cancel()
+        await self.line.empty()
+
+    def check(self, asked: RolloutRequest, client: str | None) -> None:
+        """Check a request of ``client``, an address. Raises: Refused."""
+        check_endpoint(asked.endpoint, client=client, allowed=self._endpoint_hosts)
+        self.tasks.check(asked.item)
+
+    async def rollout(self, asked: RolloutRequest) -> dict[str, Any]:
+        """Run one rollout and return its result, once its sandbox is released.
+
+        Raises: RolloutFailed when it earned no reward; Refused when it was not started.
+        """
+        async with self.line.place():
+            started = time.monotonic()
+            task = asyncio.current_task()
+            assert task is not None
+            self._running.add(task)
+            try:
+                async with asyncio.timeout(self._timeout):
+                    outcome = await self._outcome(asked)
+            except TimeoutError:
+                self.counts["timed_out"] += 1
+                raise RolloutFailed("rollout_timeout", f"the rollout took longer than {self._timeout:g} seconds") from None
+            except asyncio.CancelledError:
+                self.counts["cancelled"] += 1
+                raise
+            finally:
+                self._running.discard(task)
+            seconds = time.monotonic() - started
+        await self._log_now_and_then()
+        code = outcome.end.value
+        try:
+            result = _result_of(outcome, seconds)
+        except RolloutFailed as error:
+            code = error.code
+            raise
+        finally:
+            self.counts[code] += 1
+        return result
+
+    async def _outcome(self, asked: RolloutRequest) -> RolloutOutcome:
+        config = APIServerConfig(
+            base_url=asked.endpoint,
+            model_name=asked.model,
+            api_key=asked.api_key.get_secret_value(),
+            server_type="openai",
+            health_check=False,
+        )
+        manager = policy_manager(
+            config, http=self._http, sampling=asked.sampling, reasoning=getattr(self.env.server, "reasoning_config", None)
+        )
+        outcome: RolloutOutcome = await self.env.run_rollout(asked.item, server=manager, judge=self._judge)
+        failure = manager.servers[0].failure
+        if outcome.reward is not None and failure is not None:  # an environment's own loop went on without the reply
+            return RolloutOutcome(end=RolloutEnd.MODEL_FAILED, error=failure, messages=outcome.messages, turns=outcome.turns)
+        return outcome
+
+    async def _log_now_and_then(self) -> None:
+        self._since_log += 1
+        if self._since_log < ROLLOUTS_PER_LOG:
+            return
+        self._since_log = 0
+        try:
+            await self.env.wandb_log({})
+        except Exception:
+            logger.exception("wandb_log of %s failed", type(self.env).__name__)
+
+
+def without_key(text: str) -> str:
+    """Return a text without the key of the current rollout's engine."""
+    key = engine_key.get()
+    return text.replace(key, "[api_key]") if len(key) >= SHORTEST_KEY else text
+
+
+def _result_of(outcome: RolloutOutcome, seconds: float) -> dict[str, Any]:
+    """Return the body of an answer. Raises: RolloutFailed without a reward, or with messages that are not JSON."""
+    if outcome.reward is None:
+        raise RolloutFailed(outcome.end.value, without_key(f"{type(outcome.error).__name__}: {outcome.error}"), outcome)
+    calls = sum(len(message.get("tool_calls") or ()) for message in outcome.messages)
+    result = {
+        "reward": outcome.reward,
+        "end": outcome.end.value,
+        "turns": outcome.turns,
+        "messages": outcome.messages,
+        "tool_errors": [asdict(error) for error in outcome.tool_errors],
+        "metrics": {"turns": outcome.turns, "tool_calls": calls, "tool_errors": len(outcome.tool_errors), "seconds": seconds},
+        "seconds": seconds,
+    }
+    try:
+        json.dumps(result, allow_nan=False, ensure_ascii=False).encode()
+    except (TypeError, ValueError) as error:  # a lone surrogate is a UnicodeEncodeError, which is a ValueError
+        raise RolloutFailed(RolloutEnd.ENVIRONMENT_FAILED, f"the messages cannot be sent as JSON: {error}") from error
+    return result

@@ -1,0 +1,122 @@
+"""Reads reasoning, content and tool calls from the raw text that a model sampled.
+
+Place in the flow: `token_mode.RolloutServer` has the raw text of a reply; the agent loop expects the message that a chat server
+would return.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from environments.loop.thoughts import split_thought
+from environments.tokens.chat_template import ChatTemplate
+from environments.tokens.vllm_parser import VLLM_PREFIX, VllmProblem, VllmToolCallParser
+from environments.tool_call_parsers import get_parser, list_parsers
+
+Tools = list[dict[str, Any]] | None
+
+_FALLBACK_TAG, _FALLBACK_PARSER = "<tool_call>", "hermes"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelReply:
+    """The answer of a chat server. ``calls`` are dicts in OpenAI's format; ``reasoning`` is None when there is none."""
+
+    content: str
+    calls: list[dict[str, Any]]
+    reasoning: str | None
+
+
+class ReplyReader:
+    """Reads the replies of one model with the tool-call parser ``parser_name``."""
+
+    def __init__(self, template: ChatTemplate, parser_name: str) -> None:
+        self._template = template
+        self._parser = _Parser.named(parser_name, template.tokenizer)
+        self._fallback = _Parser.named(_FALLBACK_PARSER, template.tokenizer)
+        specials = sorted(template.special_tokens, key=len, reverse=True)
+        self._specials = re.compile("|".join(map(re.escape, specials))) if specials else None
+
+    def read(self, text: str, *, end: str, tools: Tools, opened: str | None = None) -> ModelReply:
+        """Return the message in ``text``.
+
+        ``end`` is the token that ended it. ``tools`` are the offered tools: if there are none, no text is a call.
+        ``opened`` is the think tag with which the prompt opened the reply, as the templates of some models do.
+        """
+        spoken = text[: len(text) - len(end)]
+        reasoning, rest = split_thought(spoken, opened)
+        content, calls = self._calls(rest, rest + end, tools) if tools else (rest, [])
+        return ModelReply(content=self._plain(content), calls=calls, reasoning=self._plain(reasoning).strip() or None)
+
+    def _calls(self, text: str, whole: str, tools: Tools) -> tuple[str, list[dict[str, Any]]]:
+        """Return content and calls.
+
+        Formats whose last tag is a special token may need ``whole``, which includes the token that ended the text. Calls in
+        the Hermes format are read from every model: the agent loop would run them anyway, under new ids.
+        """
+        candidates = [(self._parser, text)]
+        if whole != text:
+            candidates.append((self._parser, whole))
+        if _FALLBACK_TAG in text:
+            candidates.append((self._fallback, text))
+        for parser, candidate in candidates:
+            content, calls = parser.parse(candidate, tools)
+            if calls:
+                return content or "", calls
+        return text, []
+
+    def _plain(self, text: str) -> str:
+        """Return the text without special tokens."""
+        return self._specials.sub("", text) if self._specials is not None else text
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Parser:
+    """A common interface for our tool-call parsers and vLLM's."""
+
+    parser: Any
+    takes_tools: bool
+
+    @classmethod
+    def named(cls, name: str, tokenizer: Any) -> _Parser:
+        if name.startswith(VLLM_PREFIX):
+            return cls(parser=VllmToolCallParser(name.removeprefix(VLLM_PREFIX), tokenizer), takes_tools=True)
+        parser = get_parser(name)
+        # A parser that an environment registered for the old layer takes the text alone
+        return cls(parser=parser, takes_tools="tools" in inspect.signature(parser.parse).parameters)
+
+    def parse(self, text: str, tools: Tools) -> tuple[str | None, list[dict[str, Any]]]:
+        content, calls = self.parser.parse(text, tools=tools) if self.takes_tools else self.parser.parse(text)
+        return content, [_as_dict(call) for call in calls or ()]
+
+
+def _as_dict(call: Any) -> dict[str, Any]:
+    function = call.function
+    return {"id": call.id, "type": "function", "function": {"name": function.name, "arguments": function.arguments}}
+
+
+def check_parser_name(name: str) -> None:
+    """Raise ValueError, listing the known names, when no parser has that name. Names of vLLM's parsers are not checked."""
+    if name not in list_parsers() and not name.startswith(VLLM_PREFIX):
+        raise ValueError(
+            f"Unknown tool_call_parser {name!r}. Available parsers: {list_parsers()}, "
+            f'or "{VLLM_PREFIX}<name>" for one of vLLM\'s where vLLM is installed'
+        )
+
+
+def check_parser(name: str, tokenizer: Any) -> None:
+    """Raise ValueError when a parser cannot be created; one of vLLM's parsers imports vLLM."""
+    check_parser_name(name)
+    if not name.startswith(VLLM_PREFIX):
+        return
+    try:
+        VllmToolCallParser(name.removeprefix(VLLM_PREFIX), tokenizer)
+    except VllmProblem as problem:
+        ours = name.removeprefix(VLLM_PREFIX)
+        advice = f'set tool_call_parser="{ours}"' if ours in list_parsers() else f"use one of ours: {list_parsers()}"
+        raise ValueError(
+            f"tool_call_parser={name!r} selects vLLM's own parser. {problem}. Install vllm, or {advice}"
+        ) from problem

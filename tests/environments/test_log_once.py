@@ -1,0 +1,86 @@
+"""Errors that rollouts survive: logged once for each cause."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+import httpx
+import openai
+import pytest
+
+from environments.loop import log_once as log_once_module
+from environments.loop.log_once import MOST_CAUSES, forget, log_once
+
+logger = logging.getLogger("a.layer")
+
+
+@pytest.fixture(autouse=True)
+def _anew():
+    forget()
+
+
+def raised(error: Exception) -> Exception:
+    with pytest.raises(type(error)) as caught:
+        raise error
+    return caught.value
+
+
+def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+def test_errors_that_differ_in_numbers_and_ids_have_one_cause(caplog: pytest.LogCaptureFixture) -> None:
+    for number in range(9):
+        log_once(logger, raised(ValueError(f"port {number} of 4d5f-{number}")), "Rollout %d failed", number)
+
+    assert len(told(caplog)) == 1
+    assert told(caplog)[0].startswith("Rollout 0 failed: ValueError: port 0 of 4d5f-0\n")
+
+
+def test_where_a_long_text_is_cut_makes_no_other_cause(caplog: pytest.LogCaptureFixture) -> None:
+    for number in (1, 10, 1000):
+        log_once(logger, raised(ValueError(f"call {number} {'of the same cause ' * 100}")), "Rollout failed")
+
+    assert len(told(caplog)) == 1
+
+
+def test_other_errors_and_other_messages_are_other_causes(caplog: pytest.LogCaptureFixture) -> None:
+    for error in (ValueError("a"), ValueError("b"), TypeError("a")):
+        log_once(logger, raised(error), "Rollout failed")
+    log_once(logger, raised(ValueError("a")), "Reward failed")
+
+    assert len(told(caplog)) == 4
+
+
+def test_a_cause_is_logged_again_at_each_power_of_ten(caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(100):
+        log_once(logger, raised(ValueError("again")), "Rollout failed")
+
+    assert [text.rpartition("(")[2] for text in told(caplog)[1:]] == ["10 times)", "100 times)"]
+
+
+def test_the_last_frames_are_logged_unless_the_error_comes_from_the_server(caplog: pytest.LogCaptureFixture) -> None:
+    request = httpx.Request("POST", "http://localhost/v1")
+    log_once(logger, raised(openai.APIConnectionError(request=request)), "The server failed")
+    log_once(logger, raised(KeyError("answer")), "compute_reward failed")
+
+    server, reward = told(caplog)
+    assert "raise error" not in server
+    assert "raise error" in reward
+
+
+def test_causes_are_not_kept_without_limit_and_hostile_text_costs_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    for number in range(MOST_CAUSES + 5):
+        log_once(logger, raised(ValueError("x" * 50 + "abcdefghij"[number % 10] * (number // 10))), "Rollout failed")
+    before = time.process_time()
+    log_once(logger, raised(ValueError("a" * 1_000_000)), "Rollout failed")
+
+    assert time.process_time() - before < 1.0
+    assert len(log_once_module._logged) <= MOST_CAUSES
+
+
+def test_a_long_error_is_cut(caplog: pytest.LogCaptureFixture) -> None:
+    log_once(logger, raised(OSError("x" * 100_000)), "The server failed")
+
+    assert len(told(caplog)[0]) < 600
