@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .mutant import Mutant, graded_letters, ledger_books, many_signals
+from .mutant import Mutant, graded_letters, ledger_books, signals_base
 
 ITEM = "        if scored is not None:\n            self.metrics"
 GROUP = "        if group is not None:\n            self.recent"
@@ -22,19 +22,19 @@ AGAIN = """\
 def _item(rule: str, name: str, lines: str, mode: str = "openai", follow_up: str = "") -> Mutant:
     """Break what collect_trajectory gives."""
     changes = ((ITEM, lines + ITEM),)
-    return graded_letters(rule=rule, name=name, changes=changes, mode=mode, follow_up=follow_up)
+    return graded_letters(rule, name, *changes, mode=mode, follow_up=follow_up)
 
 
 def _group(rule: str, name: str, lines: str, mode: str = "openai", follow_up: str = "") -> Mutant:
     """Break the group of an environment with deques."""
     changes = ((GROUP, lines + GROUP),)
-    return ledger_books(rule=rule, name=name, changes=changes, mode=mode, follow_up=follow_up)
+    return ledger_books(rule, name, *changes, mode=mode, follow_up=follow_up)
 
 
 def _noted(rule: str, name: str, lines: str, mode: str = "openai", follow_up: str = "") -> Mutant:
     """Break the group of an environment that inherits most."""
     changes = ((COUNTED, COUNTED + lines),)
-    return many_signals(rule=rule, name=name, file="signals_base", changes=changes, mode=mode, follow_up=follow_up)
+    return signals_base(rule, name, *changes, mode=mode, follow_up=follow_up)
 
 
 MUTANTS = (
@@ -171,12 +171,7 @@ MUTANTS = (
         "sglang",
     ),
     # ------------------------------------------------------------------ HE505
-    graded_letters(
-        rule="HE505",
-        name="nodes are dropped",
-        changes=(SPLIT, (ITEM, '        scored.pop("more_rows", None)\n' + ITEM)),
-        mode="vllm",
-    ),
+    graded_letters("HE505", "nodes are dropped", SPLIT, (ITEM, '        scored.pop("more_rows", None)\n' + ITEM), mode="vllm"),
     _item("HE505", "encoded again", AGAIN, "sglang"),
     _item(
         "HE505",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .mutant import changed, graded_letters, ledger_books, many_signals
+from .mutant import before, graded_letters, ledger_books, signals_base
 
 ASKED = """\
             completion = await self.server.chat_completion(
@@ -29,32 +29,30 @@ def unindented(text: str) -> str:
 
 MUTANTS = (
     # ------------------------------------------------------------------ HE406
-    graded_letters(rule="HE406", name="no try", changes=changed(TRY, unindented(ASKED))),
+    graded_letters("HE406", "no try", (TRY, unindented(ASKED))),
     graded_letters(
-        rule="HE406",
-        name="only what is no JSON",
-        changes=changed(
-            '        except Exception as error:\n            log.warning("the judge',
-            '        except ValueError as error:\n            log.warning("the judge',
+        "HE406",
+        "only what is no JSON",
+        (
+            'except Exception as error:\n            log.warning("the judge',
+            'except ValueError as error:\n            log.warning("the judge',
         ),
     ),
     graded_letters(
-        rule="HE406",
-        name="only a timeout",
-        changes=changed(
-            '        except Exception as error:\n            log.warning("the judge',
-            '        except asyncio.TimeoutError as error:\n            log.warning("the judge',
+        "HE406",
+        "only a timeout",
+        (
+            'except Exception as error:\n            log.warning("the judge',
+            'except asyncio.TimeoutError as error:\n            log.warning("the judge',
         ),
     ),
     graded_letters(
-        rule="HE406",
-        name="logs and raises",
-        changes=changed('failed: %s", error)\n            score = None\n', 'failed: %s", error)\n            raise\n'),
+        "HE406", "logs and raises", ('failed: %s", error)\n            score = None', 'failed: %s", error)\n            raise')
     ),
     graded_letters(
-        rule="HE406",
-        name="an answer is always a number",
-        changes=changed(
+        "HE406",
+        "an answer is always a number",
+        (
             TRY,
             TRY.replace("            score = parsed_score(completion.choices[0].message.content)\n", "").replace(
                 "            score = None\n", '            return keyword_share(item["words"], letter)\n'
@@ -63,9 +61,9 @@ MUTANTS = (
         ),
     ),
     ledger_books(
-        rule="HE406",
-        name="a judge of style beside the check",
-        changes=changed(
+        "HE406",
+        "a judge of style beside the check",
+        (
             GRADE,
             '        question = f"Was this tidy work? Say yes or no: {result.messages[-1:]}"\n'
             "        answer = await self.server.chat_completion(\n"
@@ -78,33 +76,27 @@ MUTANTS = (
         is_only_read=True,
     ),
     graded_letters(
-        rule="HE406",
-        name="None where the judge fails",
-        changes=(
-            (
-                KEYWORDS,
-                "        return score\n",
-            ),
-            (
-                "        weight = self.config.judge_weight\n",
-                '        if parts["judged"] is None:\n            return None, parts\n        weight = self.config.judge_weight\n',
-            ),
+        "HE406",
+        "None where the judge fails",
+        (KEYWORDS, "        return score\n"),
+        before(
+            "        weight = self.config.judge_weight", '        if parts["judged"] is None:\n            return None, parts\n'
         ),
     ),
     # ------------------------------------------------------------------ HE407
     graded_letters(
-        rule="HE407",
-        name="a question for each part",
-        changes=changed(
+        "HE407",
+        "a question for each part",
+        (
             PARTS,
             '        tone = await self.judged(item, f"(judge the tone) {letter}")\n'
             '        log.debug("tone %s", tone)\n' + PARTS,
         ),
     ),
     graded_letters(
-        rule="HE407",
-        name="a question for each word",
-        changes=changed(
+        "HE407",
+        "a question for each word",
+        (
             KEYWORDS,
             '        for word in item["words"]:\n'
             "            try:\n"
@@ -116,18 +108,18 @@ MUTANTS = (
         ),
     ),
     graded_letters(
-        rule="HE407",
-        name="a second opinion",
-        changes=changed(
+        "HE407",
+        "a second opinion",
+        (
             PARTS,
             '        opinions = [await self.judged(item, letter), await self.judged({**item, "to": "a friend"}, letter)]\n'
             '        parts = {"judged": sum(opinions) / 2,',
         ),
     ),
     ledger_books(
-        rule="HE407",
-        name="two judges beside the check",
-        changes=changed(
+        "HE407",
+        "two judges beside the check",
+        (
             GRADE,
             "        tidy = 0\n"
             '        for question in ("Was this tidy?", "Was this quick?"):\n'
@@ -142,11 +134,10 @@ MUTANTS = (
             + " + 0.05 * tidy\n",
         ),
     ),
-    many_signals(
-        rule="HE407",
-        name="a judge for each signal",
-        file="signals_base",
-        changes=changed(
+    signals_base(
+        "HE407",
+        "a judge for each signal",
+        (
             TOTAL,
             "        for number, (weight, signal) in enumerate(signals):\n"
             "            try:\n"
