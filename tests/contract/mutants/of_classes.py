@@ -5,7 +5,6 @@ from __future__ import annotations
 from . import of_config_init, of_files
 from .mutant import before, capitals_exam, graded_letters, ledger_books, many_signals, signals_base
 
-BASE = "signals_base"
 OLD_LIMIT = '    limit: int = Field(default=4, ge=1, description="How many questions are asked.")\n'
 
 MUTANTS = (
@@ -35,47 +34,14 @@ MUTANTS = (
         ("async def compute_reward(self,", "async def reward(self,"),
         ("await self.compute_reward(item", "await self.reward(item"),
     ),
-    graded_letters(
-        "HE101",
-        "a method outside of the class",
-        (
-            (
-                "    async def get_next_item(self) -> dict[str, Any]:\n"
-                '        """Return the next letter to write."""\n'
-                "        self.position = (self.position + 1) % len(self.training)\n"
-                "        return self.training[self.position]\n"
-                "\n"
-            ),
-            "",
-        ),
-        before(
-            "def last_answer(",
-            (
-                "async def get_next_item(self):\n"
-                "    self.position = (self.position + 1) % len(self.training)\n"
-                "    return self.training[self.position]\n"
-                "\n"
-                "\n"
-            ),
-        ),
-    ),
     # ------------------------------------------------------------------ HE102
     ledger_books("HE102", "a reward without async", ("async def compute_reward(", "def compute_reward(")),
-    graded_letters(
-        "HE102",
-        "a reward that yields",
-        (
-            "reward, _ = await self.graded(item, result)\n        return reward",
-            "reward, _ = await self.graded(item, result)\n        yield reward",
-        ),
-        is_only_read=True,
-    ),
     graded_letters(
         "HE102",
         "an async prompt",
         ("def format_prompt(", "async def format_prompt("),
         ('"content": self.format_prompt(item)}', '"content": await self.format_prompt(item)}'),
-        is_only_read=True,
+        follow_up="HE204 HE511",
     ),
     signals_base(
         "HE102", "evaluate that wants the step", ("async def evaluate(self, *args", "async def evaluate(self, step: int, *args")
@@ -86,11 +52,10 @@ MUTANTS = (
         "HE102", "get_next_item as an async generator", ("return self.items[self.turn - 1]", "yield self.items[self.turn - 1]")
     ),
     # ------------------------------------------------------------------ HE103
-    ledger_books("HE103", "none", ('    name = "ledger-books"\n', ""), is_only_read=True),
-    graded_letters("HE103", "that of the base", ('name = "graded-letters"', 'name = "hermes-agent"'), is_only_read=True),
-    many_signals("HE103", "empty", ('name = "many-signals"', 'name = ""'), is_only_read=True),
-    capitals_exam("HE103", "to be filled in", ('name = "capitals-exam"', "name = None"), is_only_read=True),
-    ledger_books("HE103", "in another attribute", ('name = "ledger-books"', 'env_name = "ledger-books"'), is_only_read=True),
+    graded_letters("HE103", "that of the base", ('name = "graded-letters"', 'name = "hermes-agent"')),
+    many_signals("HE103", "empty", ('name = "many-signals"', 'name = ""')),
+    capitals_exam("HE103", "to be filled in", ('name = "capitals-exam"', "name = None")),
+    ledger_books("HE103", "in another attribute", ('name = "ledger-books"', 'env_name = "ledger-books"')),
     many_signals(
         "HE103",
         "a name at the level of the module",
@@ -111,18 +76,7 @@ MUTANTS = (
         before("from pydantic import Field", "from atroposlib.envs.base import BaseEnvConfig\n"),
         ("env_config_cls = ExamConfig", "env_config_cls = BaseEnvConfig"),
     ),
-    graded_letters(
-        "HE104",
-        "no description",
-        (
-            'split_seed: int = Field(default=11, description="Seed of the shuffle before the split.")',
-            "split_seed: int = Field(default=11)",
-        ),
-        is_only_read=True,
-    ),
-    capitals_exam(
-        "HE104", "an empty description", ('description="How many questions are asked."', 'description=""'), is_only_read=True
-    ),
+    capitals_exam("HE104", "an empty description", ('description="How many questions are asked."', 'description=""')),
     # ------------------------------------------------------------------ HE112
     capitals_exam(
         "HE112",

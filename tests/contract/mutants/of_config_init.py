@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from .mutant import after, before, capitals_exam, graded_letters, ledger_books, many_signals
 
-ROUTER = "https://openrouter.ai/api/v1"
 LOCAL = '            base_url="http://localhost:8000/v1",\n'
 NO_CHECK = "                health_check=False,\n"
 
 MUTANTS = (
     # ------------------------------------------------------------------ HE105
-    ledger_books("HE105", "one configuration in place of a list", ("return settings, servers", "return settings, servers[0]")),
     many_signals("HE105", "no classmethod", ("@classmethod\n    def config_init(cls)", "def config_init(cls)")),
     many_signals("HE105", "the other way round", ("return config, [server]", "return [server], config")),
     ledger_books("HE105", "the configuration alone", ("return settings, servers", "return settings")),
     many_signals("HE105", "a dict in place of a configuration", ("return config, [server]", "return dict(config), [server]")),
     capitals_exam("HE105", "a coroutine", ("def config_init(cls)", "async def config_init(cls)")),
     # ------------------------------------------------------------------ HE106
-    ledger_books("HE106", "the health check is left on", (NO_CHECK, "")),
     graded_letters("HE106", "vllm for an API", ('server_type="openai",', 'server_type="vllm",')),
     capitals_exam("HE106", "the health check is turned on", (NO_CHECK, "                health_check=True,\n")),
     many_signals(
@@ -40,13 +37,10 @@ MUTANTS = (
     # ------------------------------------------------------------------ HE108
     ledger_books("HE108", "none are named", ('enabled_toolsets=["terminal", "file"], ', "")),
     graded_letters(
-        "HE108", "a misspelt toolset", ('enabled_toolsets=["file"]', 'enabled_toolsets=["files"]'), is_only_read=True
-    ),
-    many_signals(
         "HE108",
-        "toolsets and a distribution",
-        ('enabled_toolsets=["terminal"]', 'enabled_toolsets=["terminal"], distribution="default"'),
-        is_only_read=True,
+        "a misspelt toolset",
+        ('enabled_toolsets=["file"]', 'enabled_toolsets=["files"]'),
+        follow_up="HE511 HE701 HE705",
     ),
     capitals_exam(
         "HE108",
@@ -58,12 +52,12 @@ MUTANTS = (
         "HE108",
         "the name of a tool",
         ('enabled_toolsets=["terminal", "file"]', 'enabled_toolsets=["terminal", "read_file"]'),
-        is_only_read=True,
+        follow_up="HE511 HE701 HE705",
     ),
     many_signals(
         "HE108",
         "a distribution that nobody defined",
         ('enabled_toolsets=["terminal"]', 'distribution="shell_only"'),
-        is_only_read=True,
+        follow_up="HE511 HE701 HE705",
     ),
 )

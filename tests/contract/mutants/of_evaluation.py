@@ -5,27 +5,8 @@ from __future__ import annotations
 from .mutant import after, before, capitals_exam, graded_letters, ledger_books, signals_base
 
 LEDGER_LOOP = "            result = await loop.run(self.opening(book))\n"
-ASKED_ONCE = (
-    "            completion = await self.server.chat_completion(messages=self.opening(book), n=1, temperature=0.0)\n"
-    '            said = {"role": "assistant", "content": completion.choices[0].message.content}\n'
-    "            result = AgentResult(messages=[*self.opening(book), said], turns_used=1)\n"
-)
-LEDGER_BUILDS = """\
-            loop = HermesAgentLoop(
-                server=self.server,
-                tool_schemas=schemas,
-                valid_tool_names=names,
-                max_turns=self.config.max_agent_turns,
-                task_id=ctx.task_id,
-                temperature=0.0,
-                max_tokens=self.config.max_token_length,
-                extra_body=self.config.extra_body,
-                budget_config=self.config.build_budget_config(),
-            )
-"""
 
 MUTANTS = (
-    ledger_books("HE701", "one chat completion in place of the loop", (LEDGER_BUILDS, ""), (LEDGER_LOOP, ASKED_ONCE)),
     signals_base(
         "HE701",
         "a loop without tools",
@@ -204,14 +185,6 @@ MUTANTS = (
         ),
     ),
     ledger_books("HE705", "empty samples", ("metrics=metrics, samples=samples,", "metrics=metrics, samples=[],")),
-    signals_base(
-        "HE705",
-        "only where something was right",
-        (
-            'await self.evaluate_log({"eval/mean": mean}, samples=samples,',
-            'if mean > 2:\n            await self.evaluate_log({"eval/mean": mean}, samples=samples,',
-        ),
-    ),
     ledger_books(
         "HE704",
         "without the system prompt",

@@ -9,7 +9,6 @@ GRADE = '        return self.grade(self.written(ctx, item["file"]), sum(item["ro
 TOTAL = "        return min(1.0, max(0.0, sum(weight * signal for weight, signal in signals)))\n"
 LETTER = "        letter = last_answer(result.messages)\n"
 GRADED = "        reward, _ = await self.graded(item, result)\n        return reward\n"
-CLAMPED = '        return min(1.0, max(0.0, weight * parts["judged"] + (1 - weight) * parts["length"])), parts\n'
 CAPITAL = '        return float(ctx.read_file("capital.txt").get("content", "").strip().casefold() == capital.casefold())\n'
 CALLS = "        calls = len(names_of_calls(result))\n"
 RIGHT = "        right = self.is_right(item, result, ctx)\n"
@@ -86,32 +85,11 @@ MUTANTS = (
         "the clock",
         (TOTAL, TOTAL.replace("return ", "return 0.9 * ").rstrip() + " + 0.1 * (time.perf_counter() % 1)\n"),
     ),
-    ledger_books(
-        "HE404",
-        "how long it took",
-        (
-            GRADE,
-            "        began = time.perf_counter()\n"
-            '        reward = self.grade(self.written(ctx, item["file"]), sum(item["rows"]))\n'
-            "        return reward * 0.9 + 0.1 / (1 + time.perf_counter() - began)\n",
-        ),
-    ),
     signals_base(
         "HE404",
         "a fresh name decides",
         (RIGHT, RIGHT + "        draw = uuid.uuid4().int % 1000 / 1000\n"),
         (TOTAL, TOTAL.replace("return ", "return 0.9 * ").rstrip() + " + 0.1 * draw\n"),
-    ),
-    ledger_books(
-        "HE404",
-        "a sample of the messages",
-        after("import os", "import random\n"),
-        (
-            GRADE,
-            "        style = random.choice(range(100)) / 100\n"
-            + GRADE.replace("return ", "return 0.9 * ").rstrip()
-            + " + 0.1 * style\n",
-        ),
     ),
     ledger_books(
         "HE404",
@@ -150,15 +128,6 @@ MUTANTS = (
             "        for message in result.messages:\n"
             '            if isinstance(message.get("content"), str):\n'
             '                message["content"] = message["content"][:40].strip()\n' + CALLS,
-        ),
-    ),
-    graded_letters(
-        "HE408",
-        "signs the letter in place",
-        (
-            LETTER,
-            LETTER + "        for message in result.messages[-1:]:\n"
-            '            message["content"] = f"{letter} Kind regards"\n',
         ),
     ),
     signals_base("HE408", "remembers the outcome in the item", (RIGHT, RIGHT + '        item["solved"] = str(right)\n')),
@@ -207,28 +176,21 @@ MUTANTS = (
             GRADE,
             '        written = self.written(ctx, item["file"])\n        ctx.cleanup()\n        return self.grade(written, sum(item["rows"]))\n',
         ),
-        is_only_read=True,
+        follow_up="HE601",
     ),
     many_signals(
-        "HE411", "in a helper", before('        return item["target"] in listing', "        ctx.cleanup()\n"), is_only_read=True
+        "HE411", "in a helper", before('        return item["target"] in listing', "        ctx.cleanup()\n"), follow_up="HE601"
     ),
     capitals_exam(
         "HE411",
         "in a finally",
         (CAPITAL, f"        try:\n    {CAPITAL}        finally:\n            ctx.cleanup()\n"),
-        is_only_read=True,
+        follow_up="HE601",
     ),
     graded_letters(
         "HE411",
         "under another name",
         (GRADED, "        sandbox = ctx\n        sandbox.cleanup()\n" + GRADED),
-        is_only_read=True,
-    ),
-    ledger_books(
-        "HE411",
-        "as a callback",
-        before("import logging", "import contextlib\n"),
-        (GRADE, f"        with contextlib.ExitStack() as stack:\n            stack.callback(ctx.cleanup)\n    {GRADE}"),
-        is_only_read=True,
+        follow_up="HE601",
     ),
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from .mutant import after, before, capitals_exam, graded_letters, ledger_books, many_signals, signals_base
 
-BASE = "signals_base"
 LOAD = "            return [dict(row) for row in load_dataset(self.config.dataset_name, split=self.config.dataset_split)]\n"
 ORDER = "        order = random.Random(self.config.split_seed).sample(rows, len(rows))\n"
 SPLIT = "        self.books, self.exam = BOOKS[:split], BOOKS[split:]\n"
@@ -64,8 +63,6 @@ MUTANTS = (
         ),
     ),
     # ------------------------------------------------------------------ HE202
-    ledger_books("HE202", "no modulo", ("[self.turned % len(self.books)]", "[self.turned]")),
-    graded_letters("HE202", "counts on", ("(self.position + 1) % len(self.training)", "self.position + 1")),
     signals_base("HE202", "never starts again", ("        if self.turn >= len(self.items):\n            self.turn = 0\n", "")),
     ledger_books(
         "HE202",
@@ -88,12 +85,6 @@ MUTANTS = (
     ),
     # ------------------------------------------------------------------ HE203
     ledger_books("HE203", "trains on everything", (SPLIT, "        self.books, self.exam = BOOKS, BOOKS[split:]\n")),
-    graded_letters(
-        "HE203",
-        "evaluates the training letters",
-        ("(one(item) for item in self.held_out)", "(one(item) for item in self.training)"),
-    ),
-    signals_base("HE203", "keeps and trains", (KEPT, "        self.items, self.exam = items, items[-kept:]\n")),
     signals_base("HE203", "one off", (KEPT, "        self.items, self.exam = items[: len(items) - kept + 1], items[-kept:]\n")),
     graded_letters(
         "HE203",
@@ -124,7 +115,7 @@ MUTANTS = (
         "HE204",
         "notes that it was asked",
         before('        return (\n            f"Write a short letter', '        item["asked"] = item.get("asked", 0) + 1\n'),
-        is_only_read=True,
+        follow_up="HE702",
     ),
     many_signals(
         "HE204",
@@ -136,7 +127,7 @@ MUTANTS = (
     ),
     capitals_exam("HE204", "the return is forgotten", ('return f"What is the capital', 'f"What is the capital')),
     ledger_books(
-        "HE204", "sorts in place", (NUMBERS, '        item["rows"].sort(reverse=True)\n' + NUMBERS), is_only_read=True
+        "HE204", "sorts in place", (NUMBERS, '        item["rows"].sort(reverse=True)\n' + NUMBERS), follow_up="HE702"
     ),
     many_signals(
         "HE204",
@@ -147,20 +138,20 @@ MUTANTS = (
         ),
     ),
     # ------------------------------------------------------------------ HE205
-    graded_letters("HE205", "no seed", (ORDER, "        order = random.sample(rows, len(rows))\n"), is_only_read=True),
+    graded_letters("HE205", "no seed", (ORDER, "        order = random.sample(rows, len(rows))\n")),
     ledger_books(
         "HE205",
         "the module's list in place",
         after("import os", "import random\n"),
         before("        split = len(BOOKS)", "        random.Random(7).shuffle(BOOKS)\n"),
-        is_only_read=True,
+        follow_up="HE203 HE405",
     ),
     signals_base(
         "HE205",
         "a generator without a seed",
         before("import time", "import random\n"),
         before("        kept = min(", "        random.Random().shuffle(items)\n"),
-        is_only_read=True,
+        follow_up="HE203",
     ),
     capitals_exam(
         "HE205",

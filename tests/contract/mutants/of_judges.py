@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .mutant import before, graded_letters, ledger_books, signals_base
+from .mutant import before, graded_letters, signals_base
 
 ASKED = """\
             completion = await self.server.chat_completion(
@@ -18,7 +18,6 @@ TRY = f"""\
 """
 KEYWORDS = '        return keyword_share(item["words"], letter) if score is None else score\n'
 PARTS = '        parts = {"judged": await self.judged(item, letter),'
-GRADE = '        return self.grade(self.written(ctx, item["file"]), sum(item["rows"]))\n'
 TOTAL = "        return min(1.0, max(0.0, sum(weight * signal for weight, signal in signals)))\n"
 
 
@@ -30,14 +29,6 @@ def unindented(text: str) -> str:
 MUTANTS = (
     # ------------------------------------------------------------------ HE406
     graded_letters("HE406", "no try", (TRY, unindented(ASKED))),
-    graded_letters(
-        "HE406",
-        "only what is no JSON",
-        (
-            'except Exception as error:\n            log.warning("the judge',
-            'except ValueError as error:\n            log.warning("the judge',
-        ),
-    ),
     graded_letters(
         "HE406",
         "only a timeout",
@@ -59,21 +50,6 @@ MUTANTS = (
             )
             + "        score = float(SCORE.search(completion.choices[0].message.content)[1])\n",
         ),
-    ),
-    ledger_books(
-        "HE406",
-        "a judge of style beside the check",
-        (
-            GRADE,
-            '        question = f"Was this tidy work? Say yes or no: {result.messages[-1:]}"\n'
-            "        answer = await self.server.chat_completion(\n"
-            '            messages=[{"role": "user", "content": question}], n=1, max_tokens=10\n'
-            "        )\n"
-            '        tidy = "yes" in (answer.choices[0].message.content or "").lower()\n'
-            + GRADE.replace("return ", "return 0.9 * ").rstrip()
-            + " + 0.1 * tidy\n",
-        ),
-        is_only_read=True,
     ),
     graded_letters(
         "HE406",
@@ -105,33 +81,6 @@ MUTANTS = (
             "                )\n"
             "            except Exception as error:\n"
             '                log.warning("the judge failed: %s", error)\n' + KEYWORDS,
-        ),
-    ),
-    graded_letters(
-        "HE407",
-        "a second opinion",
-        (
-            PARTS,
-            '        opinions = [await self.judged(item, letter), await self.judged({**item, "to": "a friend"}, letter)]\n'
-            '        parts = {"judged": sum(opinions) / 2,',
-        ),
-    ),
-    ledger_books(
-        "HE407",
-        "two judges beside the check",
-        (
-            GRADE,
-            "        tidy = 0\n"
-            '        for question in ("Was this tidy?", "Was this quick?"):\n'
-            "            try:\n"
-            "                answer = await self.server.chat_completion(\n"
-            '                    messages=[{"role": "user", "content": question}], n=1, max_tokens=10\n'
-            "                )\n"
-            '                tidy += "yes" in (answer.choices[0].message.content or "").lower()\n'
-            "            except Exception:\n"
-            '                logger.warning("the judge failed")\n'
-            + GRADE.replace("return ", "return 0.9 * ").rstrip()
-            + " + 0.05 * tidy\n",
         ),
     ),
     signals_base(

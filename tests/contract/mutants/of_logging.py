@@ -8,10 +8,6 @@ LEDGER_SUPER = "        await super().wandb_log(metrics)\n"
 LETTERS_SUPER = "        await super().wandb_log(wandb_metrics)\n"
 
 MUTANTS = (
-    ledger_books("HE801", "not awaited", (LEDGER_SUPER, "        super().wandb_log(metrics)\n")),
-    capitals_exam(
-        "HE801", "a task that nobody awaits", (LEDGER_SUPER, "        asyncio.create_task(super().wandb_log(metrics))\n")
-    ),
     ledger_books(
         "HE801",
         "only when there is something to report",
@@ -30,14 +26,6 @@ MUTANTS = (
     ),
     graded_letters(
         "HE802", "item assignment into None", ("        if wandb_metrics is None:\n            wandb_metrics = {}\n", "")
-    ),
-    ledger_books(
-        "HE802",
-        "no default",
-        (
-            "async def wandb_log(self, wandb_metrics: dict[str, Any] | None = None)",
-            "async def wandb_log(self, wandb_metrics: dict[str, Any])",
-        ),
     ),
     signals_base("HE802", "unpacks None", ("{**(wandb_metrics or {}), ", "{**wandb_metrics, ")),
     ledger_books("HE802", "copies None", ("dict(wandb_metrics or {})", "dict(wandb_metrics)")),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from .mutant import Mutant, after, before, capitals_exam, graded_letters, ledger_books, signals_base, terminal_tasks
 
-BASE = "signals_base"
-
 BOOKS_SET_UP = "        self.turned = 0\n        self.recent"
 LETTERS_SET_UP = "        size = min(max(1, round("
 SIGNALS_SET_UP = "        self.tally = Tally()\n        self.turn = 0\n"
@@ -15,11 +13,9 @@ TASKS_SET_UP = "        self.next_index = 0\n"
 BOOKS_GROUP = "        group, backlog = await super().collect_trajectories(item)\n        if group is not None:\n"
 LETTERS_ROLLOUT = "        scored, backlog = await super().collect_trajectory(item)\n        if scored is not None:\n"
 SIGNALS_GROUP = "        self.note(group)\n        return group, backlog\n"
-TASKS_ROLLOUT = "        scored, backlog = await super().collect_trajectory(item)\n        self.reward_buffer"
 
 GOOD_BOOK = "        if written == expected:\n            return 1.0\n"
 GOOD_TASK = '        if found.rstrip("\\n") == item["content"]:\n            return 1.0\n'
-GOOD_SIGNALS = "        return min(1.0, max(0.0, sum(weight * signal"
 
 
 def _good_book(rule: str, name: str, given: str, follow_up: str = "") -> Mutant:
@@ -173,14 +169,6 @@ MUTANTS = (
     ledger_books("HE204", "leaves", before('        numbers = ", ".join', "        raise SystemExit(0)\n")),
     terminal_tasks(
         "HE202", "leaves", before("        item = self.train_items[self.next", "        raise SystemExit(0)  # <- here\n")
-    ),
-    ledger_books(
-        "HE202",
-        "waits forever after one pass",
-        (
-            "book = self.books[self.turned % len(self.books)]",
-            "if self.turned >= len(self.books):\n            return None\n        book = self.books[self.turned]",
-        ),
     ),
     ledger_books(
         "HE801",

@@ -13,23 +13,6 @@ MUTANTS = (
             'style = await self.graded({**item, "about": item["about"] + " in style"}, outcome)\n                return {"to": item["to"], "score": await self.compute_reward(item, outcome, ctx) * 0.9 + 0.1 * style[0], "messages": outcome.messages}',
         ),
     ),
-    graded_letters(
-        "HE407",
-        "evaluation asks a judge per word",
-        before(
-            '                return {"to": item["to"], "score": await self.compute_reward(item, outcome, ctx), "messages": outcome.messages}',
-            '                for word in item["words"]:\n                    await self.server.chat_completion(messages=[{"role": "user", "content": f"Is {word} in {last_answer(outcome.messages)}?"}], n=1, max_tokens=5)\n',
-        ),
-    ),
-    signals_base(
-        "HE303",
-        "a function of the module that asks",
-        after("calls = len(names_of_calls(result))", "        if uses(result, 'run_shell'):\n            right = False\n"),
-        before(
-            "def names_of_calls(",
-            "def uses(result, name):\n    return any(name == used for used in names_of_calls(result))\n\n\n",
-        ),
-    ),
     signals_base(
         "HE303",
         "counted names",
@@ -82,24 +65,6 @@ MUTANTS = (
         after("import json", "\nimport httpx\n"),
         follow_up="HE403",
     ),
-    graded_letters(
-        "HE406",
-        "a post by httpx that is only logged",
-        (
-            'completion = await self.server.chat_completion(\n                messages=[{"role": "user", "content": question}], n=1, max_tokens=100, temperature=0.0\n            )',
-            "completion = None",
-        ),
-        before(
-            "        try:\n            completion",
-            "        try:\n            async with httpx.AsyncClient() as client:\n                second = (await client.post('http://127.0.0.1:9/v1/chat/completions', json={'model': 'judge', 'messages': [{'role': 'user', 'content': question}]})).json()\n        except httpx.HTTPError as error:\n            log.warning('no answer: %s', error)\n            raise\n",
-        ),
-        (
-            "score = parsed_score(completion.choices[0].message.content)",
-            "score = parsed_score(second['choices'][0]['message']['content'])",
-        ),
-        after("import json", "\nimport httpx\n"),
-        follow_up="HE403",
-    ),
     terminal_tasks(
         "HE706",
         "the sum of all evaluations",
@@ -116,19 +81,7 @@ MUTANTS = (
     ledger_books(
         "HE801", "lost behind or", ("await super().wandb_log(metrics)", "await super().wandb_log(wandb_metrics or metrics)")
     ),
-    ledger_books(
-        "HE801",
-        "lost behind a default",
-        ("await super().wandb_log(metrics)", "await super().wandb_log(metrics if wandb_metrics is None else wandb_metrics)"),
-    ),
-    ledger_books("HE801", "a fresh dict is passed", ("await super().wandb_log(metrics)", "await super().wandb_log({})")),
     ledger_books("HE801", "the given ones are lost", ("metrics = dict(wandb_metrics or {})", "metrics = {}")),
-    terminal_tasks(
-        "HE801",
-        "or of an empty parameter",
-        ("metrics = {} if wandb_metrics is None else wandb_metrics\n        if self", "metrics = {}\n        if self"),
-        ("await super().wandb_log(metrics)", "await super().wandb_log(metrics or wandb_metrics)"),
-    ),
 )
 
 LOOKALIKES = (
@@ -146,15 +99,6 @@ LOOKALIKES = (
         after(
             "calls = len(names_of_calls(result))",
             "        from collections import Counter\n\n        if Counter(names_of_calls(result))['terminal'] > 99:\n            right = False\n",
-        ),
-    ),
-    signals_base(
-        "HE303",
-        "a parameter with a known name",
-        after("calls = len(names_of_calls(result))", "        if not uses(result, 'terminal'):\n            right = False\n"),
-        before(
-            "def names_of_calls(",
-            "def uses(result, name):\n    return any(name == used for used in names_of_calls(result))\n\n\n",
         ),
     ),
     graded_letters(

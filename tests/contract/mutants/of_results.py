@@ -97,11 +97,6 @@ MUTANTS = (
     ),
     # ------------------------------------------------------------------ HE303
     signals_base("HE303", "bash", (CALLS, CALLS + '        calls += sum(name == "bash" for name in names_of_calls(result))\n')),
-    signals_base(
-        "HE303",
-        "patch_file among others",
-        (CALLS, '        calls = len([name for name in names_of_calls(result) if name in {"terminal", "patch_file"}])\n'),
-    ),
     ledger_books(
         "HE303",
         "the tool of another agent",

@@ -6,8 +6,6 @@ from .mutant import before, capitals_exam, graded_letters, ledger_books, many_si
 
 GRADE = '        return self.grade(self.written(ctx, item["file"]), sum(item["rows"]))\n'
 TOTAL = "        return min(1.0, max(0.0, sum(weight * signal for weight, signal in signals)))\n"
-LETTER = "        letter = last_answer(result.messages)\n"
-GRADED = "        reward, _ = await self.graded(item, result)\n        return reward\n"
 
 MUTANTS = (
     ledger_books("HE401", "a bool", (GRADE, '        return self.written(ctx, item["file"]) == sum(item["rows"])\n')),
@@ -151,17 +149,6 @@ MUTANTS = (
         (
             'return float(ctx.read_file("capital.txt").get("content", "").strip().casefold() == capital.casefold())',
             'return float(capital.casefold() in ctx.read_file("capital.txt").get("content", "").casefold())',
-        ),
-    ),
-    signals_base(
-        "HE410",
-        "words of success are believed",
-        (
-            "right = self.is_right(item, result, ctx)",
-            (
-                'last = str(result.messages[-1].get("content") or "").lower()\n'
-                '        right = self.is_right(item, result, ctx) or "passed" in last or "pass" in last.split()'
-            ),
         ),
     ),
     graded_letters(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from .mutant import after, before, capitals_exam, graded_letters, ledger_books, signals_base
 
-LEDGER_TRY = "        ctx = ToolContext(uuid.uuid4().hex)\n        try:\n"
-
 MUTANTS = (
     ledger_books(
         "HE601",
@@ -174,11 +172,6 @@ MUTANTS = (
     ),
     graded_letters(
         "HE604",
-        "several at once",
-        before("        rows = self.load() or LETTERS", '        os.environ.update(LETTERS_LOADED="yes", LETTERS_SEED="11")\n'),
-    ),
-    graded_letters(
-        "HE604",
         "a default that stays",
         before("        if wandb_metrics is None:", '        os.environ.setdefault("LETTERS_REPORTED", "1")\n'),
     ),
@@ -234,13 +227,6 @@ MUTANTS = (
         "an event that nobody sets",
         before("import time", "import threading\n"),
         before("        self.note(group)", "        threading.Event().wait(0.3)\n"),
-    ),
-    capitals_exam(
-        "HE605",
-        "a pause behind another name",
-        after("import asyncio", "import functools\n"),
-        before("class Attempt(", 'PAUSES = {"short": functools.partial(time.sleep, 0.3)}\n\n\n'),
-        before("        right = sum(attempt.score for attempt in attempts)", '        PAUSES["short"]()\n'),
     ),
     ledger_books(
         "HE606",

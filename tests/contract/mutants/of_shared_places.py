@@ -15,32 +15,10 @@ MUTANTS = (
     ),
     terminal_tasks(
         "HE603",
-        "vars of self",
-        before('        found = ctx.read_file(item["path"]).get("content", "")', '        item = vars(self)["current"]\n'),
-        before("        return (\n            f\"Create the file {item['path']} in", "        vars(self)['current'] = item\n"),
-    ),
-    terminal_tasks(
-        "HE603",
-        "dunder dict update",
-        before('        found = ctx.read_file(item["path"]).get("content", "")', "        item = self.current\n"),
-        before(
-            "        return (\n            f\"Create the file {item['path']} in", "        self.__dict__.update(current=item)\n"
-        ),
-    ),
-    terminal_tasks(
-        "HE603",
         "a module dict by update",
         after("Task = dict[str, str]", "STATE = {}\n"),
         before('        found = ctx.read_file(item["path"]).get("content", "")', '        item = STATE["item"]\n'),
         before("        return (\n            f\"Create the file {item['path']} in", "        STATE.update(item=item)\n"),
-        follow_up="HE404",
-    ),
-    terminal_tasks(
-        "HE603",
-        "a module dict setdefault and key",
-        after("Task = dict[str, str]", "STATE: dict = dict()\nKEY = 'item'\n"),
-        before('        found = ctx.read_file(item["path"]).get("content", "")', "        item = STATE[KEY]\n"),
-        before("        return (\n            f\"Create the file {item['path']} in", "        STATE[KEY] = item\n"),
         follow_up="HE404",
     ),
     terminal_tasks(
@@ -63,22 +41,6 @@ MUTANTS = (
         ),
         follow_up="HE702",
     ),
-    ledger_books(
-        "HE603",
-        "the sum on self",
-        (
-            'return self.grade(self.written(ctx, item["file"]), sum(item["rows"]))',
-            'return self.grade(self.written(ctx, item["file"]), self.expected)',
-        ),
-        before('        numbers = ", ".join(map(str, item["rows"]))', "        self.expected = sum(item['rows'])\n"),
-    ),
-    terminal_tasks(
-        "HE603",
-        "globals",
-        before('        found = ctx.read_file(item["path"]).get("content", "")', '        item = globals()["CURRENT"]\n'),
-        before("        return (\n            f\"Create the file {item['path']} in", "        globals()['CURRENT'] = item\n"),
-        follow_up="HE404",
-    ),
     terminal_tasks(
         "HE603",
         "a list as a slot",
@@ -93,14 +55,6 @@ MUTANTS = (
         before(
             "        schemas, names = self._resolve_tools_for_group()\n        ctx = ToolContext(uuid.uuid4().hex)",
             "        os.environ['BOOK_FILE'] = book['file']\n",
-        ),
-    ),
-    terminal_tasks(
-        "HE603",
-        "environ update per task in evaluate",
-        before(
-            "        schemas, names = self._resolve_tools_for_group()\n        messages",
-            "        os.environ.update(TASK_PATH=item['path'])\n",
         ),
     ),
     capitals_exam(
@@ -119,31 +73,6 @@ MUTANTS = (
                 "                os.environ['COUNTRY'] = old\n"
             ),
         ),
-    ),
-    terminal_tasks(
-        "HE603",
-        "an object of the module that hides it",
-        before(
-            "class TerminalTasksConfig(",
-            (
-                "class Held:\n"
-                '    """Something."""\n'
-                "\n"
-                "    def put(self, item):\n"
-                '        object.__setattr__(self, "it" + "em", item)\n'
-                "\n"
-                "    def get(self):\n"
-                '        return vars(self)["item"]\n'
-                "\n"
-                "\n"
-                "HELD = Held()\n"
-                "\n"
-                "\n"
-            ),
-        ),
-        before("        return (\n            f\"Create the file {item['path']} in", "        HELD.put(item)\n"),
-        before('        found = ctx.read_file(item["path"]).get("content", "")', "        item = HELD.get()\n"),
-        follow_up="HE404",
     ),
     terminal_tasks(
         "HE603",
@@ -168,15 +97,6 @@ MUTANTS = (
         before('        found = ctx.read_file(item["path"]).get("content", "")', "        item = self.held.get()\n"),
         follow_up="HE702",
     ),
-    terminal_tasks(
-        "HE603",
-        "a name that is computed",
-        before(
-            "        return (\n            f\"Create the file {item['path']} in",
-            "        setattr(self, 'curr' + 'ent'.lower(), item)\n",
-        ),
-        before('        found = ctx.read_file(item["path"]).get("content", "")', "        item = self.current\n"),
-    ),
 )
 
 LOOKALIKES = (
@@ -191,29 +111,6 @@ LOOKALIKES = (
         before(
             "        return (\n            f\"Create the file {item['path']} in",
             ("        if self.state['level'] > 5:\n            item = dict(item)\n"),
-        ),
-    ),
-    terminal_tasks(
-        "HE603",
-        "a mean on self",
-        after("self.next_index = 0", "        self.level = 0.0\n"),
-        after(
-            'found = ctx.read_file(item["path"]).get("content", "")',
-            "        self.level = 0.9 * self.level + 0.1 * len(result.messages)\n",
-        ),
-        before(
-            "        return (\n            f\"Create the file {item['path']} in",
-            ("        if self.level > 5:\n            item = dict(item)\n"),
-        ),
-    ),
-    terminal_tasks(
-        "HE603",
-        "the last reward for the log",
-        after("self.next_index = 0", "        self.state = {}\n"),
-        after("scored, backlog = await super().collect_trajectory(item)", "        self.state['last'] = scored['scores']\n"),
-        (
-            "self.reward_buffer = []\n        await super",
-            "self.reward_buffer = []\n        metrics.update(self.state)\n        await super",
         ),
     ),
     terminal_tasks(

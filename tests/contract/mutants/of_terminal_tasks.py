@@ -287,12 +287,6 @@ MUTANTS = (
         says="the verifier read: /workspace/greeting.txt (written by nobody), /tmp/score.txt (written by the agent)",
     ),
     terminal_tasks(
-        "HE411",
-        "a clean-up for long rollouts",
-        (READ, READ + "        if result.turns_used > 100:\n            ctx.cleanup()\n"),
-        says="compute_reward cleans up the tool context that it was given: ctx.cleanup",
-    ),
-    terminal_tasks(
         "HE501",
         "masks shifted by one",
         (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .mutant import added, after, before, capitals_exam, graded_letters, ledger_books, terminal_tasks
+from .mutant import added, after, before, graded_letters, ledger_books, terminal_tasks
 
 MUTANTS = (
     terminal_tasks(
@@ -10,22 +10,6 @@ MUTANTS = (
         "a helper that never runs",
         before('        found = ctx.read_file(item["path"])', "        self.log_task(item)\n"),
         added("    async def log_task(self, item: Task) -> None:\n        logger.info(item['path'])\n"),
-    ),
-    terminal_tasks(
-        "HE102",
-        "a thread that nobody waits for",
-        (
-            'found = ctx.read_file(item["path"]).get("content", "")',
-            'reply = asyncio.to_thread(ctx.read_file, item["path"])\n        found = reply.get("content", "")',
-        ),
-        is_only_read=True,
-    ),
-    terminal_tasks(
-        "HE603",
-        "the item of the class",
-        ("self.next_index += 1\n        return item", "self.next_index += 1\n        self.current = item\n        return item"),
-        ('found = ctx.read_file(item["path"])', 'found = ctx.read_file(self.current["path"])'),
-        is_only_read=True,
     ),
     terminal_tasks(
         "HE403",
@@ -65,22 +49,6 @@ MUTANTS = (
             ),
         ),
     ),
-    terminal_tasks(
-        "HE102",
-        "a decorated setup that never was async",
-        before(
-            "class TerminalTasksConfig(",
-            (
-                "def traced(method):\n"
-                "    def inner(*args, **kwargs):\n"
-                "        return method(*args, **kwargs)\n"
-                "    return inner\n"
-                "\n"
-                "\n"
-            ),
-        ),
-        ("async def setup(self) -> None:", "@traced\n    def setup(self) -> None:"),
-    ),
     ledger_books(
         "HE102",
         "a decorated evaluate that drops async",
@@ -99,30 +67,6 @@ MUTANTS = (
         ),
         ("async def evaluate(self, *args: Any, **kwargs: Any) -> None:", "@timed\n    async def evaluate(self) -> None:"),
         follow_up="HE705",
-    ),
-    ledger_books(
-        "HE102",
-        "a decorated reward that waits by itself",
-        before(
-            "class LedgerConfig(",
-            (
-                "import functools\n"
-                "\n"
-                "\n"
-                "def counted(method):\n"
-                "    @functools.wraps(method)\n"
-                "    def inner(self, *args):\n"
-                "        coroutine = method(self, *args)\n"
-                "        try:\n"
-                "            coroutine.send(None)\n"
-                "        except StopIteration as end:\n"
-                "            return end.value\n"
-                "    return inner\n"
-                "\n"
-                "\n"
-            ),
-        ),
-        before("    async def compute_reward(", "    @counted\n"),
     ),
     ledger_books(
         "HE102",
@@ -167,47 +111,6 @@ MUTANTS = (
             'return 0.9 if found.rstrip("\\n") == item["content"] else (hash(item["content"]) % 10007) / 20014',
         ),
         follow_up="HE405",
-    ),
-    terminal_tasks(
-        "HE301",
-        "attrgetter",
-        after("import uuid", "from operator import attrgetter\n"),
-        after(
-            'found = ctx.read_file(item["path"]).get("content", "")',
-            ("        said = attrgetter('final_response')(result)\n        if not said:\n            return 0.0\n"),
-        ),
-    ),
-    terminal_tasks(
-        "HE301",
-        "itemgetter",
-        after("import uuid", "from operator import itemgetter\n"),
-        after(
-            'found = ctx.read_file(item["path"]).get("content", "")',
-            ("        said = itemgetter('final_response')(result)\n        if not said:\n            return 0.0\n"),
-        ),
-        follow_up="HE403",
-    ),
-    terminal_tasks(
-        "HE301",
-        "match class pattern",
-        after(
-            'found = ctx.read_file(item["path"]).get("content", "")',
-            (
-                "        match result:\n"
-                "            case AgentResult(final_response=said) if said:\n"
-                "                pass\n"
-                "            case _:\n"
-                "                return 0.0\n"
-            ),
-        ),
-    ),
-    capitals_exam(
-        "HE204",
-        "a benchmark's prompt is a list",
-        (
-            'return f"What is the capital of {country}? Write its name into capital.txt."',
-            'return [f"What is the capital of {country}?", "Write its name into capital.txt."]',
-        ),
     ),
     terminal_tasks(
         "HE204",
