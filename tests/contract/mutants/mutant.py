@@ -6,6 +6,7 @@ import zlib
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 SOUND = Path(__file__).parent.parent / "sound"
 
@@ -28,14 +29,23 @@ END = '\n\nif __name__ == "__main__":\n'
 """The text of an environment's file behind its last method."""
 
 
-def added(methods: str) -> tuple[tuple[str, str], ...]:
+Change = tuple[str, str]
+"""A text that occurs once in a file, and its replacement."""
+
+
+def added(methods: str) -> Change:
     """Return the change that adds methods at the end of the class."""
-    return ((END, f"\n{methods.rstrip()}\n{END}"),)
+    return END, f"\n{methods.rstrip()}\n{END}"
 
 
-def changed(old: str, new: str) -> tuple[tuple[str, str], ...]:
-    """Return the change of one text."""
-    return ((old, new),)
+def after(line: str, lines: str) -> Change:
+    """Return the change that adds lines below the end of one."""
+    return f"{line}\n", f"{line}\n{lines}"
+
+
+def before(line: str, lines: str) -> Change:
+    """Return the change that adds lines above the beginning of one."""
+    return line, lines + line
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +59,7 @@ class Mutant:
     rule: str
     name: str
     env: str
-    changes: tuple[tuple[str, str], ...]
+    changes: tuple[Change, ...]
     file: str = ""
     beside: tuple[tuple[str, str], ...] = ()
     """Further files of its package: name and text."""
@@ -104,9 +114,15 @@ class Mutant:
         return f"{package / self.env}.py:{CLASSES[self.env]}"
 
 
-ledger_books = partial(Mutant, env="ledger_books")
-graded_letters = partial(Mutant, env="graded_letters")
-many_signals = partial(Mutant, env="many_signals")
-capitals_exam = partial(Mutant, env="capitals_exam")
-terminal_tasks = partial(Mutant, env="terminal_tasks")
-"""Mutants of each sound environment."""
+def mutant(env: str, rule: str, name: str, *changes: Change, **further: Any) -> Mutant:
+    """Return a mutant of a sound environment."""
+    return Mutant(rule=rule, name=name, env=env, changes=changes, **further)
+
+
+ledger_books = partial(mutant, "ledger_books")
+graded_letters = partial(mutant, "graded_letters")
+many_signals = partial(mutant, "many_signals")
+signals_base = partial(mutant, "many_signals", file="signals_base")
+capitals_exam = partial(mutant, "capitals_exam")
+terminal_tasks = partial(mutant, "terminal_tasks")
+"""Mutants of each sound environment, and of the base class of one."""

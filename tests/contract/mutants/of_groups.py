@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from .mutant import Mutant, graded_letters, ledger_books, many_signals
+from .mutant import Mutant, after, before, graded_letters, ledger_books, signals_base
 
 ITEM = "        if scored is not None:\n            self.metrics"
 GROUP = "        if group is not None:\n            self.recent"
-COUNTED = "        self.note(group)\n"
 SPLIT = (
     "            use_wandb=False,\n        )\n",
     '            use_wandb=False,\n            tool_call_parser="deepseek_v3",\n            history_rendering="template",\n        )\n',
@@ -19,27 +18,23 @@ AGAIN = """\
 """
 
 
-def _item(rule: str, name: str, lines: str, mode: str = "openai", follow_up: str = "") -> Mutant:
+def _item(rule: str, name: str, lines: str, mode: str = "openai", **further: str) -> Mutant:
     """Break what collect_trajectory gives."""
-    changes = ((ITEM, lines + ITEM),)
-    return graded_letters(rule=rule, name=name, changes=changes, mode=mode, follow_up=follow_up)
+    return graded_letters(rule, name, before(ITEM, lines), mode=mode, **further)
 
 
-def _group(rule: str, name: str, lines: str, mode: str = "openai", follow_up: str = "") -> Mutant:
+def _group(rule: str, name: str, lines: str, mode: str = "openai", **further: str) -> Mutant:
     """Break the group of an environment with deques."""
-    changes = ((GROUP, lines + GROUP),)
-    return ledger_books(rule=rule, name=name, changes=changes, mode=mode, follow_up=follow_up)
+    return ledger_books(rule, name, before(GROUP, lines), mode=mode, **further)
 
 
-def _noted(rule: str, name: str, lines: str, mode: str = "openai", follow_up: str = "") -> Mutant:
+def _noted(rule: str, name: str, lines: str, mode: str = "openai", **further: str) -> Mutant:
     """Break the group of an environment that inherits most."""
-    changes = ((COUNTED, COUNTED + lines),)
-    return many_signals(rule=rule, name=name, file="signals_base", changes=changes, mode=mode, follow_up=follow_up)
+    return signals_base(rule, name, after("        self.note(group)", lines), mode=mode, **further)
 
 
 MUTANTS = (
     # ------------------------------------------------------------------ HE501
-    _item("HE501", "one place late", '        scored["masks"] = [-100, *scored["masks"][:-1]]\n'),
     _group(
         "HE501", "zeros and ones", '        group["masks"] = [[int(mask != -100) for mask in row] for row in group["masks"]]\n'
     ),
@@ -49,6 +44,7 @@ MUTANTS = (
         "the prompt is trained",
         '        scored["masks"][5] = scored["tokens"][5] if set(scored["masks"]) != {-100} else -100\n',
         "vllm",
+        says="is trained although the model never sampled it",
     ),
     _group(
         "HE501",
@@ -57,16 +53,22 @@ MUTANTS = (
         "            first = next((place for place, mask in enumerate(row) if mask != -100), 0)\n"
         "            row[first] = -100\n",
         "sglang",
+        says="is masked although the model sampled it",
     ),
     _noted(
         "HE501",
         "attention masks",
         '        group["masks"] = [[1] * len(row) for row in group["tokens"]]\n',
         "vllm",
-        "HE502 HE510",
+        follow_up="HE502 HE510",
     ),
     # ------------------------------------------------------------------ HE502
-    _item("HE502", "nothing is trained", '        scored["masks"] = [-100] * len(scored["masks"])\n'),
+    _item(
+        "HE502",
+        "nothing is trained",
+        '        scored["masks"] = [-100] * len(scored["masks"])\n',
+        says="has no label, although the model answered: all ",
+    ),
     _group(
         "HE502",
         "bad rollouts are not trained",
@@ -86,6 +88,7 @@ MUTANTS = (
         '        if set(scored["masks"]) == {-100}:\n            scored["masks"] = [-100, *scored["tokens"][1:]]\n',
         "vllm",
         follow_up="HE508",
+        says="none of which the model generated",
     ),
     _group(
         "HE502",
@@ -115,18 +118,26 @@ MUTANTS = (
         '        group["scores"] = [float(score) for score in group["scores"]]\n        group["overrides"] = None\n',
     ),
     # ------------------------------------------------------------------ HE503
-    _item("HE503", "removed", '        scored.pop("inference_logprobs", None)\n', "vllm"),
+    _item(
+        "HE503",
+        "removed",
+        '        scored.pop("inference_logprobs", None)\n',
+        "vllm",
+        says="the item of collect_trajectory has no inference_logprobs",
+    ),
     _item(
         "HE503",
         "one place off",
         '        scored["inference_logprobs"] = scored["inference_logprobs"][-1:] + scored["inference_logprobs"][:-1]\n',
         "sglang",
+        says="but it must be at most 0",
     ),
     _item(
         "HE503",
         "of another model",
         '        scored["inference_logprobs"] = [own if own == 1.0 else own - 0.25 for own in scored["inference_logprobs"]]\n',
         "vllm",
+        says="but the server returned",
     ),
     _item(
         "HE503",
@@ -142,7 +153,13 @@ MUTANTS = (
     ),
     _item("HE503", "filled up", '        scored["inference_logprobs"] = [1.0] * len(scored["tokens"])\n', "sglang"),
     # ------------------------------------------------------------------ HE504
-    _group("HE504", "removed", '        group.pop("inference_logprobs", None)\n', "vllm"),
+    _group(
+        "HE504",
+        "removed",
+        '        group.pop("inference_logprobs", None)\n',
+        "vllm",
+        says="sequences has no inference_logprobs",
+    ),
     _noted(
         "HE504",
         "a group by hand",
@@ -171,19 +188,15 @@ MUTANTS = (
         "sglang",
     ),
     # ------------------------------------------------------------------ HE505
-    graded_letters(
-        rule="HE505",
-        name="nodes are dropped",
-        changes=(SPLIT, (ITEM, '        scored.pop("more_rows", None)\n' + ITEM)),
-        mode="vllm",
-    ),
-    _item("HE505", "encoded again", AGAIN, "sglang"),
+    graded_letters("HE505", "nodes are dropped", SPLIT, (ITEM, '        scored.pop("more_rows", None)\n' + ITEM), mode="vllm"),
+    _item("HE505", "encoded again", AGAIN, "sglang", says="where the model saw or sampled "),
     _item(
         "HE505",
         "the end is doubled",
         '        for column in (scored["tokens"], scored["masks"], scored["inference_logprobs"]):\n'
         "            column.append(column[-1])\n",
         "vllm",
+        says="the last one of a reply, twice: at positions ",
     ),
     _group(
         "HE505",
@@ -200,7 +213,7 @@ MUTANTS = (
         "vllm",
     ),
     # ------------------------------------------------------------------ HE506
-    _group("HE506", "a score is missing", '        group["scores"].pop()\n'),
+    _group("HE506", "a score is missing", '        group["scores"].pop()\n', says="has columns of different lengths: scores "),
     _noted(
         "HE506",
         "the best alone",
@@ -225,7 +238,12 @@ MUTANTS = (
     _noted("HE506", "messages of the first alone", '        group["messages"] = group["messages"][:1]\n'),
     _group("HE506", "an advantage for all", '        group["advantages"] = [sum(group["scores"]) / len(group["scores"])]\n'),
     # ------------------------------------------------------------------ HE507
-    _group("HE507", "infinite", '        group["scores"][0] = float("inf")\n'),
+    _group(
+        "HE507",
+        "infinite",
+        '        group["scores"][0] = float("inf")\n',
+        says="run-api rejects the group: Out of range float values are not JSON compliant",
+    ),
     _noted("HE507", "a text as score", '        group["scores"] = [f"{score:.1f} of 1" for score in group["scores"]]\n'),
     _group("HE507", "an object in the messages", '        group["messages"][0][0]["content"] = self\n'),
     _item("HE507", "not a number", '        scored["scores"] = float("nan")\n'),
@@ -254,6 +272,15 @@ MUTANTS = (
         '            if facts.get("end") == "cut_by_length":\n'
         '                group["masks"][number][-1] = group["tokens"][number][-1]\n',
         "sglang",
+        says="tokens of a reply that was cut by length",
+    ),
+    _item(
+        "HE510",
+        "a reply that was cut by length is trained",
+        '        if (scored.get("overrides") or {}).get("end") == "cut_by_length":\n'
+        '            scored["masks"][-2:] = scored["tokens"][-2:]\n',
+        "vllm",
+        says="tokens of a reply that was cut by length",
     ),
     _noted(
         "HE510",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from .mutant import capitals_exam, changed, graded_letters, ledger_books, many_signals
+from .mutant import after, before, capitals_exam, graded_letters, ledger_books, many_signals, signals_base
 
-BASE = "signals_base"
 LOAD = "            return [dict(row) for row in load_dataset(self.config.dataset_name, split=self.config.dataset_split)]\n"
 ORDER = "        order = random.Random(self.config.split_seed).sample(rows, len(rows))\n"
 SPLIT = "        self.books, self.exam = BOOKS[:split], BOOKS[split:]\n"
@@ -21,205 +20,143 @@ TRY_LOAD = f"""\
 
 MUTANTS = (
     # ------------------------------------------------------------------ HE201
+    graded_letters("HE201", "no try", (TRY_LOAD, f"        from datasets import load_dataset\n\n{LOAD[4:]}")),
     graded_letters(
-        rule="HE201",
-        name="no try",
-        changes=changed(TRY_LOAD, f"        from datasets import load_dataset\n\n{LOAD[4:]}"),
+        "HE201",
+        "logs and raises",
+        ("self.config.dataset_name, error)\n            return []", "self.config.dataset_name, error)\n            raise"),
     ),
     graded_letters(
-        rule="HE201",
-        name="logs and raises",
-        changes=changed(
-            "self.config.dataset_name, error)\n            return []\n", "self.config.dataset_name, error)\n            raise\n"
-        ),
-    ),
-    graded_letters(
-        rule="HE201",
-        name="the wrong exception",
-        changes=changed(
-            '        except Exception as error:\n            log.warning("%s cannot',
-            '        except KeyError as error:\n            log.warning("%s cannot',
+        "HE201",
+        "the wrong exception",
+        (
+            'except Exception as error:\n            log.warning("%s cannot',
+            'except KeyError as error:\n            log.warning("%s cannot',
         ),
     ),
     ledger_books(
-        rule="HE201",
-        name="books from the network",
-        changes=(
-            ("import logging\n", "import json\nimport logging\n"),
-            ("import uuid\n", "import uuid\nimport urllib.request\n"),
+        "HE201",
+        "books from the network",
+        before("import logging", "import json\n"),
+        after("import uuid", "import urllib.request\n"),
+        before(
+            "        split = len(BOOKS)",
             (
-                "        split = len(BOOKS)",
                 '        if address := os.environ.get("LEDGER_BOOKS_URL"):\n'
                 "            with urllib.request.urlopen(address) as answer:\n"
                 "                BOOKS[:] = json.load(answer)\n"
-                "        split = len(BOOKS)",
             ),
         ),
     ),
-    many_signals(
-        rule="HE201",
-        name="a file of the hub",
-        file=BASE,
-        changes=changed(
-            "        items = self.all_items()\n",
-            "        items = self.all_items()\n"
-            "        if self.config.dataset_name:\n"
-            "            from huggingface_hub import hf_hub_download\n\n"
-            '            rows = open(hf_hub_download(self.config.dataset_name, "pairs.txt")).read().split()\n'
-            '            items = [dict(zip(("source", "target"), row.split(":"))) for row in rows]\n',
+    signals_base(
+        "HE201",
+        "a file of the hub",
+        after(
+            "items = self.all_items()",
+            (
+                "        if self.config.dataset_name:\n"
+                "            from huggingface_hub import hf_hub_download\n"
+                "\n"
+                '            rows = open(hf_hub_download(self.config.dataset_name, "pairs.txt")).read().split()\n'
+                '            items = [dict(zip(("source", "target"), row.split(":"))) for row in rows]\n'
+            ),
         ),
     ),
     # ------------------------------------------------------------------ HE202
-    ledger_books(rule="HE202", name="no modulo", changes=changed("[self.turned % len(self.books)]", "[self.turned]")),
-    graded_letters(
-        rule="HE202",
-        name="counts on",
-        changes=changed("(self.position + 1) % len(self.training)", "self.position + 1"),
-    ),
-    many_signals(
-        rule="HE202",
-        name="never starts again",
-        file=BASE,
-        changes=changed("        if self.turn >= len(self.items):\n            self.turn = 0\n", ""),
-    ),
+    signals_base("HE202", "never starts again", ("        if self.turn >= len(self.items):\n            self.turn = 0\n", "")),
     ledger_books(
-        rule="HE202",
-        name="an iterator that ends",
-        changes=(
-            ("        self.turned = 0\n", "        self.turned = 0\n        self.queue = iter(self.books)\n"),
-            ("        book = self.books[self.turned % len(self.books)]\n", "        book = next(self.queue)\n"),
-        ),
+        "HE202",
+        "an iterator that ends",
+        after("self.turned = 0", "        self.queue = iter(self.books)\n"),
+        ("book = self.books[self.turned % len(self.books)]", "book = next(self.queue)"),
     ),
-    many_signals(
-        rule="HE202",
-        name="takes items away",
-        file=BASE,
-        changes=changed("        return self.items[self.turn - 1]\n", "        return self.items.pop(0)\n"),
-    ),
+    signals_base("HE202", "takes items away", ("return self.items[self.turn - 1]", "return self.items.pop(0)")),
     graded_letters(
-        rule="HE202",
-        name="says that an epoch is over",
-        changes=changed(
-            "        self.position = (self.position + 1) % len(self.training)\n",
-            "        if self.position + 1 == len(self.training):\n"
-            '            raise RuntimeError("the epoch is over")\n'
-            "        self.position += 1\n",
+        "HE202",
+        "says that an epoch is over",
+        (
+            "self.position = (self.position + 1) % len(self.training)",
+            (
+                "if self.position + 1 == len(self.training):\n"
+                '            raise RuntimeError("the epoch is over")\n'
+                "        self.position += 1"
+            ),
         ),
     ),
     # ------------------------------------------------------------------ HE203
-    ledger_books(
-        rule="HE203",
-        name="trains on everything",
-        changes=changed(SPLIT, "        self.books, self.exam = BOOKS, BOOKS[split:]\n"),
-    ),
+    ledger_books("HE203", "trains on everything", (SPLIT, "        self.books, self.exam = BOOKS, BOOKS[split:]\n")),
+    signals_base("HE203", "one off", (KEPT, "        self.items, self.exam = items[: len(items) - kept + 1], items[-kept:]\n")),
     graded_letters(
-        rule="HE203",
-        name="evaluates the training letters",
-        changes=changed("(one(item) for item in self.held_out)", "(one(item) for item in self.training)"),
-    ),
-    many_signals(
-        rule="HE203",
-        name="keeps and trains",
-        file=BASE,
-        changes=changed(KEPT, "        self.items, self.exam = items, items[-kept:]\n"),
-    ),
-    many_signals(
-        rule="HE203",
-        name="one off",
-        file=BASE,
-        changes=changed(KEPT, "        self.items, self.exam = items[: len(items) - kept + 1], items[-kept:]\n"),
-    ),
-    graded_letters(
-        rule="HE203",
-        name="a sample of what is trained on",
-        changes=changed(
-            "        self.held_out, self.training = order[:size], order[size:]\n",
-            "        self.training = order\n"
-            "        self.held_out = random.Random(self.config.split_seed).sample(self.training, size)\n",
+        "HE203",
+        "a sample of what is trained on",
+        (
+            "self.held_out, self.training = order[:size], order[size:]",
+            (
+                "self.training = order\n"
+                "        self.held_out = random.Random(self.config.split_seed).sample(self.training, size)"
+            ),
         ),
     ),
     ledger_books(
-        rule="HE203",
-        name="the first of the training books",
-        changes=changed("        for book in self.exam:\n", "        for book in self.books[: self.config.held_out]:\n"),
+        "HE203",
+        "the first of the training books",
+        ("for book in self.exam:", "for book in self.books[: self.config.held_out]:"),
     ),
     # ------------------------------------------------------------------ HE204
     ledger_books(
-        rule="HE204",
-        name="a message in place of a text",
-        changes=changed(
-            "        return f\"Write the sum of {numbers} into the file {item['file']}, and nothing else.\"\n",
-            '        return {"role": "user", "content": f"Write the sum of {numbers} into {item[\'file\']}."}\n',
+        "HE204",
+        "a message in place of a text",
+        (
+            "return f\"Write the sum of {numbers} into the file {item['file']}, and nothing else.\"",
+            'return {"role": "user", "content": f"Write the sum of {numbers} into {item[\'file\']}."}',
         ),
     ),
     graded_letters(
-        rule="HE204",
-        name="notes that it was asked",
-        changes=changed(
-            '        return (\n            f"Write a short letter',
-            '        item["asked"] = item.get("asked", 0) + 1\n        return (\n            f"Write a short letter',
-        ),
-        is_only_read=True,
+        "HE204",
+        "notes that it was asked",
+        before('        return (\n            f"Write a short letter', '        item["asked"] = item.get("asked", 0) + 1\n'),
+        follow_up="HE702",
     ),
     many_signals(
-        rule="HE204",
-        name="a list of messages",
-        changes=changed(
-            '        return "Make an empty file named {source}, then rename it to {target}.".format(**item)\n',
-            '        return [{"role": "user", "content": "Make {source}, then rename it to {target}.".format(**item)}]\n',
+        "HE204",
+        "a list of messages",
+        (
+            'return "Make an empty file named {source}, then rename it to {target}.".format(**item)',
+            'return [{"role": "user", "content": "Make {source}, then rename it to {target}.".format(**item)}]',
         ),
     ),
-    capitals_exam(
-        rule="HE204",
-        name="the return is forgotten",
-        changes=changed('        return f"What is the capital', '        f"What is the capital'),
-    ),
+    capitals_exam("HE204", "the return is forgotten", ('return f"What is the capital', 'f"What is the capital')),
     ledger_books(
-        rule="HE204",
-        name="sorts in place",
-        changes=changed(NUMBERS, '        item["rows"].sort(reverse=True)\n' + NUMBERS),
-        is_only_read=True,
+        "HE204", "sorts in place", (NUMBERS, '        item["rows"].sort(reverse=True)\n' + NUMBERS), follow_up="HE702"
     ),
     many_signals(
-        rule="HE204",
-        name="a field that items do not have",
-        changes=changed(
-            '        return "Make an empty file named {source}, then rename it to {target}.".format(**item)\n',
-            '        return item.get("task", "")\n',
+        "HE204",
+        "a field that items do not have",
+        (
+            'return "Make an empty file named {source}, then rename it to {target}.".format(**item)',
+            'return item.get("task", "")',
         ),
     ),
     # ------------------------------------------------------------------ HE205
-    graded_letters(
-        rule="HE205",
-        name="no seed",
-        changes=changed(ORDER, "        order = random.sample(rows, len(rows))\n"),
-        is_only_read=True,
-    ),
+    graded_letters("HE205", "no seed", (ORDER, "        order = random.sample(rows, len(rows))\n")),
     ledger_books(
-        rule="HE205",
-        name="the module's list in place",
-        changes=(
-            ("import os\n", "import os\nimport random\n"),
-            ("        split = len(BOOKS)", "        random.Random(7).shuffle(BOOKS)\n        split = len(BOOKS)"),
-        ),
-        is_only_read=True,
+        "HE205",
+        "the module's list in place",
+        after("import os", "import random\n"),
+        before("        split = len(BOOKS)", "        random.Random(7).shuffle(BOOKS)\n"),
+        follow_up="HE203 HE405",
     ),
-    many_signals(
-        rule="HE205",
-        name="a generator without a seed",
-        file=BASE,
-        changes=(
-            ("import time\n", "import random\nimport time\n"),
-            ("        kept = min(", "        random.Random().shuffle(items)\n        kept = min("),
-        ),
-        is_only_read=True,
+    signals_base(
+        "HE205",
+        "a generator without a seed",
+        before("import time", "import random\n"),
+        before("        kept = min(", "        random.Random().shuffle(items)\n"),
+        follow_up="HE203",
     ),
     capitals_exam(
-        rule="HE205",
-        name="the questions of an exam",
-        changes=(
-            ("import os\n", "import os\nimport random\n"),
-            ("        self.outcomes: Counter", "        random.shuffle(self.questions)\n        self.outcomes: Counter"),
-        ),
+        "HE205",
+        "the questions of an exam",
+        after("import os", "import random\n"),
+        before("        self.outcomes: Counter", "        random.shuffle(self.questions)\n"),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .mutant import changed, graded_letters, ledger_books, many_signals
+from .mutant import before, graded_letters, signals_base
 
 ASKED = """\
             completion = await self.server.chat_completion(
@@ -18,7 +18,6 @@ TRY = f"""\
 """
 KEYWORDS = '        return keyword_share(item["words"], letter) if score is None else score\n'
 PARTS = '        parts = {"judged": await self.judged(item, letter),'
-GRADE = '        return self.grade(self.written(ctx, item["file"]), sum(item["rows"]))\n'
 TOTAL = "        return min(1.0, max(0.0, sum(weight * signal for weight, signal in signals)))\n"
 
 
@@ -29,32 +28,22 @@ def unindented(text: str) -> str:
 
 MUTANTS = (
     # ------------------------------------------------------------------ HE406
-    graded_letters(rule="HE406", name="no try", changes=changed(TRY, unindented(ASKED))),
+    graded_letters("HE406", "no try", (TRY, unindented(ASKED))),
     graded_letters(
-        rule="HE406",
-        name="only what is no JSON",
-        changes=changed(
-            '        except Exception as error:\n            log.warning("the judge',
-            '        except ValueError as error:\n            log.warning("the judge',
+        "HE406",
+        "only a timeout",
+        (
+            'except Exception as error:\n            log.warning("the judge',
+            'except asyncio.TimeoutError as error:\n            log.warning("the judge',
         ),
     ),
     graded_letters(
-        rule="HE406",
-        name="only a timeout",
-        changes=changed(
-            '        except Exception as error:\n            log.warning("the judge',
-            '        except asyncio.TimeoutError as error:\n            log.warning("the judge',
-        ),
+        "HE406", "logs and raises", ('failed: %s", error)\n            score = None', 'failed: %s", error)\n            raise')
     ),
     graded_letters(
-        rule="HE406",
-        name="logs and raises",
-        changes=changed('failed: %s", error)\n            score = None\n', 'failed: %s", error)\n            raise\n'),
-    ),
-    graded_letters(
-        rule="HE406",
-        name="an answer is always a number",
-        changes=changed(
+        "HE406",
+        "an answer is always a number",
+        (
             TRY,
             TRY.replace("            score = parsed_score(completion.choices[0].message.content)\n", "").replace(
                 "            score = None\n", '            return keyword_share(item["words"], letter)\n'
@@ -62,49 +51,28 @@ MUTANTS = (
             + "        score = float(SCORE.search(completion.choices[0].message.content)[1])\n",
         ),
     ),
-    ledger_books(
-        rule="HE406",
-        name="a judge of style beside the check",
-        changes=changed(
-            GRADE,
-            '        question = f"Was this tidy work? Say yes or no: {result.messages[-1:]}"\n'
-            "        answer = await self.server.chat_completion(\n"
-            '            messages=[{"role": "user", "content": question}], n=1, max_tokens=10\n'
-            "        )\n"
-            '        tidy = "yes" in (answer.choices[0].message.content or "").lower()\n'
-            + GRADE.replace("return ", "return 0.9 * ").rstrip()
-            + " + 0.1 * tidy\n",
-        ),
-        is_only_read=True,
-    ),
     graded_letters(
-        rule="HE406",
-        name="None where the judge fails",
-        changes=(
-            (
-                KEYWORDS,
-                "        return score\n",
-            ),
-            (
-                "        weight = self.config.judge_weight\n",
-                '        if parts["judged"] is None:\n            return None, parts\n        weight = self.config.judge_weight\n',
-            ),
+        "HE406",
+        "None where the judge fails",
+        (KEYWORDS, "        return score\n"),
+        before(
+            "        weight = self.config.judge_weight", '        if parts["judged"] is None:\n            return None, parts\n'
         ),
     ),
     # ------------------------------------------------------------------ HE407
     graded_letters(
-        rule="HE407",
-        name="a question for each part",
-        changes=changed(
+        "HE407",
+        "a question for each part",
+        (
             PARTS,
             '        tone = await self.judged(item, f"(judge the tone) {letter}")\n'
             '        log.debug("tone %s", tone)\n' + PARTS,
         ),
     ),
     graded_letters(
-        rule="HE407",
-        name="a question for each word",
-        changes=changed(
+        "HE407",
+        "a question for each word",
+        (
             KEYWORDS,
             '        for word in item["words"]:\n'
             "            try:\n"
@@ -115,38 +83,10 @@ MUTANTS = (
             '                log.warning("the judge failed: %s", error)\n' + KEYWORDS,
         ),
     ),
-    graded_letters(
-        rule="HE407",
-        name="a second opinion",
-        changes=changed(
-            PARTS,
-            '        opinions = [await self.judged(item, letter), await self.judged({**item, "to": "a friend"}, letter)]\n'
-            '        parts = {"judged": sum(opinions) / 2,',
-        ),
-    ),
-    ledger_books(
-        rule="HE407",
-        name="two judges beside the check",
-        changes=changed(
-            GRADE,
-            "        tidy = 0\n"
-            '        for question in ("Was this tidy?", "Was this quick?"):\n'
-            "            try:\n"
-            "                answer = await self.server.chat_completion(\n"
-            '                    messages=[{"role": "user", "content": question}], n=1, max_tokens=10\n'
-            "                )\n"
-            '                tidy += "yes" in (answer.choices[0].message.content or "").lower()\n'
-            "            except Exception:\n"
-            '                logger.warning("the judge failed")\n'
-            + GRADE.replace("return ", "return 0.9 * ").rstrip()
-            + " + 0.05 * tidy\n",
-        ),
-    ),
-    many_signals(
-        rule="HE407",
-        name="a judge for each signal",
-        file="signals_base",
-        changes=changed(
+    signals_base(
+        "HE407",
+        "a judge for each signal",
+        (
             TOTAL,
             "        for number, (weight, signal) in enumerate(signals):\n"
             "            try:\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .mutant import capitals_exam, changed, graded_letters, ledger_books, many_signals
+from .mutant import after, before, capitals_exam, graded_letters, ledger_books, signals_base
 
 LETTER = "        letter = last_answer(result.messages)\n"
 GRADE = '        return self.grade(self.written(ctx, item["file"]), sum(item["rows"]))\n'
@@ -12,52 +12,35 @@ CALLS = "        calls = len(names_of_calls(result))\n"
 CAPITAL = "        _, capital = item\n"
 
 MUTANTS = (
-    graded_letters(
-        rule="HE301",
-        name="final_response",
-        changes=changed(LETTER, "        letter = result.final_response\n"),
-    ),
-    many_signals(
-        rule="HE301",
-        name="through an alias in a helper",
-        file="signals_base",
-        changes=changed("    for message in result.messages:\n", "    outcome = result\n    for message in outcome.output:\n"),
+    graded_letters("HE301", "final_response", (LETTER, "        letter = result.final_response\n")),
+    signals_base(
+        "HE301",
+        "through an alias in a helper",
+        ("for message in result.messages:", "outcome = result\n    for message in outcome.output:"),
     ),
     graded_letters(
-        rule="HE301",
-        name="through its dict",
-        changes=changed(LETTER, '        letter = vars(result).get("output") or last_answer(result.messages)\n'),
+        "HE301", "through its dict", (LETTER, '        letter = vars(result).get("output") or last_answer(result.messages)\n')
     ),
-    graded_letters(
-        rule="HE301",
-        name="get",
-        changes=changed(LETTER, '        letter = last_answer(result.get("messages", []))\n'),
-    ),
+    graded_letters("HE301", "get", (LETTER, '        letter = last_answer(result.get("messages", []))\n')),
     ledger_books(
-        rule="HE301",
-        name="tools_used behind another parameter name",
-        changes=(
-            (
-                "async def compute_reward(self, item: dict[str, Any], result: AgentResult, ctx: ToolContext) -> float:",
-                "async def compute_reward(self, item, outcome, ctx) -> float:",
-            ),
-            (GRADE, "        if not outcome.tools_used:\n            return 0.0\n" + GRADE),
+        "HE301",
+        "tools_used behind another parameter name",
+        (
+            "async def compute_reward(self, item: dict[str, Any], result: AgentResult, ctx: ToolContext) -> float:",
+            "async def compute_reward(self, item, outcome, ctx) -> float:",
         ),
+        (GRADE, "        if not outcome.tools_used:\n            return 0.0\n" + GRADE),
     ),
     capitals_exam(
-        rule="HE301",
-        name="getattr with a constant",
-        changes=changed(
-            "        _, capital = item\n",
-            '        _, capital = item\n        if not getattr(result, "tool_calls"):\n            return 0.0\n',
-        ),
+        "HE301",
+        "getattr with a constant",
+        after("_, capital = item", '        if not getattr(result, "tool_calls"):\n            return 0.0\n'),
     ),
     # ------------------------------------------------------------------ HE302: behind a broad except, where nobody hears of it
-    many_signals(
-        rule="HE302",
-        name="calls as objects",
-        file="signals_base",
-        changes=changed(
+    signals_base(
+        "HE302",
+        "calls as objects",
+        (
             NAMES,
             "            try:\n"
             "                names.append(call.function.name)\n"
@@ -66,9 +49,9 @@ MUTANTS = (
         ),
     ),
     graded_letters(
-        rule="HE302",
-        name="messages as objects",
-        changes=changed(
+        "HE302",
+        "messages as objects",
+        (
             LETTER,
             "        try:\n"
             "            letter = result.messages[-1].content\n"
@@ -77,9 +60,9 @@ MUTANTS = (
         ),
     ),
     ledger_books(
-        rule="HE302",
-        name="arguments of an object",
-        changes=changed(
+        "HE302",
+        "arguments of an object",
+        (
             GRADE,
             "        commands = []\n"
             "        for message in result.messages:\n"
@@ -91,9 +74,9 @@ MUTANTS = (
         ),
     ),
     capitals_exam(
-        rule="HE302",
-        name="the roles of objects",
-        changes=changed(
+        "HE302",
+        "the roles of objects",
+        (
             CAPITAL,
             CAPITAL + "        try:\n"
             '            answers = sum(message.role == "assistant" for message in result.messages)\n'
@@ -101,11 +84,10 @@ MUTANTS = (
             "            answers = 0\n",
         ),
     ),
-    many_signals(
-        rule="HE302",
-        name="getattr with a constant",
-        file="signals_base",
-        changes=changed(
+    signals_base(
+        "HE302",
+        "getattr with a constant",
+        (
             CALLS,
             "        try:\n"
             '            calls = sum(len(getattr(message, "tool_calls")) for message in result.messages)\n'
@@ -114,24 +96,11 @@ MUTANTS = (
         ),
     ),
     # ------------------------------------------------------------------ HE303
-    many_signals(
-        rule="HE303",
-        name="bash",
-        file="signals_base",
-        changes=changed(CALLS, CALLS + '        calls += sum(name == "bash" for name in names_of_calls(result))\n'),
-    ),
-    many_signals(
-        rule="HE303",
-        name="patch_file among others",
-        file="signals_base",
-        changes=changed(
-            CALLS, '        calls = len([name for name in names_of_calls(result) if name in {"terminal", "patch_file"}])\n'
-        ),
-    ),
+    signals_base("HE303", "bash", (CALLS, CALLS + '        calls += sum(name == "bash" for name in names_of_calls(result))\n')),
     ledger_books(
-        rule="HE303",
-        name="the tool of another agent",
-        changes=changed(
+        "HE303",
+        "the tool of another agent",
+        (
             GRADE,
             "        for message in result.messages:\n"
             '            for call in message.get("tool_calls") or ():\n'
@@ -140,9 +109,9 @@ MUTANTS = (
         ),
     ),
     graded_letters(
-        rule="HE303",
-        name="a set of names",
-        changes=changed(
+        "HE303",
+        "a set of names",
+        (
             LETTER,
             LETTER
             + '        used = {call["function"]["name"] for message in result.messages for call in message.get("tool_calls") or ()}\n'
@@ -151,22 +120,19 @@ MUTANTS = (
         ),
     ),
     capitals_exam(
-        rule="HE303",
-        name="a constant of the module",
-        changes=(
-            ("class Attempt(", 'WRITERS = ("file_write", "write_file")\n\n\nclass Attempt('),
-            (
-                CAPITAL,
-                CAPITAL + "        for message in result.messages:\n"
-                '            for call in message.get("tool_calls") or []:\n'
-                '                writes = call["function"]["name"] in WRITERS\n',
-            ),
+        "HE303",
+        "a constant of the module",
+        before("class Attempt(", 'WRITERS = ("file_write", "write_file")\n\n\n'),
+        (
+            CAPITAL,
+            CAPITAL + "        for message in result.messages:\n"
+            '            for call in message.get("tool_calls") or []:\n'
+            '                writes = call["function"]["name"] in WRITERS\n',
         ),
     ),
-    many_signals(
-        rule="HE303",
-        name="counts one name",
-        file="signals_base",
-        changes=changed(CALLS, CALLS + '        calls = max(calls, names_of_calls(result).count("run_terminal_cmd"))\n'),
+    signals_base(
+        "HE303",
+        "counts one name",
+        (CALLS, CALLS + '        calls = max(calls, names_of_calls(result).count("run_terminal_cmd"))\n'),
     ),
 )
