@@ -24,8 +24,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from environments.leftovers import claim, remove_leftovers
-from environments.rollout_processes import kill_processes, mark_commands, now, tag_descendants
+from hermes_env_shared.abandoned import claim, remove_abandoned
+from hermes_env_shared.processes import kill_processes, mark_commands, now, tag_descendants
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class _Sandbox:
 _sandboxes: dict[str, _Sandbox] = {}
 _lock = threading.Lock()
 
-_remove_leftovers_once = functools.cache(remove_leftovers)
+_remove_abandoned_once = functools.cache(remove_abandoned)
 
 PROCESSES_PER_ROLLOUT = 64
 """Background processes per rollout that hermes remembers, including ended ones; its default limit covers all sessions together."""
@@ -97,8 +97,8 @@ def open_sandbox(task_id: str) -> None:
         overrides = {"env_type": backend, **given}
         if backend == "local" and "cwd" not in overrides:
             overrides["cwd"] = held.directory = _make_directory(task_id)
-            _remove_leftovers_once()
-            with contextlib.suppress(OSError):  # no room for a note: a leftover would stay
+            _remove_abandoned_once()
+            with contextlib.suppress(OSError):  # no room for a note: after a kill the directory would stay
                 held.release = claim(held.directory, held.mark)
         register_task_env_overrides(task_id, overrides)
 

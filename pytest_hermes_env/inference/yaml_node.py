@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.bounded_yaml import BeyondBounds, check_bounds
+from hermes_env_shared.bounded_yaml import BeyondBounds, check_bounds
 from pytest_hermes_env.errors import ScriptError, shorten
 from pytest_hermes_env.inference.offered_tools import nearest_first
 

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from pytest_hermes_env.bounded_yaml import load_yaml
+from hermes_env_shared.bounded_yaml import load_yaml
 from pytest_hermes_env.errors import UsageError, shorten
 
 MILLION = 1_000_000

@@ -7,6 +7,7 @@ its `machine` serves a `FakeToolContext` without a rollout.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import shutil
 import tempfile
@@ -17,6 +18,8 @@ from typing import Any, ClassVar, Literal, Self
 
 import pytest
 
+from hermes_env_shared.abandoned import claim, remove_abandoned, remove_tree
+from hermes_env_shared.processes import kill_processes, now, tag_descendants
 from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.failures import Problem, combined_error
 from pytest_hermes_env.sandbox import sessions
@@ -24,9 +27,7 @@ from pytest_hermes_env.sandbox.answers import called, takes
 from pytest_hermes_env.sandbox.cell import Cell, CellError, CellPlan
 from pytest_hermes_env.sandbox.cell_shell import check_variables, write_shell
 from pytest_hermes_env.sandbox.confinement import Confinement, available
-from pytest_hermes_env.sandbox.detached import kill_all, tag_descendants
 from pytest_hermes_env.sandbox.fake import FakeSandbox
-from pytest_hermes_env.sandbox.leftovers import claim, remove_leftovers
 from pytest_hermes_env.sandbox.limits import Limits
 from pytest_hermes_env.sandbox.local_cell import local_plan
 from pytest_hermes_env.sandbox.local_machine import LOCAL_TOOLS, LocalMachine, LocalRollout
@@ -86,7 +87,7 @@ class LocalSandbox:
         self._cell: Cell | None = None
         self._shell = Path()
         self._is_kept_inside = False
-        self._tag = 0
+        self._started = 0.0
 
     @property
     def is_confined(self) -> bool:
@@ -234,7 +235,7 @@ class LocalSandbox:
             directory = self._directories.pop(task_id, "")
         sessions.close_session(task_id, directory)
         if directory:
-            _remove_tree(Path(directory))
+            remove_tree(directory)
 
     def _directory_for(self, task_id: str, root: Path) -> str:
         self._directories[task_id] = tempfile.mkdtemp(prefix="rollout-", dir=root / "tmp")
@@ -242,19 +243,21 @@ class LocalSandbox:
 
     def _make(self, resources: contextlib.ExitStack) -> None:
         """Create everything, and register its removal in ``resources``."""
-        remove_leftovers(Path(tempfile.gettempdir()), PREFIX, _remove_leftover)
+        remove_abandoned()
         base = Path(os.path.realpath(tempfile.mkdtemp(prefix=PREFIX)))
-        resources.callback(_remove_tree, base)
-        resources.callback(claim(base))
+        root = base / "world"
+        resources.callback(claim(str(base), str(root), variable=MARK))
+        resources.callback(remove_tree, str(base))
         plan = local_plan(base, self._limits, self._project)
-        self._root = base / "world"
+        self._root = root
         resources.callback(setattr, self, "_root", None)
         enter_command = self._start_cell(plan, resources)
         variables = {"HOME": str(self.home), "TMPDIR": str(self.temporary), MARK: str(self.root), **self._variables}
         bash = shutil.which("bash") or "/bin/bash"
         self._shell = write_shell(base / "bin", bash=bash, enter_command=enter_command, variables=variables)
         self._set_variables(resources)
-        self._tag = tag_descendants()
+        tag_descendants()
+        self._started = now()
         resources.callback(self._end_sessions)
 
     def _start_cell(self, plan: CellPlan, resources: contextlib.ExitStack) -> list[str]:
@@ -298,30 +301,13 @@ class LocalSandbox:
         """Kill all processes of the sandbox, and remove its sessions from hermes."""
         if self._cell is not None:
             self._cell.stop()
-        kill_all(str(self.root), mark=f"{MARK}={self.root}", tag=self._tag)
+        root = str(self.root)
+        kill_processes(mark=root, directory=root, variable=MARK, since=self._started, strays_until=math.inf)
         for task_id in sessions.sessions_in(self.root):
             sessions.close_session(task_id)
         with self._lock:
             self._rollouts.clear()
             self._directories.clear()
-
-
-def _remove_leftover(base: Path) -> None:
-    """Remove a sandbox whose test process was killed, and kill its processes."""
-    root = os.path.realpath(base / "world")
-    kill_all(root, mark=f"{MARK}={root}")
-    _remove_tree(base)
-
-
-def _remove_tree(directory: Path) -> None:
-    """Remove a directory with everything in it, including directories that commands made inaccessible."""
-    for place, names, _ in os.walk(directory):
-        for name in names:
-            inner = os.path.join(place, name)
-            if not os.path.islink(inner):
-                with contextlib.suppress(OSError):
-                    os.chmod(inner, 0o700)
-    shutil.rmtree(directory, ignore_errors=True)
 
 
 def _outside_text(root: Path, directory: str, task_id: str) -> str:

@@ -16,7 +16,7 @@ import subprocess
 from pathlib import Path
 from typing import Any, Protocol
 
-from pytest_hermes_env.sandbox import sessions
+from hermes_env_shared.processes import mark_commands
 from pytest_hermes_env.sandbox.machine import FILE_TIMEOUT_S, MAX_BYTES, NOT_REGULAR, NotReadable, too_large
 
 __all__ = ["LOCAL_TOOLS", "LocalMachine", "LocalRollout"]
@@ -89,7 +89,7 @@ class LocalMachine(LocalRollout):
             return answer
         from model_tools import handle_function_call  # noqa: PLC0415 - hermes is heavy
 
-        with sessions.marked(self.directory):
+        with mark_commands(self.directory):
             result = handle_function_call(name, dict(arguments), task_id=self.task_id)
         return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
 

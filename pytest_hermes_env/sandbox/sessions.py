@@ -19,18 +19,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from hermes_env_shared.processes import kill_processes
 from pytest_hermes_env.errors import EnvironmentSetupError
 from pytest_hermes_env.patches import intercept
-from pytest_hermes_env.sandbox.detached import kill_all
 from pytest_hermes_env.sandbox.hermes_modules import hermes_module
 
-__all__ = ["VARIABLES", "close_session", "keep_inside", "marked", "open_session", "sessions_in"]
+__all__ = ["VARIABLES", "close_session", "keep_inside", "open_session", "sessions_in"]
 
 KILL_GRACE_S = 2.0
 """Seconds that a killed command may take to end."""
-
-MARK = "HERMES_UI_SESSION_ID"
-"""The variable that marks the commands of a session: hermes passes it from the context of a tool call, and uses it for nothing."""
 
 OPTIONAL_PROGRAMS = frozenset({"go", "node", "npx", "rg", "rustfmt"})
 """Programs that hermes' file tools use where they are installed: ``npx tsc`` even downloads a compiler."""
@@ -104,18 +101,6 @@ def open_session(task_id: str, make_directory: Callable[[], str]) -> str:
     return str(_task_env_overrides[task_id]["cwd"])
 
 
-@contextlib.contextmanager
-def marked(directory: str) -> Iterator[None]:
-    """Mark the commands of tool calls in this context as those of the session that began in ``directory``."""
-    from gateway.session_context import _VAR_MAP  # noqa: PLC0415 - hermes is heavy
-
-    token = _VAR_MAP[MARK].set(directory)
-    try:
-        yield
-    finally:
-        _VAR_MAP[MARK].reset(token)
-
-
 def sessions_in(root: Path) -> list[str]:
     """Return the task ids of sessions whose working directory is below ``root``."""
     if "tools.terminal_tool" not in sys.modules:
@@ -129,7 +114,7 @@ def sessions_in(root: Path) -> list[str]:
 def close_session(task_id: str, directory: str = "") -> None:
     """Kill the processes of a session and make hermes forget it, including ended processes.
 
-    Detached processes are killed if they work in ``directory``, or were `marked` with it; the directory stays.
+    Detached processes are killed if they work in ``directory``, or were marked with it; the directory stays.
     """
     from tools.file_tools import reset_file_dedup  # noqa: PLC0415
     from tools.process_registry import process_registry  # noqa: PLC0415
@@ -138,7 +123,7 @@ def close_session(task_id: str, directory: str = "") -> None:
     with contextlib.ExitStack() as steps:  # every step runs, even if others raise
         steps.callback(_forget_processes, task_id)
         if directory:
-            steps.callback(kill_all, directory, mark=f"{MARK}={directory}")
+            steps.callback(kill_processes, mark=directory, directory=directory)
         steps.callback(reset_file_dedup, task_id)
         steps.callback(clear_task_env_overrides, task_id)
         steps.callback(cleanup_vm, task_id, force_remove=True)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,9 +19,10 @@ import pytest
 from tools import terminal_tool
 from tools.registry import registry
 
-from environments import leftovers, rollout_processes
 from environments.sandbox import isolation
 from environments.tool_context import ToolContext
+from hermes_env_shared import processes
+from hermes_env_shared.abandoned import remove_abandoned
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="detached processes are found on Linux")
 
@@ -194,7 +196,7 @@ def test_rollout_of_a_killed_process_is_removed_by_the_next(monkeypatch, tmp_pat
     """Its directory and its daemons, and not while its process runs."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with other_process(tmp_path) as (daemon, directory):
-        leftovers.remove_leftovers()
+        remove_abandoned()
         while_it_runs = (runs(daemon), os.path.isdir(directory))
     after_its_end = (runs(daemon), os.path.isdir(directory))
 
@@ -216,14 +218,14 @@ def test_rollout_that_nobody_cleaned_up_ends_with_the_process(tmp_path):
     assert (runs(int(daemon)), os.path.isdir(directory), list(tmp_path.glob(".*"))) == (False, False, [])
 
 
-def test_directory_in_the_place_of_a_leftover_stays(monkeypatch, tmp_path):
+def test_directory_in_the_place_of_an_abandoned_one_stays(monkeypatch, tmp_path):
     """Only the noted one is removed; the note is."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with other_process(tmp_path) as (_, directory):
         os.rename(directory, tmp_path / "moved")
         os.mkdir(directory)
 
-    leftovers.remove_leftovers()
+    remove_abandoned()
 
     assert (os.path.isdir(directory), list(tmp_path.glob(".*"))) == (True, [])
 
@@ -231,13 +233,13 @@ def test_directory_in_the_place_of_a_leftover_stays(monkeypatch, tmp_path):
 def test_file_that_is_no_note_stays(monkeypatch, tmp_path):
     """A link, a FIFO or another file of such a name is neither followed nor waited for."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    (tmp_path / "kept").write_text('{"directory": "/", "device": 0, "inode": 0, "mark": "x"}')
+    (tmp_path / "kept").write_text('{"directory": "/", "device": 0, "inode": 0, "variable": "V", "mark": "x"}')
     (tmp_path / ".hermes-rollout-link").symlink_to("kept")
     os.mkfifo(tmp_path / ".hermes-rollout-fifo")
     (tmp_path / ".hermes-rollout-text").write_text("not a note")
     before = sorted(tmp_path.iterdir())
 
-    leftovers.remove_leftovers()
+    remove_abandoned()
 
     assert sorted(tmp_path.iterdir()) == before
 
@@ -254,12 +256,12 @@ def sleeper(tmp_path: Path) -> Iterator[psutil.Popen]:
 def test_a_process_is_read_about_once(sleeper: psutil.Popen, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine may run thousands, and each rollout that ends looks for its own."""
     read: list[str] = []
-    stat = rollout_processes._stat
-    monkeypatch.setattr(rollout_processes, "_known", {})
-    monkeypatch.setattr(rollout_processes, "_stat", lambda pid: read.append(pid) or stat(pid))
+    stat = processes._stat
+    monkeypatch.setattr(processes, "_known", {})
+    monkeypatch.setattr(processes, "_stat", lambda pid: read.append(pid) or stat(pid))
 
     for _ in range(3):
-        rollout_processes.kill_processes(mark="nobody's", directory=None)
+        processes.kill_processes(mark="nobody's", directory=None)
 
     assert read.count(str(sleeper.pid)) == 1
     assert sleeper.is_running()
@@ -269,9 +271,54 @@ def test_an_id_that_is_used_again_is_another_process(
     sleeper: psutil.Popen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was known about the id does not hide it: an earlier process, which had started before the rollout."""
-    monkeypatch.setattr(rollout_processes, "_known", {str(sleeper.pid): (-1, 0.0)})
+    monkeypatch.setattr(processes, "_known", {str(sleeper.pid): (-1, 0.0)})
     threading.Thread(target=sleeper.wait, daemon=True).start()  # so that it does not stay a zombie
 
-    rollout_processes.kill_processes(mark="nobody's", directory=str(tmp_path), since=rollout_processes.now() - 60)
+    processes.kill_processes(mark="nobody's", directory=str(tmp_path), since=processes.now() - 60)
 
     assert not sleeper.is_running()
+
+
+def test_a_process_whose_directory_cannot_be_read_is_nobodys(tmp_path: Path) -> None:
+    """Its path is longer than the kernel gives; other people's processes do not disturb a clean-up."""
+    words = [sys.executable, "-c", DEEP_DIRECTORY, str(tmp_path)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        with pytest.raises(OSError, match="File name too long"):
+            os.readlink(f"/proc/{process.pid}/cwd")
+
+        processes.kill_processes(mark="nobody's", directory=str(tmp_path))
+
+        assert process.poll() is None
+        process.kill()
+
+
+DEEP_DIRECTORY = """\
+import os, sys, time
+os.chdir(sys.argv[1])
+for _ in range(20):
+    os.mkdir("d" * 250)
+    os.chdir("d" * 250)
+print("there", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("belongs", ["by its directory", "by its mark", "not at all"])
+def test_processes_are_found_without_proc(belongs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On macOS: by directory and by mark, with what they started."""
+    monkeypatch.setattr(processes, "IS_LINUX", False)
+    marked = {**os.environ, "ROLLOUT": "mine" if belongs == "by its mark" else "other"}
+    place = tmp_path if belongs == "by its directory" else "/"
+    with psutil.Popen(["sh", "-c", "cd / && env -i sleep 60 & wait"], cwd=place, env=marked) as shell:
+        while not (children := shell.children()) or children[0].name() != "sleep":
+            time.sleep(0.001)
+
+        processes.kill_processes(mark="mine", directory=str(tmp_path), variable="ROLLOUT")
+
+        is_over = not runs(children[0].pid)
+        for process in (shell, *children):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+    assert is_over == (belongs != "not at all")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import environments.hermes_base_env
+import hermes_env_shared
 import pytest_hermes_env
 
 REPOSITORY = Path(__file__).parents[2]
@@ -18,17 +19,17 @@ REPOSITORY = Path(__file__).parents[2]
 
 @pytest.mark.skipif("HERMES_ENV_INSTALLED" not in os.environ, reason="run by tox, which installs the wheel")
 def test_the_tests_run_against_the_installed_wheel() -> None:
-    """Neither package is imported from the checkout."""
-    places = [Path(pytest_hermes_env.__file__), Path(environments.hermes_base_env.__file__)]
+    """No package is imported from the checkout."""
+    modules = (pytest_hermes_env, environments.hermes_base_env, hermes_env_shared)
 
-    assert [place.is_relative_to(Path(sys.prefix)) for place in places] == [True, True]
+    assert [Path(module.__file__).is_relative_to(Path(sys.prefix)) for module in modules] == [True, True, True]
 
 
 def test_every_file_of_the_packages_is_in_the_distribution() -> None:
     """Sources, the type marker and the YAML files of the checkout are all installed."""
     wanted = {
         path.relative_to(REPOSITORY)
-        for package in ("pytest_hermes_env", "environments")
+        for package in ("pytest_hermes_env", "environments", "hermes_env_shared")
         for path in (REPOSITORY / package).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts and ".mypy_cache" not in path.parts
     }

@@ -13,7 +13,6 @@ from pydantic_cli.argparse import FailedExecutionException
 
 from environments.command_line.settings import settings_of
 from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
-from pytest_hermes_env import bounded_yaml
 from pytest_hermes_env.cassette.document import document_of
 from pytest_hermes_env.cassette.format import read_tape, text_of
 from pytest_hermes_env.cassette.tape import Header, ModelCall, ModelReply, ModelRequest, Tape
@@ -192,12 +191,3 @@ def test_a_cassette_of_many_calls_with_large_tools_is_read(tmp_path) -> None:
     path.write_text(text_of(tape))
 
     assert read_tape(path) == tape
-
-
-def test_both_packages_read_yaml_within_the_same_bounds(request) -> None:
-    """Neither may import the other, so each has the module."""
-    theirs = request.config.rootpath / "environments" / "bounded_yaml.py"
-    ours = Path(bounded_yaml.__file__)
-
-    code = [path.read_text().partition('"""\n\n')[2] for path in (ours, theirs)]
-    assert code[0] == code[1] != ""

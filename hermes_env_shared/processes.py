@@ -1,11 +1,11 @@
-"""Finds and kills the processes of a rollout on the local backend, including those that detached themselves from it.
+"""Finds and kills the processes of a sandbox on this machine, including those that detached themselves from their command.
 
-A process belongs to a rollout if it works in the rollout's directory, was started with the rollout's mark in its environment, or
-descends from such a process: a new session, another directory, closed streams and a double fork change none of the three. A
-daemon that emptied its environment as well is a *stray*. Strays are recognized by a resource limit without effect, which every
-process inherits from the one that runs the rollouts.
+A process belongs to a sandbox if it works in the sandbox's directory, was started with its mark in the environment, or descends
+from such a process: a new session, another directory, closed streams and a double fork change none of the three. A daemon that
+emptied its environment as well is a *stray*. On Linux, strays are recognized by a resource limit without effect, which every
+process inherits from the one that runs the sandboxes.
 
-Linux only: elsewhere only processes that hermes tracks are killed.
+What is read about other processes may be gone, unreadable or odd: such a process does not belong to the sandbox.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ import signal
 import time
 from collections.abc import Iterator
 
-MARK = "HERMES_UI_SESSION_ID"
+__all__ = ["SESSION_VARIABLE", "kill_processes", "mark_commands", "now", "tag_descendants"]
+
+SESSION_VARIABLE = "HERMES_UI_SESSION_ID"
 """The variable with a rollout's mark: hermes passes it from the context of a tool call to commands, and uses it for nothing here."""
 
 RLIMIT_LOCKS = 10
@@ -29,9 +31,10 @@ TICK_S = 0.01
 KILL_GRACE_S = 2.0
 """Seconds that killed processes may take to end."""
 
-_PID_SHIFT = 32
-"""The limit's value is the id of the process that runs the rollouts, shifted by so many bits, plus a random number."""
+IS_LINUX = os.path.isdir("/proc/self")
 
+_PID_SHIFT = 32
+"""The limit's value is the id of the process that runs the sandboxes, shifted by so many bits, plus a random number."""
 
 _known: dict[str, tuple[int, float]] = {}
 """Process id -> inode of its directory in /proc, which no later process of that id shares, and start time."""
@@ -39,7 +42,7 @@ _known: dict[str, tuple[int, float]] = {}
 
 def tag_descendants() -> None:
     """Make all processes that start from now on recognizable as descendants of this process."""
-    if _tag() is not None or not os.path.isdir("/proc/self"):
+    if _tag() is not None or not IS_LINUX:
         return
     import resource  # noqa: PLC0415 - does not exist on every system
 
@@ -53,11 +56,11 @@ def mark_commands(mark: str) -> Iterator[None]:
     """Start the commands of tool calls in this context with ``mark`` in their environment."""
     from gateway.session_context import _VAR_MAP  # noqa: PLC0415 - hermes is heavy
 
-    token = _VAR_MAP[MARK].set(mark)
+    token = _VAR_MAP[SESSION_VARIABLE].set(mark)
     try:
         yield
     finally:
-        _VAR_MAP[MARK].reset(token)
+        _VAR_MAP[SESSION_VARIABLE].reset(token)
 
 
 def now() -> float:
@@ -65,21 +68,30 @@ def now() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else 0.0
 
 
-def kill_processes(*, mark: str, directory: str | None, since: float = 0.0, strays_until: float = 0.0) -> None:
-    """Kill the processes of a rollout, and return when they have ended.
+def kill_processes(
+    *, mark: str, directory: str | None, variable: str = SESSION_VARIABLE, since: float = 0.0, strays_until: float = 0.0
+) -> None:
+    """Kill the processes of a sandbox, and return when they have ended.
 
-    It began at ``since``, in terms of `now`; strays that started before ``strays_until`` are its own.
+    ``variable`` has the value ``mark`` in its commands. It began at ``since``, in terms of `now`; strays that started before
+    ``strays_until`` are its own.
     """
     deadline = time.monotonic() + KILL_GRACE_S
-    while (found := _belonging(mark, directory, since, strays_until)) and time.monotonic() < deadline:
+    while time.monotonic() < deadline:
+        if IS_LINUX:
+            found = _belonging(variable, mark, directory, since, strays_until)
+        else:
+            found = _belonging_without_proc(variable, mark, directory)
+        if not found:
+            return
         for process in found:
             with contextlib.suppress(OSError):  # it ended meanwhile, or belongs to another user
                 os.kill(int(process), signal.SIGKILL)
         time.sleep(0.005)
 
 
-def _belonging(mark: str, directory: str | None, since: float, strays_until: float) -> set[str]:
-    entry = f"{MARK}={mark}".encode()
+def _belonging(variable: str, mark: str, directory: str | None, since: float, strays_until: float) -> set[str]:
+    entry = f"{variable}={mark}".encode()
     own: set[str] = set()
     for pid, started in _start_times().items():
         environment = _environment(pid) if started + TICK_S >= since else None
@@ -87,7 +99,7 @@ def _belonging(mark: str, directory: str | None, since: float, strays_until: flo
             continue
         is_inside = directory is not None and f"{_directory(pid)}/".startswith(f"{directory}/")
         may_be_stray = started < strays_until
-        if is_inside or entry in environment or (may_be_stray and _is_stray(pid, environment)):
+        if is_inside or entry in environment or (may_be_stray and _is_stray(pid, environment, variable)):
             own.add(pid)
     if not own:
         return own
@@ -95,8 +107,22 @@ def _belonging(mark: str, directory: str | None, since: float, strays_until: flo
     return {pid for pid in parents if _has_ancestor(pid, parents, own)}
 
 
+def _belonging_without_proc(variable: str, mark: str, directory: str | None) -> set[str]:
+    """As `_belonging` on other systems, where neither start times nor strays are known."""
+    import psutil  # noqa: PLC0415 - needed on these systems only
+
+    own: list[psutil.Process] = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            is_inside = directory is not None and f"{process.cwd()}/".startswith(f"{directory}/")
+            is_other = process.pid != os.getpid() and process.status() != psutil.STATUS_ZOMBIE
+            if is_other and (is_inside or process.environ().get(variable) == mark):
+                own += [process, *process.children(recursive=True)]
+    return {str(process.pid) for process in own}
+
+
 def _directory(pid: str) -> str:
-    """Return a process's working directory, or an empty text if it has ended or belongs to another user."""
+    """Return a process's working directory, or an empty text if it has ended, belongs to another user or has none that can be read."""
     with contextlib.suppress(OSError):
         return os.readlink(f"/proc/{pid}/cwd")
     return ""
@@ -109,18 +135,18 @@ def _environment(pid: str) -> frozenset[bytes] | None:
     return None
 
 
-def _is_stray(pid: str, environment: frozenset[bytes]) -> bool:
+def _is_stray(pid: str, environment: frozenset[bytes], variable: str) -> bool:
     """Whether a descendant of this process is a daemon whose environment is neither ours nor marked."""
     names = {entry.partition(b"=")[0] for entry in environment}
     ours = {os.fsencode(name) for name in os.environ}
-    if MARK.encode() in names or len(names & ours) >= len(ours) / 2:
+    if variable.encode() in names or len(names & ours) >= len(ours) / 2:
         return False
     return _has_tag(pid) and not _has_ancestor(pid, _parents(), {str(os.getpid())})
 
 
 def _tag() -> int | None:
     """Return this process's value of the limit; None if it has none, or only that of the process that started it."""
-    if not os.path.isdir("/proc/self"):
+    if not IS_LINUX:
         return None
     import resource  # noqa: PLC0415 - does not exist on every system
 
@@ -166,8 +192,9 @@ def _start_times() -> dict[str, float]:
 
 def _inodes() -> dict[str, int]:
     """Return the ids of the other processes, each with the inode of its directory in /proc."""
-    entries = os.scandir("/proc") if os.path.isdir("/proc/self") else ()
-    return {entry.name: entry.inode() for entry in entries if entry.name.isdecimal() and entry.name != str(os.getpid())}
+    return {
+        entry.name: entry.inode() for entry in os.scandir("/proc") if entry.name.isdecimal() and entry.name != str(os.getpid())
+    }
 
 
 def _stat(pid: str) -> list[bytes]:

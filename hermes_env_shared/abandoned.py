@@ -1,10 +1,8 @@
-"""Removes the directories and processes of rollouts whose process was killed before it could do it.
+"""Removes the sandboxes of processes that were killed before they could do it: their directories, and what still runs there.
 
-For each directory of a rollout there is a small file in the system's temporary directory, which the process keeps locked. A lock
-ends with its process, however it ends, so a file that can be locked describes a leftover. Only directories that the file
-identifies are removed: not links, not those of other users, and not another directory of the same name.
-
-Place in the flow: `isolation` claims the directories that it creates.
+For each sandbox there is a small file in the system's temporary directory, which its process keeps locked. A lock ends with its
+process, however it ends, so a file that can be locked describes an abandoned sandbox. Only the directory that the file identifies
+is removed: no link, nothing of another user, and not another directory of the same name.
 """
 
 from __future__ import annotations
@@ -19,22 +17,27 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
-from environments.rollout_processes import kill_processes
+from hermes_env_shared.processes import SESSION_VARIABLE, kill_processes
+
+__all__ = ["claim", "remove_abandoned", "remove_tree"]
 
 PREFIX = ".hermes-rollout-"
 
 
-def claim(directory: str, mark: str) -> Callable[[], None]:
-    """Note that this process uses ``directory``, until the returned function is called."""
+def claim(directory: str, mark: str, *, variable: str = SESSION_VARIABLE) -> Callable[[], None]:
+    """Note that this process uses ``directory``, until the returned function is called.
+
+    ``variable`` has the value ``mark`` in the commands of the sandbox.
+    """
     status = os.lstat(directory)
     place = Path(tempfile.gettempdir())
     name = uuid.uuid4().hex
     partial, final = place / f".partial{PREFIX}{name}", place / f"{PREFIX}{name}"
     handle = os.open(partial, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
-    with contextlib.suppress(OSError):  # a file system without locks: then a leftover stays
+    with contextlib.suppress(OSError):  # a file system without locks: then an abandoned sandbox stays
         _lock(handle)
-        note = {"directory": directory, "device": status.st_dev, "inode": status.st_ino, "mark": mark}
-        os.write(handle, json.dumps(note).encode())
+        identity = {"directory": directory, "device": status.st_dev, "inode": status.st_ino}
+        os.write(handle, json.dumps({**identity, "variable": variable, "mark": mark}).encode())
         partial.rename(final)  # it never exists unlocked while its process runs
 
     def release() -> None:
@@ -45,14 +48,25 @@ def claim(directory: str, mark: str) -> Callable[[], None]:
     return release
 
 
-def remove_leftovers() -> None:
-    """Remove what rollouts of killed processes of this user left."""
+def remove_abandoned() -> None:
+    """Remove the sandboxes of killed processes of this user."""
     for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # its process runs, or it is not a note
-            _remove_leftover(path)
+            _remove_noted(path)
 
 
-def _remove_leftover(path: Path) -> None:
+def remove_tree(directory: str) -> None:
+    """Remove a directory with everything in it, including directories that commands made inaccessible."""
+    for place, names, _ in os.walk(directory):
+        for name in names:
+            inner = os.path.join(place, name)
+            if not os.path.islink(inner):
+                with contextlib.suppress(OSError):
+                    os.chmod(inner, 0o700)
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def _remove_noted(path: Path) -> None:
     handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         status = os.fstat(handle)
@@ -60,9 +74,9 @@ def _remove_leftover(path: Path) -> None:
             return
         _lock(handle)
         note = json.loads(os.read(handle, 2**16))
-        kill_processes(mark=note["mark"], directory=note["directory"])
+        kill_processes(mark=note["mark"], directory=note["directory"], variable=note["variable"])
         if _is_same(note):
-            shutil.rmtree(note["directory"], ignore_errors=True)
+            remove_tree(note["directory"])
         path.unlink()
     finally:
         os.close(handle)

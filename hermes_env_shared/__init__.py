@@ -1,0 +1,1 @@
+"""What both the environment layer and the test kit need, since neither may import the other."""
