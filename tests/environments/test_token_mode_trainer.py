@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 
 from environments.hermes_base_env import HermesAgentBaseEnv
-from pytest_hermes_env.atropos.run_api_thread import RunApiThread
+from pytest_hermes_env.atropos.run_api import RunApiThread
 from pytest_hermes_env.inference import call, say, think, turn
 
 SCRIPT = [turn(think("hm"), call("todo"), call("todo")), turn(think("so"), say("done"))]
