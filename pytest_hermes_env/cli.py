@@ -1,5 +1,5 @@
-"""The command ``hermes-env``: check, watch, judge, rules, explain, docs, cassettes, init, new, mutants, record, replay, serve-rollouts, view,
-export, mock.
+"""The command ``hermes-env``: check, watch, judge, rules, explain, docs, cassettes, init, new, mutants, serve-rollouts, view, export,
+mock.
 
 ``check`` only reads source: it imports neither the files that it checks, nor atroposlib, nor pytest.
 """
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 DISTRIBUTION = "pytest-hermes-env"
 OK, FINDINGS, USAGE = 0, 1, 2
 FORMATS = ("text", "json", "github", "sarif")
-TAKE_OTHERS = frozenset({"mutants", "record", "replay"})
-"""Commands that take another command after ``--``."""
 TAKE_FLAGS = frozenset({"serve-rollouts", "judge", "watch"})
 """Commands that take the flags of an environment, or of pytest."""
 
@@ -43,7 +41,6 @@ examples:
   hermes-env mutants my_env.py -- tests/test_my.py   break the environment on purpose; do its tests fail?
   hermes-env serve-rollouts my_env.py:MyEnv          rollouts over HTTP, for training engines other than Atropos
   hermes-env mock --script script.yaml --port 8000   a model server that follows the script
-  hermes-env record -- python my_env.py evaluate     record its rollouts; hermes-env replay needs no model
   hermes-env view groups.jsonl                       rollouts as a page for a browser
   hermes-env export --inspect groups.jsonl           rollouts as a log for inspect view
   hermes-env cassettes                               recordings: age, later changes, which are unused
@@ -86,8 +83,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _split(words: list[str]) -> tuple[list[str], list[str]]:
-    """Return the words of this command, and those after ``--`` if it takes another command."""
-    if words[:1] and words[0] in TAKE_OTHERS and "--" in words:
+    """Return the words of this command, and those after ``--`` for `mutants`, which hands them to pytest."""
+    if words[:1] == ["mutants"] and "--" in words:
         place = words.index("--")
         return words[:place], words[place + 1 :]
     return words, []
@@ -224,17 +221,6 @@ def _parser(command: str) -> argparse.ArgumentParser:
 
         mutation.add_arguments(mutants)
         mutants.set_defaults(run=mutation.run)
-
-    for verb, what in (
-        ("record", "run a command and record its rollouts"),
-        ("replay", "run a command again on its recording"),
-    ):
-        recorded = commands.add_parser(verb, help=what, add_help=command == verb)
-        if command == verb:
-            from pytest_hermes_env.recorded_command import record_and_replay as recorded_command  # noqa: PLC0415
-
-            recorded_command.add_arguments(recorded, plays=verb == "replay")
-            recorded.set_defaults(run=functools.partial(recorded_command.run, plays=verb == "replay"))
 
     serve = commands.add_parser(
         "serve-rollouts",

@@ -15,7 +15,7 @@
     ├── RewardProblem           a reward function raised, or returned an invalid reward
     ├── UnexpectedRequest       a double got a request that neither its script nor its routes answer
     ├── LeftoverRoutes          routes of mock_http that got no request
-    ├── LeftoverFaults          faults of a fault plan that struck nothing
+    ├── LeftoverFaults          faults of a fault plan that were never played
     ├── LeftoverTables          datasets of the hub of a test that were not loaded
     ├── LeftoverTurns           turns of a script that no conversation reached
     ├── FailedRewards           rewards that failed in rollouts of a test, which ended without an error

@@ -145,10 +145,7 @@ FLAGS = (
         "The maximum duration of one call to the real server. A call that takes longer is tried again, three times in all, and then "
         "fails with CallTimedOut. Default: the limit of the environment's client.",
     ),
-    _switch(
-        "--hermes-compare",
-        "With --hermes-live: report where the answers of the real server and of the mock model differ in shape.",
-    ),
+    _switch("--hermes-compare", "Deprecated: has no effect; the comparison with the mock model was removed."),
     _list(
         "--hermes-allow-hosts",
         "HOSTS",

@@ -227,12 +227,6 @@ PATCHES: tuple[Patch, ...] = (
         lasts=f"{_CONTRACT_RUN}; while `make_env` builds an environment on a mock model",
     ),
     Patch(
-        targets=("BaseEnv.__init_subclass__", "HermesAgentBaseEnv.__init__"),
-        does="open the cassette of a recorded command when its first environment is built",
-        why="the command is a program of the user's, which is not started by the kit's own fixtures",
-        lasts="to the end of the recorded or replayed process",
-    ),
-    Patch(
         targets=("importlib.machinery.SourceFileLoader.get_code", "SourceTree.text_of"),
         does="import and read one file with other contents",
         why="a mutation is tried without changing the user's files",

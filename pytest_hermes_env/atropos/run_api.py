@@ -1,96 +1,60 @@
-"""Runs Atropos' own ``run-api`` in a process on loopback: environments send groups to it, and a trainer pulls batches.
+"""Runs the real app of Atropos' ``run-api`` in a thread of this process, empty at each start.
 
-Place in the flow: between ``serve`` of an environment and `pytest_hermes_env.atropos.trainer`.
+Place in the flow: between ``serve`` of an environment, in this process or another one, and `pytest_hermes_env.atropos.trainer`.
 
-Source: atroposlib 0.4.0, ``cli/run_api.py``, which listens on every interface by default and keeps its data in module state, so only
-a new process starts empty.
+Source: atroposlib 0.4.0, ``api/server.py``: one app per process, whose ``state`` holds the queue and the environments.
 """
 
 from __future__ import annotations
 
-import re
-import signal
-import subprocess
-import sys
-import threading
-from typing import IO, TYPE_CHECKING, Self
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Self
 
-from pytest_hermes_env.errors import ServerStartError, shorten
+from pytest_hermes_env.inference.server_thread import serving
+from pytest_hermes_env.patches import replace
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Mapping, Sequence
     from types import TracebackType
 
-__all__ = ["RunApi"]
+    from pytest_hermes_env.faults.plan import FaultPlan
 
-COMMAND = (sys.executable, "-m", "atroposlib.cli.run_api", "--host", "127.0.0.1", "--port", "0")
-"""With port 0 the system chooses a free port, which uvicorn prints: two test runs never conflict."""
-
-LISTENING = re.compile(r"Uvicorn running on (http://127\.0\.0\.1:\d+)")
-START_S, STOP_S = 60.0, 20.0
+HOST = "127.0.0.1"
+OF_THE_TRAINER = frozenset({"/register", "/batch"})
+"""The paths that only a trainer requests."""
 
 
-class RunApi:
-    """The process. `url` is its address, `output` everything that it has printed.
+def _described(path: str, body: bytes) -> tuple[str, str]:
+    return "trainer" if path in OF_THE_TRAINER else "run_api", body.decode(errors="replace")
 
-    ``environ`` and ``cwd`` are the process's environment variables and working directory, by default those of this process.
-    ``command`` starts it; it must print uvicorn's line with the address.
+
+class RunApiThread:
+    """The app on a free port of loopback. One at a time in a process: they would share their state.
+
+    ``faults`` is a `FaultPlan`, whose faults of run-api and of the trainer's requests are played on the connections.
     """
 
-    def __init__(
-        self,
-        *,
-        environ: Mapping[str, str] | None = None,
-        cwd: str | os.PathLike[str] | None = None,
-        command: Sequence[str] = COMMAND,
-    ) -> None:
-        self._environ = environ
-        self._cwd = cwd
-        self._command = list(command)
-        self._process: subprocess.Popen[str] | None = None
-        self._reader: threading.Thread | None = None
-        self._lines: list[str] = []
-        self._listens_or_ended = threading.Event()
-        self._url: str | None = None
+    def __init__(self, *, faults: FaultPlan | None = None) -> None:
+        self._faults = faults
+        self._port = 0
+        self._running = ExitStack()
 
     def start(self) -> Self:
-        """Start the process; return when it listens. Once per object.
+        """Start with an empty state; on the same port as before, if it ran before."""
+        from atroposlib.api.server import app  # noqa: PLC0415 - heavy
+        from starlette.datastructures import State  # noqa: PLC0415 - heavy
 
-        Raises: it ends, or prints no address within a minute → ServerStartError.
-        """
-        process = subprocess.Popen(
-            self._command, env=self._environ, cwd=self._cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        self._process = process
-        self._reader = threading.Thread(target=self._read, args=(process.stdout,), name=f"run-api-{process.pid}", daemon=True)
-        self._reader.start()
-        self._listens_or_ended.wait(START_S)
-        if self._url is None:
-            code = self.stop()
-            raise ServerStartError(
-                f"run-api could not start: {shorten(' '.join(self._command))} ended with exit code {code}.\n"
-                f"  expected  the line 'Uvicorn running on http://127.0.0.1:...' within {START_S:g} s\n"
-                f"  seen      {shorten(self.output[-200:]) or 'no output'}\n"
-                "  fix       run the command by hand"
-            )
+        self._running.enter_context(replace("atroposlib.api.server.app.state", State()))
+        self._port = self._running.enter_context(serving(app, HOST, self._port, faults=self._faults, describe=_described))
         return self
 
-    def stop(self) -> int | None:
-        """Interrupt the process and return its exit code, 0 after a normal shutdown; None when it never started."""
-        process = self._process
-        if process is None:
-            return None
-        if process.poll() is None:
-            process.send_signal(signal.SIGINT)
-        try:
-            process.wait(STOP_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        if self._reader is not None:
-            self._reader.join(STOP_S)
-        return process.returncode
+    def stop(self) -> None:
+        """Close the port; what was not pulled is lost, as when the process ends."""
+        self._running.close()
+
+    def restart(self) -> None:
+        """Stop, and start again with an empty state: nobody is registered, nothing is queued."""
+        self.stop()
+        self.start()
 
     def __enter__(self) -> Self:
         return self.start()
@@ -100,28 +64,24 @@ class RunApi:
 
     @property
     def url(self) -> str:
-        """The root of the API, without a trailing slash.
-
-        Raises: not started → ServerStartError.
-        """
-        if self._url is None:
-            raise ServerStartError(
-                "run-api has no address yet, because it was not started.\n"
-                "  fix       use `with RunApi() as api:`, or call api.start()"
-            )
-        return self._url
+        """The root of the API, without a trailing slash; the same after a restart."""
+        return f"http://{HOST}:{self._port}"
 
     @property
-    def output(self) -> str:
-        """Everything that the process has printed so far."""
-        return "".join(self._lines)
+    def envs(self) -> list[dict[str, Any]]:
+        """The registered environments: ``real_name``, ``weight``, ``group_size``, ``registered_id`` and more."""
+        return list(self._state("envs"))
 
-    def _read(self, stream: IO[str]) -> None:
-        with stream:
-            for line in stream:
-                self._lines.append(line)
-                found = LISTENING.search(line)
-                if found is not None and self._url is None:
-                    self._url = found[1]
-                    self._listens_or_ended.set()
-        self._listens_or_ended.set()
+    @property
+    def queue(self) -> list[dict[str, Any]]:
+        """The groups that were received and that no trainer has pulled, oldest first."""
+        return [group for batch in self._state("curr_batch") for group in batch] + list(self._state("queue"))
+
+    def _state(self, name: str) -> Any:
+        from atroposlib.api.server import app  # noqa: PLC0415 - heavy
+
+        return getattr(app.state, name, ())
+
+
+RunApi = RunApiThread
+"""The former name of a run-api in a process of its own."""

@@ -12,13 +12,12 @@ from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from pytest_hermes_env.atropos.run_api_thread import RunApiThread
+from pytest_hermes_env.atropos.run_api import RunApiThread
 from pytest_hermes_env.atropos.trainer import Step, Trainer
 from pytest_hermes_env.errors import NoBatch
 from pytest_hermes_env.patches import replace
 
 if TYPE_CHECKING:
-    from pytest_hermes_env.atropos.run_api import RunApi
     from pytest_hermes_env.types import JsonValue
 
 NOTICE_S = 5.0
@@ -34,7 +33,7 @@ async def train_steps(
     max_token_len: int = 32768,
     allow_placeholders: bool = True,
     timeout_s: float = 60.0,
-    run_api: RunApiThread | RunApi | None = None,
+    run_api: RunApiThread | None = None,
 ) -> list[Step]:
     """Run ``env`` as ``serve`` does until the trainer double has pulled and checked ``steps`` batches; return them.
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, cast
 
 from pytest_hermes_env.atropos.batch import Row, check_batch
 from pytest_hermes_env.errors import BadBatch, HermesEnvError, NoBatch, UsageError, shorten
-from pytest_hermes_env.faults.refusals import port_or_refusal
+from pytest_hermes_env.faults.wire import port_or_refusal
 from pytest_hermes_env.redaction.shown_text import shown
 
 if TYPE_CHECKING:

@@ -24,8 +24,6 @@ from pytest_hermes_env.redaction.shown_text import shown_name
 from pytest_hermes_env.types import JsonValue
 
 DEFAULT_DIRECTORY = "cassettes"
-OF_COMMAND = "hermes-env record "
-"""The ``test`` of a cassette that a command recorded begins with this."""
 _SECONDS_PER_DAY = 86_400
 _SKIPPED = frozenset({"node_modules", "__pycache__", "build", "dist", "venv", "site-packages"})
 
@@ -163,8 +161,6 @@ class _Project:
         """Return why no test uses a cassette; "" if one does, or if that is unknown."""
         if not test:
             return "it names no test"
-        if test.startswith(OF_COMMAND):
-            return ""
         file, _, name = test.partition("::")
         read = self._test_file(file)
         if read is None:

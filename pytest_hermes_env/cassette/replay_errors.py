@@ -20,14 +20,10 @@ MAX_VALUE_LENGTH = 100
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayContext:
-    """What every message of a replay mentions: the cassette, the command that records it again, and the rollout.
-
-    ``allow_leftovers`` is the setting that accepts unused recordings.
-    """
+    """What every message of a replay mentions: the cassette, the command that records it again, and the rollout."""
 
     cassette: str
     record_command: str
-    allow_leftovers: str = "@pytest.mark.hermes_cassette(allow_leftovers=True)"
     rollout: str = "outside of any rollout"
 
     def miss(self, text: str, where: str) -> Problem:
@@ -114,7 +110,7 @@ def unused_recordings(calls: Sequence[Call], context: ReplayContext) -> Problem:
         f"  cassette  {context.cassette}\n"
         f"  unused    {_listed([_description(call) for call in calls])}\n"
         f"  fix       record again: {context.record_command}; if this is intended:\n"
-        f"            {context.allow_leftovers}",
+        "            @pytest.mark.hermes_cassette(allow_leftovers=True)",
     )
 
 

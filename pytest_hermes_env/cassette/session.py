@@ -51,7 +51,7 @@ class CassetteSession:
     """A cassette in use, between `open` and `close`; also a context manager.
 
     ``player`` replays the recorded calls, ``recorder`` records new ones: one of them, or both. Messages mention ``name``, the
-    cassette, ``record_command``, which records it again, and ``allow_leftovers``, the setting that accepts unused recordings.
+    cassette and ``record_command``, which records it again.
     ``tools``: the source of tool results in replayed rollouts. ``transports``: classes like httpx' own whose requests are
     intercepted too. ``sent``: the API keys in recorded requests, for the redaction, because a server may repeat them.
     ``guards_hosts``: whether a replay refuses requests to other hosts; under pytest the network guard does.
@@ -66,7 +66,6 @@ class CassetteSession:
     transports: tuple[type, ...] = ()
     problems: list[Problem] = field(default_factory=list)
     played: int = 0
-    allow_leftovers: str = ReplayContext.allow_leftovers
     sent: dict[str, str] = field(default_factory=dict)
     guards_hosts: bool = True
     tell: Callable[[str], object] = lambda _: None
@@ -208,7 +207,7 @@ class CassetteSession:
     # Problems
 
     def _context(self, rollout: LiveRollout | None) -> ReplayContext:
-        context = ReplayContext(cassette=self.name, record_command=self.record_command, allow_leftovers=self.allow_leftovers)
+        context = ReplayContext(cassette=self.name, record_command=self.record_command)
         return context if rollout is None else replace(context, rollout=rollout.describe())
 
     def _miss(self, rollout: LiveRollout | None, problem: Problem) -> CassetteMiss:

@@ -1,11 +1,13 @@
 """`FaultPlan`: which request, tool call or await of a test fails, and how. Standard library only.
 
 Place in the flow: the mock model, the run-api of the tests, the trainer double and the tool seam ask the plan before they answer;
-`wire`, `refusals`, `tool_calls` and `awaits` play the fault. A plan that nothing asks is a leftover, which fails the test.
+`wire`, `tool_calls` and `awaits` play the fault. A planned fault that is never played is a leftover, which fails the test.
+The steps ``fail`` and ``hang`` of a script are faults of the model, too: short forms for a fault of one turn.
 """
 
 from __future__ import annotations
 
+import math
 import random
 import threading
 from collections.abc import Callable, Coroutine
@@ -49,10 +51,17 @@ FAULTS = {
 }
 """Places and their faults, each with what happens."""
 
+SCRIPTED_STATUS, SCRIPTED_DELAY = "fail", "hang"
+"""The faults of the model that a turn of a script plans: an answer with a status, and a delay."""
+STATUSES = {"rate_limited": 429, "server_error": 500}
+
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedFault:
-    """One entry of a plan. ``at``, ``times`` and ``rate`` count the requests or calls whose text contains ``where``."""
+    """One fault. ``at``, ``times`` and ``rate`` count the requests or calls whose text contains ``where``.
+
+    For a fault of a turn, ``times`` counts the attempts of one request. ``status`` and ``message`` are those of a failure.
+    """
 
     place: str
     kind: str
@@ -61,16 +70,29 @@ class PlannedFault:
     times: int | None = None
     rate: float | None = None
     seconds: float = SLOW_S
+    status: int | None = None
+    message: str = ""
 
     def __str__(self) -> str:
+        if self.kind == SCRIPTED_STATUS:
+            return f"fail {self.status}" + (f" (times={self.times})" if self.times is not None else "")
+        if self.kind == SCRIPTED_DELAY:
+            return f"hang {self.seconds:g} s"
         parts = [f"{self.place} {self.kind}", f"where {self.where!r}" if self.where else ""]
         parts += [f"at {self.at}" if self.at > 1 else "", f"{self.times} times" if self.times else ""]
         return ", ".join([part for part in parts if part] + ([f"rate {self.rate:g}"] if self.rate is not None else []))
 
+    def answer(self) -> tuple[int, dict[str, str], dict[str, Any]]:
+        """Return the status, the headers and the body with which a service fails, in OpenAI's format."""
+        status = self.status or STATUSES[self.kind]
+        error = {"message": self.message or f"planned fault: {self}", "type": self.kind, "param": None, "code": str(status)}
+        headers = {"retry-after": str(math.ceil(self.seconds))} if self.kind == "rate_limited" else {}
+        return status, headers, {"error": error}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Strike:
-    """A fault that was played. ``text`` is the start of the request or call that it struck."""
+    """A fault that was played. ``text`` is the start of the request or call that failed."""
 
     fault: PlannedFault
     text: str
@@ -89,7 +111,7 @@ class FaultPlan:
     """The faults of one test: ``plan.on("model", "reset", at=3)``. Thread-safe.
 
     Give it to ``MockServer(faults=plan)``, ``RunApiThread(faults=plan)``, ``Trainer(url, faults=plan)`` and ``ToolSeam(world,
-    faults=plan)``, or take the fixture ``fault_plan``, which does that. ``seed`` determines which requests a rate strikes.
+    faults=plan)``, or take the fixture ``fault_plan``, which does that. ``seed`` determines which requests fail at a rate.
     """
 
     seed: int = 0
@@ -165,19 +187,19 @@ class FaultPlan:
         return await run_counted(coroutine, lambda: self.strike("task", "") is not None)
 
     def verify(self) -> None:
-        """Release what hangs. Raises: a planned fault that struck nothing → LeftoverFaults."""
+        """Release what hangs. Raises: a planned fault that was never played → LeftoverFaults."""
         self.released.set()
         unused = [entry for entry in self._entries if not entry.struck and (entry.fault.rate is None or not entry.seen)]
         if unused and not self.allow_leftovers:
             shown = "\n".join(f"  planned   {entry.fault}; {entry.seen} requests or calls of it were seen" for entry in unused)
             raise LeftoverFaults(
-                f"{len(unused)} of {len(self._entries)} planned faults struck nothing.\n{shown}\n"
+                f"{len(unused)} of {len(self._entries)} planned faults were never played.\n{shown}\n"
                 "  fix       check `where` and `at`, or accept it: @pytest.mark.hermes_allow_leftovers"
             )
 
 
 def _is_due(entry: _Entry) -> bool:
-    """Count a request or call for an entry, and return whether the entry strikes it."""
+    """Count a request or call for an entry, and return whether it fails."""
     entry.seen += 1
     fault = entry.fault
     if fault.place == "task":

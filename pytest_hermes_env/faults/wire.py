@@ -1,4 +1,7 @@
-"""Plays the faults of an HTTP service on its real connections: wraps the ASGI app of the mock model or of run-api.
+"""Plays the faults of an HTTP service on its real connections, of the mock model or of run-api.
+
+`breaking` wraps its ASGI app. Where a connection is refused, `refusing` sends the client's request to a port on which nobody listens,
+so that the client's errors are the real ones.
 
 Source: uvicorn 0.30 to 0.54: ``receive`` is a method of the request's cycle, which holds its transport.
 """
@@ -8,18 +11,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import math
 import socket
 import struct
-from http import HTTPStatus
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.faults.plan import WIRE, Describe, FaultPlan, PlannedFault
+from pytest_hermes_env.patches import intercept
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-SERVED = frozenset(WIRE) - {"refused"}
+REFUSED = frozenset({"refused"})
+SERVED = frozenset(WIRE) - REFUSED
 """A refused connection never arrives."""
 
 
@@ -53,13 +57,11 @@ def breaking(app: ASGIApp, plan: FaultPlan, describe: Describe) -> ASGIApp:
 
 
 async def _error(fault: PlannedFault, send: Send) -> None:
-    is_limit = fault.kind == "rate_limited"
-    status = HTTPStatus.TOO_MANY_REQUESTS if is_limit else HTTPStatus.INTERNAL_SERVER_ERROR
-    content = json.dumps({"error": {"message": f"planned fault: {fault}", "type": fault.kind, "code": int(status)}}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
-    if is_limit:
-        headers.append((b"retry-after", str(math.ceil(fault.seconds)).encode()))
-    await send({"type": "http.response.start", "status": int(status), "headers": headers})
+    status, headers, body = fault.answer()
+    content = json.dumps(body).encode()
+    headers |= {"content-type": "application/json", "content-length": str(len(content))}
+    pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": status, "headers": pairs})
     await send({"type": "http.response.body", "body": content})
 
 
@@ -120,3 +122,57 @@ class _replayed:  # noqa: N801 - called like a function
             return await self.real()
         body, self._body = self._body, None
         return {"type": "http.request", "body": body, "more_body": False}
+
+
+@contextlib.contextmanager
+def port_or_refusal(plan: FaultPlan | None, place: str, text: str, port: int | None) -> Iterator[int | None]:
+    """Yield ``port`` for one request; a port that refuses connections where the plan says so."""
+    if plan is None or plan.strike(place, text, REFUSED) is None:
+        yield port
+        return
+    with _closed_port() as closed:
+        yield closed
+
+
+@contextlib.contextmanager
+def _closed_port() -> Iterator[int]:
+    """Yield a port of loopback that refuses connections, and that nobody else can take meanwhile."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
+
+
+@contextlib.contextmanager
+def refusing(plan: FaultPlan, port: int, describe: Describe) -> Iterator[None]:
+    """Refuse the requests to ``port`` for which the plan says so, while the context lasts."""
+    with _closed_port() as closed:
+
+        def is_refused(method: str, url: Any, body: bytes) -> bool:
+            if url.port != port:
+                return False
+            place, text = describe(url.path, body)
+            return plan.strike(place, f"{method} {url.path}\n{text}", REFUSED) is not None
+
+        async def of_httpx(real: Any, transport: Any, request: Any) -> Any:
+            if is_refused(request.method, request.url, await request.aread()):
+                request.url = request.url.copy_with(port=closed)
+            return await real(transport, request)
+
+        async def of_aiohttp(real: Any, session: Any, method: str, url: Any, **kwargs: Any) -> Any:
+            from yarl import URL  # noqa: PLC0415 - aiohttp's
+
+            target = URL(url)
+            if is_refused(method, target, _body_of(kwargs)):
+                target = target.with_port(closed)
+            return await real(session, method, target, **kwargs)
+
+        with (
+            intercept("httpx.AsyncHTTPTransport.handle_async_request", of_httpx),
+            intercept("aiohttp.ClientSession._request", of_aiohttp),
+        ):
+            yield
+
+
+def _body_of(kwargs: dict[str, Any]) -> bytes:
+    data = kwargs.get("data")
+    return data if isinstance(data, bytes) else json.dumps(kwargs.get("json"), default=str, ensure_ascii=False).encode()

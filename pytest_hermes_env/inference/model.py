@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING
 from pytest_hermes_env.errors import HermesEnvError, UnexpectedRequest, shorten
 from pytest_hermes_env.failures import Problem, combined_error
 from pytest_hermes_env.inference import request as read
-from pytest_hermes_env.inference.answer_constraints import constrained, constraint_refusal, names_a_tool
 from pytest_hermes_env.inference.conversation import Conversation, ConversationIndex
 from pytest_hermes_env.inference.generate import read_request
-from pytest_hermes_env.inference.generate_refusals import generate_refusal
-from pytest_hermes_env.inference.offered_tools import check_calls, offered_tools
+from pytest_hermes_env.inference.offered_tools import check_calls, constrained, offered_tools
 from pytest_hermes_env.inference.refusals import chat_refusal, completion_refusal
 from pytest_hermes_env.inference.request_log import JOURNAL_LIMIT, Exchange, Kind, RequestLog
-from pytest_hermes_env.inference.steps import Fail, Garbage, Hang, Say, Turn
+from pytest_hermes_env.inference.steps import Garbage, Say, Turn
 from pytest_hermes_env.inference.stream import chat_chunks, server_sent_events, text_chunks
 from pytest_hermes_env.inference.wire import chat_completion, error_body, model_entry, model_list, text_completion
 
@@ -98,15 +96,11 @@ class MockModel:
         attempt = int(retries) if retries.isdecimal() else 0
         match method, path.removeprefix("/v1"):
             case "POST", "/chat/completions":
-                return self._answer(
-                    self._chat, lambda body: chat_refusal(body) or constraint_refusal(body), path, data, attempt
-                )
+                return self._answer(self._chat, chat_refusal, path, data, attempt)
             case "POST", "/completions":
                 return self._answer(self._completion, completion_refusal, path, data, attempt)
             case "POST", "/generate":
-                # without a tokenizer, the model says so to every request
-                refusal_of = generate_refusal if self.tokens is not None else lambda _: None
-                return self._answer(self._generate, refusal_of, path, data, attempt)
+                return self._answer(self._generate, self._generate_refusal, path, data, attempt)
             case (("GET" | "HEAD"), "/models"):
                 return self._reply(_incoming(path, "models"), model_list(self.name))
             case (("GET" | "HEAD"), name) if name == f"/models/{self.name}":
@@ -186,8 +180,8 @@ class MockModel:
                 return self._refuse(exchange, refused.error(path), status=refused.status, answer=refused.body)
             question = read_question(path, body)
             if not question.conversations:
-                said = str(HEALTHY) if question.kind == "health" else ""
-                return self._reply_with(replace(exchange, kind=question.kind, said=said), question, [HEALTHY], attempt)
+                answer = HEALTHY if question.kind == "health" else None
+                return self._reply_with(replace(exchange, kind=question.kind, answer=answer), question, [HEALTHY], attempt)
             exchange = replace(exchange, conversation=question.conversations[0])
             chosen = [self.scripts.choose(conversation) for conversation in question.conversations]
             turns = [one.turn for one in chosen]
@@ -198,7 +192,7 @@ class MockModel:
             if kind == "chat":
                 turns = [constrained(one.turn, body, origin=one.origin) for one in chosen]
             kind = "judge" if kind != "completion" and chosen[0].is_judge else kind
-            answered = replace(exchange, kind=kind, script=chosen[0].script, said=str(turns[0]))
+            answered = replace(exchange, kind=kind, script=chosen[0].script, answer=turns[0])
             return self._reply_with(answered, question, turns, attempt)
         except HermesEnvError as exc:
             return self._refuse(exchange, exc)
@@ -207,6 +201,7 @@ class MockModel:
         messages = read.chat_messages(path, body)
         n = read.choice_count(path, body)
         conversation, prompt_bytes = self._locate(messages, body)
+        choice = body.get("tool_choice")
 
         def complete(turns: Sequence[Turn]) -> JsonObject:
             key = f"{conversation.id}:{conversation.turn}"
@@ -216,7 +211,7 @@ class MockModel:
                 model=conversation.model,
                 n=n,
                 prompt_bytes=prompt_bytes,
-                is_forced=names_a_tool(body),
+                is_forced=isinstance(choice, dict) and choice["type"] != "allowed_tools",
             )
 
         if read.is_health_check(body):
@@ -237,6 +232,13 @@ class MockModel:
         if read.is_health_check(body):
             return _Question(kind="health", complete=complete, chunks=text_chunks)
         return _Question(kind="completion", conversations=conversations, complete=complete, chunks=text_chunks)
+
+    def _generate_refusal(self, body: Mapping[str, object]) -> Refusal | None:
+        if self.tokens is None:  # `_generate` says so to every request
+            return None
+        from pytest_hermes_env.inference.generate_refusals import generate_refusal  # noqa: PLC0415 -- pydantic takes 100 ms
+
+        return generate_refusal(body)
 
     def _generate(self, path: str, body: dict[str, object]) -> _Question:
         if self.tokens is None:
@@ -287,11 +289,10 @@ class MockModel:
     def _reply_with(self, exchange: Exchange, question: _Question, turns: Sequence[Turn], attempt: int) -> Reply:
         """Return the scripted failure of the first turn, its scripted body, or the completion of all turns."""
         turn = turns[0]
-        delay_s = sum(step.seconds for step in turn.every(Hang))
-        failure = turn.only(Fail)
+        delay_s, failure = turn.delay_s, turn.failure
         if failure is not None and (failure.times is None or attempt < failure.times):
-            body = error_body(failure.message, kind="scripted_failure", code=str(failure.status))
-            return self._reply(exchange, body, status=failure.status, delay_s=delay_s)
+            status, _, body = failure.answer()
+            return self._reply(exchange, body, status=status, delay_s=delay_s)
         if (garbage := turn.only(Garbage)) is not None:
             return self._reply(exchange, garbage.body, delay_s=delay_s, wire=garbage.body)
         completion, request = question.complete(turns), exchange.request or {}

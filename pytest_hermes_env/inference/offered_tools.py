@@ -1,12 +1,17 @@
-"""The tools that a request offers, and the check that a scripted call uses only those."""
+"""What a request allows its answer to be: the offered tools, ``tool_choice``, ``parallel_tool_calls`` and ``response_format``.
+
+A server enforces these while it samples, so a scripted turn that breaks them is a mistake of the script.
+"""
 
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.errors import ScriptError, shorten
-from pytest_hermes_env.inference.steps import Call, Turn
+from pytest_hermes_env.inference.steps import Call, Say, Turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -44,6 +49,67 @@ def check_calls(turn: Turn, tools: Mapping[str, Mapping[str, object]], *, origin
                 f"  known     {_listing(nearest_first(unknown[0], known), 'no arguments')}\n"
                 "  fix       use a known argument, or unoffered(call(...)) if the model should make this mistake"
             )
+
+
+def names_of_choice(choice: Any) -> set[str] | None:
+    """Return the tools that a valid ``tool_choice`` names, or None if it names none."""
+    if not isinstance(choice, dict):
+        return None
+    if choice["type"] == "allowed_tools":
+        return {tool["function"]["name"] for tool in choice["allowed_tools"]["tools"]}
+    return {choice[choice["type"]]["name"]}
+
+
+def schema_of(response_format: Mapping[str, Any]) -> Any:
+    """Return the JSON schema that a ``response_format`` requires."""
+    if response_format["type"] == "json_object":
+        return {"type": "object"}
+    return response_format["json_schema"].get("schema") or {}
+
+
+def constrained(turn: Turn, body: Mapping[str, Any], *, origin: str) -> Turn:
+    """Return the turn that a server can answer to a valid chat request: one call, if ``parallel_tool_calls`` is false, as by vLLM.
+
+    Raises: the turn says what ``tool_choice`` or ``response_format`` excludes → ScriptError.
+    """
+    if turn.replaces_answer:
+        return turn
+    calls, choice = turn.every(Call), body.get("tool_choice")
+    named = names_of_choice(choice)
+    mode = choice["allowed_tools"]["mode"] if isinstance(choice, dict) and choice["type"] == "allowed_tools" else choice
+    strange = next((step.tool for step in calls if named is not None and step.tool not in named), None)
+    if (calls and mode == "none") or strange is not None or (not calls and mode not in (None, "none", "auto")):
+        raise ScriptError(
+            f"{origin} calls {strange or ', '.join(step.tool for step in calls) or 'no tool'}, "
+            "which no server answers to this request.\n"
+            f"  expected  {'no call' if mode == 'none' else 'a call of ' + ' or '.join(sorted(named)) if named else 'a call'}, "
+            f"because of tool_choice={choice!r}\n"
+            "  fix       correct the turn, or the tool_choice of the request"
+        )
+    if not calls:
+        _check_format(turn, body.get("response_format"), origin)
+    if body.get("parallel_tool_calls") is False:
+        return replace(turn, steps=tuple(step for step in turn.steps if not isinstance(step, Call) or step is calls[0]))
+    return turn
+
+
+def _check_format(turn: Turn, wanted: Any, origin: str) -> None:
+    if wanted is None or wanted["type"] == "text":
+        return
+    from jsonschema import Draft202012Validator, ValidationError  # noqa: PLC0415 -- takes 400 ms
+
+    said = turn.only(Say)
+    text = "" if said is None else said.text
+    try:
+        Draft202012Validator(schema_of(wanted)).validate(json.loads(text))
+    except (ValueError, RecursionError, ValidationError) as exc:
+        why = exc.message if isinstance(exc, ValidationError) else f"it is not JSON ({exc})"
+        raise ScriptError(
+            f"{origin} says what no server answers to this request: {shorten(why)}.\n"
+            f"  expected  JSON that the response_format of type {wanted['type']!r} allows\n"
+            f"  seen      {shorten(repr(text))}\n"
+            "  fix       let the turn say such JSON, or remove response_format from the request"
+        ) from exc
 
 
 def nearest_first(word: str, known: Iterable[str]) -> list[str]:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pytest_hermes_env.inference.conversation import Conversation
+    from pytest_hermes_env.inference.steps import Turn
 
 JOURNAL_LIMIT = 1000
 """How many exchanges a log keeps by default."""
@@ -24,7 +25,7 @@ class Exchange:
 
     ``conversation`` and ``turn`` (from 0) are None for requests that belong to no conversation. ``response`` is the body: a dict
     (a list where SGLang answers with one), the raw text of `garbage`, or None while the answer is pending and if the client
-    disconnected before it. A streamed answer is stored as the completion that its chunks add up to. ``said`` describes the turn.
+    disconnected before it. A streamed answer is stored as the completion that its chunks add up to. ``answer`` is the scripted turn.
     ``problem`` is set if no script covers the request. ``started_s`` and ``ended_s`` are seconds of `time.monotonic`.
     """
 
@@ -34,11 +35,16 @@ class Exchange:
     request: Mapping[str, object] | None = None
     conversation: Conversation | None = None
     script: str | None = None
-    said: str = ""
+    answer: Turn | None = None
     status: int | None = None
     response: Mapping[str, object] | Sequence[object] | str | None = None
     problem: str | None = None
     ended_s: float | None = None
+
+    @property
+    def said(self) -> str:
+        """A description of the scripted turn; empty without one."""
+        return "" if self.answer is None else str(self.answer)
 
     @property
     def turn(self) -> int | None:

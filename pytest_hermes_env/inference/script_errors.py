@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_hermes_env.errors import LeftoverTurns, UnexpectedRequest, shorten
 from pytest_hermes_env.failures import Problem, ordinal, plural
 from pytest_hermes_env.inference.conversation import Conversation, text_of
-from pytest_hermes_env.inference.steps import Call, Fail
+from pytest_hermes_env.inference.steps import Call
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -71,7 +71,7 @@ def unused_turns(script: Script, label: str, reached: int) -> Problem:
     rest = "   ".join(f"{number}. {script.turns[number - 1]}" for number in range(reached + 1, has + 1))
     extent = f"no conversation went beyond turn {reached}" if reached else "it only answered judge questions"
     fix = "remove them, or let the conversation continue; if this is intended, mark the test hermes_allow_leftovers"
-    failure = script.turns[reached - 1].only(Fail) if reached else None
+    failure = script.turns[reached - 1].failure if reached else None
     if failure is not None and failure.times is None:
         fix = f"turn {reached} fails on every attempt; to let a retry succeed, use turn(fail({failure.status}, times=1), ...)"
     return Problem(

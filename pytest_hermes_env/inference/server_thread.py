@@ -40,8 +40,7 @@ def serving(app: ASGIApp, host: str, port: int, *, faults: FaultPlan | None, des
         thread = ServerThread(app, host, port)
         refusals: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
     else:
-        from pytest_hermes_env.faults.refusals import refusing  # noqa: PLC0415 - most tests have no plan
-        from pytest_hermes_env.faults.wire import breaking  # noqa: PLC0415
+        from pytest_hermes_env.faults.wire import breaking, refusing  # noqa: PLC0415 - most tests have no plan
 
         thread = ServerThread(breaking(app, faults, describe), host, port)
         refusals = refusing(faults, thread.port, describe)

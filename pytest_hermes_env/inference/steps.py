@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
 from pytest_hermes_env.errors import ScriptError, shorten, with_type
+from pytest_hermes_env.faults.plan import SCRIPTED_DELAY, SCRIPTED_STATUS, PlannedFault
 from pytest_hermes_env.inference.sampling import Sampled
 
 __all__ = [
     "Call",
     "EmptyChoices",
-    "Fail",
     "Garbage",
-    "Hang",
     "Say",
     "Step",
     "Think",
@@ -43,6 +42,8 @@ T = TypeVar("T")
 CLIENT_ERROR = 400
 LAST_ERROR = 599
 DESCRIPTION_LIMIT = 80
+REPEATED = frozenset({"call", SCRIPTED_DELAY})
+"""Kinds of steps of which a turn may have several."""
 
 
 @dataclass(frozen=True)
@@ -85,46 +86,6 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Fail:
-    """The step that answers with HTTP ``status``. ``times``: how many attempts of one request fail; None means all.
-
-    A client that retries sends the same messages, so the same turn fails again. With ``times=2`` the first two attempts of a
-    request fail and the third returns the rest of the turn: ``turn(fail(500, times=2), say("ok"))``. The openai client's header
-    ``x-stainless-retry-count`` counts the attempts.
-    """
-
-    status: int
-    message: str = "scripted failure"
-    times: int | None = field(default=None, kw_only=True)
-
-    def __post_init__(self) -> None:
-        status, times = self.status, self.times
-        if not isinstance(status, int) or isinstance(status, bool) or not CLIENT_ERROR <= status <= LAST_ERROR:
-            raise ScriptError(f"fail() takes an HTTP error status from 400 to 599; got {with_type(status)}.")
-        if times is not None and (not isinstance(times, int) or isinstance(times, bool) or times < 1):
-            raise ScriptError(f"fail(times=...) takes an integer from 1, or None for always; got {with_type(times)}.")
-        _check_text("fail", self.message)
-
-    def __str__(self) -> str:
-        return f"fail {self.status}" if self.times is None else f"fail {self.status} (times={self.times})"
-
-
-@dataclass(frozen=True)
-class Hang:
-    """The step that delays the rest of the turn; without other steps the answer is empty text. Units: seconds."""
-
-    seconds: float
-
-    def __post_init__(self) -> None:
-        seconds = self.seconds
-        if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not 0 <= seconds < float("inf"):
-            raise ScriptError(f"hang() takes a finite number of seconds from 0; got {with_type(seconds)}.")
-
-    def __str__(self) -> str:
-        return f"hang {self.seconds:g} s"
-
-
-@dataclass(frozen=True)
 class Garbage:
     """The step that answers with status 200 and this raw body, as broken proxies do."""
 
@@ -145,10 +106,10 @@ class EmptyChoices:
         return "empty choices"
 
 
-say, think, fail, hang, garbage, empty_choices = Say, Think, Fail, Hang, Garbage, EmptyChoices
+say, think, garbage, empty_choices = Say, Think, Garbage, EmptyChoices
 
-Step: TypeAlias = Say | Think | Call | Fail | Hang | Garbage | EmptyChoices | Sampled
-STEP_TYPES = (Say, Think, Call, Fail, Hang, Garbage, EmptyChoices, Sampled)
+Step: TypeAlias = Say | Think | Call | PlannedFault | Garbage | EmptyChoices | Sampled
+STEP_TYPES = (Say, Think, Call, PlannedFault, Garbage, EmptyChoices, Sampled)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,15 +122,52 @@ class Turn:
         return " + ".join(str(step) for step in self.steps)
 
     def only(self, kind: type[T]) -> T | None:
-        """Return the step of that kind, or None. For calls and hangs, of which there can be several, see `every`."""
+        """Return the step of that kind, or None. For calls, of which there can be several, see `every`."""
         return next((step for step in self.steps if isinstance(step, kind)), None)
 
     def every(self, kind: type[T]) -> tuple[T, ...]:
         """Return all steps of that kind, in order."""
         return tuple(step for step in self.steps if isinstance(step, kind))
 
+    @property
+    def failure(self) -> PlannedFault | None:
+        """The step made by `fail`, or None."""
+        return next((fault for fault in self.every(PlannedFault) if fault.kind == SCRIPTED_STATUS), None)
+
+    @property
+    def delay_s(self) -> float:
+        """The sum of all `hang` steps, in seconds."""
+        return sum(fault.seconds for fault in self.every(PlannedFault) if fault.kind == SCRIPTED_DELAY)
+
+    @property
+    def replaces_answer(self) -> bool:
+        """Whether the turn is no answer of a model: it fails at least once, is raw text, or has no choices."""
+        return self.failure is not None or bool(self.every(Garbage) or self.every(EmptyChoices))
+
 
 TurnLike: TypeAlias = Turn | Step | str | Sequence[Step | str]
+
+
+def fail(status: int, message: str = "scripted failure", *, times: int | None = None) -> PlannedFault:
+    """Return the step that answers with HTTP ``status``. ``times``: how many attempts of one request fail; None means all.
+
+    A client that retries sends the same messages, so the same turn fails again. With ``times=2`` the first two attempts of a
+    request fail and the third returns the rest of the turn: ``turn(fail(500, times=2), say("ok"))``. The openai client's header
+    ``x-stainless-retry-count`` counts the attempts.
+    """
+    if not isinstance(status, int) or isinstance(status, bool) or not CLIENT_ERROR <= status <= LAST_ERROR:
+        raise ScriptError(f"fail() takes an HTTP error status from 400 to 599; got {with_type(status)}.")
+    if times is not None and (not isinstance(times, int) or isinstance(times, bool) or times < 1):
+        raise ScriptError(f"fail(times=...) takes an integer from 1, or None for always; got {with_type(times)}.")
+    _check_text("fail", message)
+    return PlannedFault(place="model", kind=SCRIPTED_STATUS, status=status, message=message, times=times)
+
+
+def hang(seconds: float) -> PlannedFault:
+    """Return the step that delays the rest of the turn; without other steps the answer is empty text. Units: seconds."""
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not 0 <= seconds < float("inf"):
+        raise ScriptError(f"hang() takes a finite number of seconds from 0; got {with_type(seconds)}.")
+    return PlannedFault(place="model", kind=SCRIPTED_DELAY, seconds=seconds)
 
 
 def call(tool: str, /, **arguments: object) -> Call:
@@ -211,11 +209,12 @@ def turn(*steps: Step | str) -> Turn:
     if not steps:
         raise ScriptError("a turn needs at least one step, such as say('done').")
     made = Turn(steps=tuple(_step(step) for step in steps))
-    for kind in (Say, Think, Fail, Garbage, EmptyChoices, Sampled):
-        if len(made.every(kind)) > 1:
-            raise ScriptError(f"a turn has at most one {kind.__name__.lower()} step; got {made}.")
-    whole = [step for step in made.steps if _replaces_answer(step)]
-    others = [step for step in made.steps if step not in whole and not isinstance(step, Hang)]
+    kinds = [step.kind if isinstance(step, PlannedFault) else type(step).__name__.lower() for step in made.steps]
+    for kind in dict.fromkeys(kinds):
+        if kind not in REPEATED and kinds.count(kind) > 1:
+            raise ScriptError(f"a turn has at most one {kind} step; got {made}.")
+    whole = [step for step in made.steps if _is_whole_answer(step)]
+    others = [step for step, kind in zip(made.steps, kinds, strict=True) if step not in whole and kind != SCRIPTED_DELAY]
     if whole and (others or len(whole) > 1):
         raise ScriptError(
             f"{whole[0]} is a complete answer, so only hang() can be combined with it; got {made}.\n"
@@ -236,8 +235,10 @@ def as_turn(value: TurnLike) -> Turn:
     return turn(value)  # type: ignore[arg-type]  # `turn` rejects what is neither step nor text
 
 
-def _replaces_answer(step: Step) -> bool:
-    return isinstance(step, Garbage | EmptyChoices) or (isinstance(step, Fail) and step.times is None)
+def _is_whole_answer(step: Step) -> bool:
+    if isinstance(step, PlannedFault):
+        return step.kind == SCRIPTED_STATUS and step.times is None
+    return isinstance(step, Garbage | EmptyChoices)
 
 
 def _step(value: Step | str) -> Step:

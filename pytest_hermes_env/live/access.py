@@ -12,18 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
-
 from pytest_hermes_env.atropos import clients
 from pytest_hermes_env.errors import BudgetSpent, CallTimedOut
 from pytest_hermes_env.live.limits import Usage
-from pytest_hermes_env.live.metering import Meter, MeteredCall, MeteredTransport, compare
+from pytest_hermes_env.live.metering import Meter, MeteredCall, MeteredTransport
 from pytest_hermes_env.live.providers import LiveServer
-from pytest_hermes_env.live.shape_comparison import probes
 from pytest_hermes_env.patches import assign
 
 RETRIES = 2
-PROBE_S = 120.0
 LONGEST_PAUSE_S = 60.0
 PASSING = frozenset({408, 409, 429})
 SERVER_FAILURE = 500
@@ -90,23 +86,6 @@ class LiveAccess:
             return await tries(attempt, kwargs)
 
         return ask
-
-
-async def probe(access: LiveAccess) -> None:
-    """Send the small requests of a comparison to the real server, and store how its answers differ from the mock's."""
-    url = f"{access.server.base_url}/chat/completions"
-    headers = {"authorization": f"Bearer {access.server.key}"} if access.server.key else {}
-    inner = httpx.AsyncHTTPTransport(proxy=proxy_for(url))
-    async with httpx.AsyncClient(transport=MeteredTransport(inner, access.meter), timeout=PROBE_S, headers=headers) as client:
-        for name, body in probes(access.server.model):
-            try:
-                response = await client.post(url, json=body)
-            except BudgetSpent:
-                return
-            except httpx.HTTPError as error:
-                access.meter.spending.remark([f"this probe got no answer: {type(error).__name__}"], name)
-                continue
-            await compare(access.meter, name, url, body, response)
 
 
 def proxy_for(url: str) -> str | None:

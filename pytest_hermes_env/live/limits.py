@@ -78,7 +78,6 @@ CREATE TABLE IF NOT EXISTS calls (
     status TEXT NOT NULL DEFAULT ''
 )
 """
-REMARKS = "CREATE TABLE IF NOT EXISTS remarks (text TEXT NOT NULL, source TEXT NOT NULL)"
 SUMS = """
 COUNT(*) AS calls,
 COUNT(*) FILTER (WHERE state = 'failed') AS failed,
@@ -101,7 +100,6 @@ class Spending:
         self.limits = limits
         with self._open() as connection:
             connection.execute(SCHEMA)
-            connection.execute(REMARKS)
 
     def begin(self, test: str) -> int:
         """Record that a test makes a call, and return its number.
@@ -148,17 +146,6 @@ class Spending:
                 "SELECT status, COUNT(*) FROM calls WHERE state = 'failed' GROUP BY status ORDER BY COUNT(*) DESC, status"
             )
             return {row["status"]: row["COUNT(*)"] for row in rows}
-
-    def remark(self, texts: list[str], source: str) -> None:
-        """Store remarks for the summary."""
-        with self._open() as connection:
-            connection.executemany("INSERT INTO remarks VALUES (?, ?)", [(text, source) for text in texts])
-
-    def remarks(self) -> list[tuple[str, int, str]]:
-        """Return each remark, its number, and its first source."""
-        with self._open() as connection:
-            rows = connection.execute("SELECT text, COUNT(*), MIN(source) FROM remarks GROUP BY text ORDER BY MIN(rowid)")
-            return [(text, count, source) for text, count, source in rows]
 
     def _check(self, spent: Spent) -> None:
         if refusal := _refusal(self.limits, spent):

@@ -14,8 +14,7 @@ import pytest
 
 from pytest_hermes_env.live.access import LiveAccess
 from pytest_hermes_env.live.limits import Spending
-from pytest_hermes_env.live.metering import Meter, Progress
-from pytest_hermes_env.live.patience import Patience, Waiting
+from pytest_hermes_env.live.metering import Meter, Patience, Progress, Waiting
 from pytest_hermes_env.live.providers import LiveServer, choose_server
 from pytest_hermes_env.live.settings import call_timeout, read_limits, setting
 
@@ -39,7 +38,6 @@ class LiveRun:
         test: str,
         *,
         report: Callable[[Progress | Waiting], None],
-        is_compared: bool,
         has_mock: bool = False,
         is_default: bool = True,
         requests_cost: bool = True,
@@ -57,7 +55,6 @@ class LiveRun:
             extra={"usage": {"include": True}} if requests_cost and self.server.provider == "openrouter" else {},
             tell=report,
             patience=self.patience,
-            is_compared=is_compared,
         )
         return LiveAccess(server=self.server, meter=meter, has_mock=has_mock, is_default=is_default)
 

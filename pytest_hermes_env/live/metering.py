@@ -1,6 +1,6 @@
 """Counts live calls where they are sent: an httpx transport for the openai client, and code shared with `/generate`.
 
-Every try counts, including the client's own retries. When a limit is reached nothing is sent, and the refusal is remembered: the
+A call that takes long says so, and a limit ends it. Every try counts, including the client's own retries. When a limit is reached nothing is sent, and the refusal is remembered: the
 agent loop swallows the exceptions of a server, so the test fails once more at its end.
 """
 
@@ -12,19 +12,39 @@ import json
 import time
 import weakref
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import httpx
 
-from pytest_hermes_env.errors import BudgetSpent, LiveModeError
+from pytest_hermes_env.errors import BudgetSpent, CallTimedOut, LiveModeError
 from pytest_hermes_env.live.limits import Spending, Spent, Usage
-from pytest_hermes_env.live.patience import Answer as Awaited
-from pytest_hermes_env.live.patience import Patience, Waiting, in_time
 from pytest_hermes_env.live.prices import Price
-from pytest_hermes_env.live.shape_comparison import ERRORS, EVENTS, Answer, differences, events_of, mock_answer
+
+Answer = TypeVar("Answer")
+
+ERRORS = 400
+REMINDER_S = 10.0
+"""How long a call waits before it says so, and says so again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Waiting:
+    """A call that has no answer yet."""
+
+    server: str
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Patience:
+    """``server`` is the model and its host, for texts. ``limit_s`` is the limit of one call in seconds; None means no limit."""
+
+    server: str = "the model"
+    limit_s: float | None = None
+    reminder_s: float = REMINDER_S
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +65,7 @@ class Progress:
 
 @dataclass(kw_only=True)
 class Meter:
-    """Counts the calls of one test. ``is_compared`` compares each answer with the mock's, for the summary.
+    """Counts the calls of one test.
 
     ``extra`` is added to every request body, for providers that report the cost only on request. ``price`` is that of the run's
     model, ``prices`` has those of other models, which an environment's own clients may use.
@@ -58,7 +78,6 @@ class Meter:
     extra: Mapping[str, Any] = field(default_factory=dict)
     tell: Callable[[Progress | Waiting], None] = lambda _: None
     patience: Patience = field(default_factory=Patience)
-    is_compared: bool = False
     refused: int = 0
     refusal: str = ""
     failures: list[str] = field(default_factory=list)
@@ -183,9 +202,31 @@ class MeteredCall:
         if error is not None:
             self.end(None, getattr(error, "status", 0) or type(error).__name__)
 
-    async def in_time(self, answer: Awaitable[Awaited]) -> Awaited:
-        """Return the answer. Raises: the limit of one call is reached → CallTimedOut."""
-        return await in_time(answer, self._meter.patience, self._meter.tell)
+    async def in_time(self, answer: Awaitable[Answer]) -> Answer:
+        """Return the answer; the observer hears of each reminder. Raises: the limit of one call is reached → CallTimedOut."""
+        loop, patience, tell = asyncio.get_running_loop(), self._meter.patience, self._meter.tell
+        began = loop.time()
+        reminder: asyncio.TimerHandle
+
+        def remind() -> None:
+            nonlocal reminder
+            tell(Waiting(server=patience.server, seconds=loop.time() - began))
+            reminder = loop.call_later(patience.reminder_s, remind)
+
+        reminder = loop.call_later(patience.reminder_s, remind)
+        try:
+            async with asyncio.timeout(patience.limit_s) as clock:
+                return await answer
+        except TimeoutError:
+            if not clock.expired():
+                raise
+            raise CallTimedOut(
+                f"{patience.server} did not answer within {patience.limit_s:g} s (--hermes-call-timeout).\n"
+                "  expected  the whole answer\n"
+                "  fix       raise --hermes-call-timeout, or see why the server is silent: it may be loading or overloaded"
+            ) from None
+        finally:
+            reminder.cancel()
 
     def end(self, usage: Usage | None, status: int | str) -> None:
         """Record the usage; None means that the call failed."""
@@ -193,15 +234,8 @@ class MeteredCall:
         self._meter.end(self._number, usage, status=status, seconds=seconds, turn=self._turn, asked_model=self._asked_model)
 
     def answered(self, status: int, content: bytes) -> None:
-        """Record the usage in an answer."""
+        """Record the usage in an answer, which may be a stream of events."""
         self.end(*outcome_of(status, content))
-
-    def follows_stream(self, response: httpx.Response) -> bool:
-        """Return whether the response is a stream; its usage is recorded when it is closed."""
-        is_stream = _is_stream(response)
-        if is_stream:
-            response.stream = _Tee(response.stream, lambda said: self.end(usage_of_events(said), response.status_code))
-        return is_stream
 
 
 class MeteredTransport(httpx.AsyncBaseTransport):
@@ -220,11 +254,7 @@ class MeteredTransport(httpx.AsyncBaseTransport):
             request = _with_body(request, {**self._meter.extra, **body})
         with MeteredCall(self._meter, turn=_turn(body)) as call:
             response = await call.in_time(received(self._inner.handle_async_request(request)))
-            if call.follows_stream(response):
-                return response  # its shape is compared by probes only: tests of environments do not stream
         call.answered(response.status_code, response.content)
-        if self._meter.is_compared and isinstance(body, dict):
-            await compare(self._meter, self._meter.test, str(request.url), body, response)
         return response
 
     async def aclose(self) -> None:
@@ -233,61 +263,14 @@ class MeteredTransport(httpx.AsyncBaseTransport):
 
 
 async def received(answer: Awaitable[httpx.Response]) -> httpx.Response:
-    """Return a response: a stream of events at its beginning, anything else read so that it can be read again, by a recorder."""
+    """Return a response, also a stream, that was read to its end so that it can be read again: by its client, by a recorder."""
     response = await answer
-    if _is_stream(response):
-        return response
     if isinstance(response.stream, httpx.AsyncByteStream) and not response.is_closed:
         raw = b"".join([chunk async for chunk in response.stream])
         await response.stream.aclose()
         response.stream = httpx.ByteStream(raw)
     await response.aread()
     return response
-
-
-def _is_stream(response: httpx.Response) -> bool:
-    return response.headers.get("content-type", "").startswith(EVENTS) and response.status_code < ERRORS
-
-
-class _Tee(httpx.AsyncByteStream, httpx.SyncByteStream):
-    """A stream that passes its bytes on, and reports all of them when it is closed."""
-
-    def __init__(self, stream: Any, tell: Callable[[bytes], None]) -> None:
-        self._stream = stream
-        self._tell: Callable[[bytes], None] | None = tell
-        self._seen = bytearray()
-
-    def __iter__(self) -> Iterator[bytes]:
-        for chunk in self._stream:
-            self._seen += chunk
-            yield chunk
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for chunk in self._stream:
-            self._seen += chunk
-            yield chunk
-
-    def close(self) -> None:
-        self._report()
-        self._stream.close()
-
-    async def aclose(self) -> None:
-        self._report()
-        await self._stream.aclose()
-
-    def _report(self) -> None:
-        tell, self._tell = self._tell, None
-        if tell is not None:
-            tell(bytes(self._seen))
-
-
-async def compare(meter: Meter, source: str, url: str, body: dict[str, Any], response: httpx.Response) -> None:
-    """Store how the answer's shape differs from the mock's."""
-    if not url.endswith("/chat/completions"):
-        return
-    kind = response.headers.get("content-type", "")
-    live = Answer(status=response.status_code, media_type=kind, content=response.content)
-    meter.spending.remark(differences(await mock_answer(url, body, live), live), source)
 
 
 def outcome_of(status: int, content: bytes) -> tuple[Usage | None, int | str]:
@@ -297,6 +280,8 @@ def outcome_of(status: int, content: bytes) -> tuple[Usage | None, int | str]:
     """
     if status >= ERRORS:
         return None, status
+    if (events := _events_of(content)) is not None:
+        return events, status
     body = json_or_none(content)
     if body is None:
         return None, f"{status} without JSON"
@@ -320,11 +305,12 @@ def usage_of(body: Any) -> Usage:
     )
 
 
-def usage_of_events(said: bytes) -> Usage:
-    """Return the usage of the last chunk that has one."""
-    rows = map(json_or_none, events_of(said))
-    found = [usage_of(row) for row in rows if isinstance(row, dict) and row.get("usage")]
-    return found[-1] if found else Usage()
+def _events_of(content: bytes) -> Usage | None:
+    """Return the usage of a stream of events: of the last chunk that has one. None for any other content."""
+    rows = [json_or_none(line.removeprefix(b"data:")) for line in content.splitlines() if line.startswith(b"data:")]
+    if not rows:
+        return None
+    return next((usage_of(row) for row in reversed(rows) if isinstance(row, dict) and row.get("usage")), Usage())
 
 
 def _cost(said: Mapping[str, Any]) -> float | None:

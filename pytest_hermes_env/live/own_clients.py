@@ -19,7 +19,6 @@ import httpx
 
 from pytest_hermes_env.live.limits import Usage
 from pytest_hermes_env.live.metering import Meter, MeteredCall, is_counted_above, json_or_none, received
-from pytest_hermes_env.live.shape_comparison import EVENTS
 from pytest_hermes_env.own_machine import is_this_machine
 from pytest_hermes_env.patches import intercept
 
@@ -75,8 +74,6 @@ async def _httpx_async(meter: Meter, counts: Counts, real: Any, held: Any, reque
         return await real(held, request)  # type: ignore[no-any-return]
     with _call(meter, await request.aread()) as call:
         response: httpx.Response = await call.in_time(received(real(held, request)))
-        if call.follows_stream(response):
-            return response
     call.answered(response.status_code, response.content)
     return response
 
@@ -86,8 +83,6 @@ def _httpx_sync(meter: Meter, counts: Counts, real: Any, held: Any, request: htt
         return real(held, request)  # type: ignore[no-any-return]
     with _call(meter, request.read()) as call:
         response: httpx.Response = real(held, request)
-        if call.follows_stream(response):
-            return response
         _keep_body(response)
     call.answered(response.status_code, response.content)
     return response
@@ -109,7 +104,7 @@ async def _aiohttp(
         return await real(session, method, str_or_url, **kwargs)  # type: ignore[no-any-return]
     with _call(meter, kwargs.get("json") or kwargs.get("data")) as call:
         response: aiohttp.ClientResponse = await call.in_time(real(session, method, str_or_url, **kwargs))
-        is_stream = response.content_type == EVENTS and response.ok
+        is_stream = response.content_type == "text/event-stream"
         content = b"" if is_stream else await response.read()
     if is_stream:
         call.end(Usage(), response.status)  # its reader takes the chunks, so their usage is unknown
@@ -123,12 +118,8 @@ def _requests(meter: Meter, counts: Counts, real: Any, adapter: Any, request: An
         return real(adapter, request, *args, **kwargs)
     with _call(meter, request.body) as call:
         response = real(adapter, request, *args, **kwargs)
-        is_stream = response.headers.get("content-type", "").startswith(EVENTS) and response.ok
-        content = b"" if is_stream else response.content
-    if is_stream:
-        call.end(Usage(), response.status_code)
-    else:
-        call.answered(response.status_code, content)
+        content = response.content
+    call.answered(response.status_code, content)
     return response
 
 

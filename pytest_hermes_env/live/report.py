@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.live.patience import Waiting
+from pytest_hermes_env.live.metering import Waiting
 from pytest_hermes_env.redaction.shown_text import shown
 
 if TYPE_CHECKING:
@@ -58,17 +58,6 @@ def spent_table(server: LiveServer, spending: Spending) -> list[str]:
         if count
     ]
     return [shown(line) for line in (server.describe(), *lines, *remarks)]
-
-
-def comparison(spending: Spending) -> list[str]:
-    """Return where the mock model's answers differ in shape from the real server's."""
-    calls = spending.total()
-    rows = spending.remarks()
-    if not rows:
-        if calls.calls == calls.failed + calls.unfinished:
-            return ["nothing was compared: no call was answered"]
-        return ["no difference in shape"]
-    return [shown(f"{text}  ({source}{f', and {count - 1} more' if count > 1 else ''})") for text, count, source in rows]
 
 
 def _cells(spent: Spent, name: str) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from pytest_hermes_env.plugin.tool_answers import allows_leftovers
 
 if TYPE_CHECKING:
     from pytest_hermes_env.atropos.hub_tables import DatasetHub
-    from pytest_hermes_env.atropos.run_api_thread import RunApiThread
+    from pytest_hermes_env.atropos.run_api import RunApiThread
     from pytest_hermes_env.atropos.trainer import Step, Trainer
     from pytest_hermes_env.atropos.wandb_runs import WandbCapture
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def run_api(request: pytest.FixtureRequest) -> Iterator[RunApiThread]:
     """Atropos' real run-api in this process, empty: ``run_api.url``, ``.envs``, ``.queue``, ``.restart()``."""
-    from pytest_hermes_env.atropos.run_api_thread import RunApiThread  # noqa: PLC0415 - atroposlib takes seconds
+    from pytest_hermes_env.atropos.run_api import RunApiThread  # noqa: PLC0415 - atroposlib takes seconds
 
     with RunApiThread(faults=planned_faults(request)) as api:
         yield api

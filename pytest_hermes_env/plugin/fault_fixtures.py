@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def fault_plan(request: pytest.FixtureRequest) -> Iterator[FaultPlan]:
     """What fails in this test: ``fault_plan.on("model", "reset", at=2)``.
 
-    The mock models, ``run_api``, ``trainer`` and the tools of the test play it. A planned fault that struck nothing fails the test at
+    The mock models, ``run_api``, ``trainer`` and the tools of the test play it. A planned fault that was never played fails the test at
     teardown. See `pytest_hermes_env.faults.plan.FaultPlan.on`.
     """
     from pytest_hermes_env.faults.plan import FaultPlan  # noqa: PLC0415

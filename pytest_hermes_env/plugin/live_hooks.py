@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_hermes_env.errors import HermesEnvError
-from pytest_hermes_env.live.report import comparison, progress_line, spent_line, spent_table
+from pytest_hermes_env.live.report import progress_line, spent_line, spent_table
 from pytest_hermes_env.live.settings import allowed_hosts, idle_flags, is_fine_on_mock, may_fail
 from pytest_hermes_env.plugin.cassette_hooks import is_recorded
 from pytest_hermes_env.plugin.plain_failure import fail_plainly, verifications_of
@@ -24,14 +24,12 @@ from pytest_hermes_env.plugin.usage import uses_plugin
 if TYPE_CHECKING:
     from pytest_hermes_env.live.access import LiveAccess
     from pytest_hermes_env.live.live_run import LiveRun
-    from pytest_hermes_env.live.metering import Progress
+    from pytest_hermes_env.live.metering import Progress, Waiting
     from pytest_hermes_env.live.network_guard import NetworkGuard
-    from pytest_hermes_env.live.patience import Waiting
     from pytest_hermes_env.live.providers import LiveServer
 
 MARKER = "hermes_live"
 NAME = "hermes-env-live"
-PROBES = "--hermes-compare"
 NOT_LIVE = "needs a real inference server: run with --hermes-live --provider ..."
 
 RUN: pytest.StashKey[LiveRun] = pytest.StashKey()
@@ -61,7 +59,6 @@ def live_access(item: pytest.Item) -> LiveAccess | None:
         item.stash[ACCESS] = run.access(
             item.nodeid,
             report=mode.show_progress,
-            is_compared=item.config.getoption("hermes_compare"),
             has_mock=mark is not None and is_fine_on_mock(mark),
             is_default=mark is not None,
             requests_cost=not records,
@@ -86,6 +83,9 @@ class LiveMode:
     def __init__(self, config: pytest.Config) -> None:
         """Start the live run with ``--hermes-live``. Raises: pytest.UsageError."""
         self._config = config
+        if config.getoption("hermes_compare"):
+            text = "--hermes-compare has no effect: the comparison with the mock model was removed"
+            config.issue_config_time_warning(pytest.PytestDeprecationWarning(text), stacklevel=2)
         if config.getoption("hermes_live"):
             from pytest_hermes_env.live.live_run import start_live_run  # noqa: PLC0415 - httpx takes 100 ms
 
@@ -94,21 +94,6 @@ class LiveMode:
             except HermesEnvError as error:
                 raise pytest.UsageError(f"{type(error).__name__}: {error}") from None
             config.add_cleanup(config.stash[RUN].close)
-        elif config.getoption("hermes_compare"):
-            raise pytest.UsageError("--hermes-compare compares with a real server: add --hermes-live --provider ...")
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Send the probes of a comparison, unless the run was aborted."""
-        is_wanted = self._config.getoption("hermes_compare") and not self._config.option.collectonly
-        has_ended = session.exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED}
-        if is_wanted and has_ended and not hasattr(self._config, "workerinput"):
-            import asyncio  # noqa: PLC0415 - only where it is used
-
-            from pytest_hermes_env.live.access import probe  # noqa: PLC0415
-
-            access = self._config.stash[RUN].access(PROBES, report=self.show_progress, is_compared=False)
-            asyncio.run(probe(access))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -227,10 +212,6 @@ class LiveMode:
         terminalreporter.write_sep("=", "live inference")
         for line in spent_table(run.server, run.spending):
             terminalreporter.write_line(line)
-        if self._config.getoption("hermes_compare"):
-            terminalreporter.write_sep("=", "mock model compared with the real one")
-            for line in comparison(run.spending):
-                terminalreporter.write_line(line)
 
 
 def _verifications(item: pytest.Item) -> Iterator[Callable[[], None]]:

@@ -3,7 +3,7 @@
 hermes leaves out a tool whose requirement is absent: an API key, a browser, a service. A sandbox answers such a tool itself, so
 the requirement does not matter: without a key the tool would be missing, with one a contract run would see other tools.
 
-Place in the flow: `EnvironmentBuilder` and the recorded commands pass the result to `seam.offering`.
+Place in the flow: `EnvironmentBuilder` passes the result to `seam.offering`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import pytest
 from .pages import on_page
 
 TEST, SERVER = on_page("how-to/record-and-replay", "python")
-RECORDED, REPLAYED, _ = on_page("how-to/record-and-replay", "console")
+RECORDED, REPLAYED = on_page("how-to/record-and-replay", "console")
 
 
 def test_what_was_recorded_is_replayed(pytester: pytest.Pytester) -> None:

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 import environments.hermes_base_env as layer
-from pytest_hermes_env.atropos.run_api import RunApi
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "train.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"```console\n\$ (.*?)```", PAGE, re.DOTALL)
@@ -74,6 +73,12 @@ def start(tmp_path: Path, environ: dict[str, str]) -> Iterator[Callable[..., sub
         process.communicate()
 
 
+def address(line: str) -> str:
+    """Return the address in a line of output, or an empty text."""
+    found = re.search(r"http://127\.0\.0\.1:\d+", line)
+    return found[0] if found else ""
+
+
 def test_the_four_processes_train(start, words_of, tmp_path, environ):
     """The trainer prints what the page shows; all four end with 0."""
     tokenizer, run_api, mock, trainer, serve = COMMANDS
@@ -82,19 +87,20 @@ def test_the_four_processes_train(start, words_of, tmp_path, environ):
     subprocess.run(words_of(tokenizer), cwd=tmp_path, env=environ, check=True, timeout=240)
     free = [words_of(re.sub(r"--port \d+", "--port 0", command)) for command in (run_api, mock)]
 
-    with RunApi(command=free[0], cwd=tmp_path, environ=environ) as api:
-        model = start(free[1], subprocess.PIPE)
-        url = re.findall(r"http://127\.0\.0\.1:\d+", model.stdout.readline())[0]
-        running = []
-        for name, command in (("trainer", trainer), ("serve", serve)):
-            words = words_of(command.replace(API, api.url).replace(MODEL, url))
-            with (tmp_path / f"{name}.txt").open("w") as output:
-                running.append(start(words, output))
-        codes = [process.wait(240) for process in running]
-        model.send_signal(signal.SIGINT)
-        requests, _ = model.communicate(timeout=240)
+    api, model = (start(words, subprocess.PIPE) for words in free)
+    api_url, url = (next(filter(None, map(address, process.stdout))) for process in (api, model))
+    running = []
+    for name, command in (("trainer", trainer), ("serve", serve)):
+        words = words_of(command.replace(API, api_url).replace(MODEL, url))
+        with (tmp_path / f"{name}.txt").open("w") as output:
+            running.append(start(words, output))
+    codes = [process.wait(240) for process in running]
+    for process in (api, model):
+        process.send_signal(signal.SIGINT)
+    requests, _ = model.communicate(timeout=240)
+    api.communicate(timeout=240)
     texts = {name: (tmp_path / f"{name}.txt").read_text() for name in ("trainer", "serve")}
 
-    assert [*codes, model.returncode, api.stop()] == [0, 0, 0, 0], (texts, requests)
+    assert [*codes, model.returncode, api.returncode] == [0, 0, 0, 0], (texts, requests)
     assert shape_of(texts["trainer"].splitlines()) == shape_of(printed_by(trainer)), texts
     assert "0 of them unexpected" in requests

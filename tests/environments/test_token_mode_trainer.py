@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from pytest_hermes_env.atropos.run_api_thread import RunApiThread
+from pytest_hermes_env.atropos.run_api import RunApiThread
 from pytest_hermes_env.inference import call, say, think, turn
 from tests.environments.plain_env import PlainEnv
 

@@ -21,7 +21,7 @@ from example_trainer.training import compute_grpo_loss
 
 from environments.hermes_base_env import HermesAgentBaseEnv
 from environments.tokens.exact_tokens import ExactSGLangServer, ExactVLLMServer
-from pytest_hermes_env.atropos.run_api_thread import RunApiThread
+from pytest_hermes_env.atropos.run_api import RunApiThread
 from pytest_hermes_env.inference import call, fail, sampled, say, think, turn
 
 WIDTH = 8

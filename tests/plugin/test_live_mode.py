@@ -179,7 +179,6 @@ def chosen(base_url: str, *args: str) -> tuple[str, ...]:
             chosen("http://127.0.0.1:1/v1", "--hermes-max-calls", "few"),
             ["ERROR: UsageError: --hermes-max-calls: *must be a number of at least 0, not 'few'"],
         ),
-        (("--hermes-compare",), ["ERROR: --hermes-compare compares with a real server: add --hermes-live --provider ..."]),
     ],
     ids=["provider", "key", "unreachable", "usd", "calls", "compare"],
 )
@@ -556,31 +555,6 @@ def test_token_mode_runs_on_a_vllm_server(pytester: pytest.Pytester, hermes_toke
     result.assert_outcomes(passed=1)
     assert (kinds.count("generate"), kinds.count("models"), kinds[0]) == (2, 1, "health")
     result.stdout.fnmatch_lines(["live: m1 at *(vllm)", "  live: 2 calls, *tokens, cost unknown in this test"])
-
-
-def test_the_mock_is_compared_with_the_server(pytester: pytest.Pytester) -> None:
-    """The comparison covers the test's calls and the probes: absent fields, different formats, and errors."""
-
-    def answers(number: int) -> Said:
-        return (
-            (422, {"detail": "Unexpected fields"}, {}) if number > 7 else answered({"prompt_tokens": 1, "completion_tokens": 1})
-        )
-
-    with HandMade(answers) as server:
-        result = run(pytester, ONE, *chosen(server.base_url, "--hermes-compare"))
-
-    result.assert_outcomes(passed=1)
-    assert len(server.bodies) == 8
-    result.stdout.fnmatch_lines(
-        [
-            "*= mock model compared with the real one =*",
-            "choices[[][]].logprobs: null on the mock, absent live  (*)",
-            "id: chatcmpl- + 24 characters on the mock, 8 characters live  (*)",
-            "usage.total_tokens: a number on the mock, absent live  (*)",
-            "error: detail: absent on the mock, text live  (an invalid request)",
-            "error: error: an object on the mock, absent live  (an invalid request)",
-        ]
-    )
 
 
 def test_a_live_model_gets_no_unconfined_terminal(pytester: pytest.Pytester, provider: MockServer) -> None:

@@ -39,7 +39,6 @@ ALLOWED = {
     "daemon": "of a thread that the environment under test is about to start, so that the process can end",
     "showwarning": "warnings.catch_warnings restores it",
     "dont_write_bytecode": "documented switch of sys",
-    "exec_module": "of a module spec that the import hook of a recorded command returns; that file imports nothing of the kit",
     "__name__, __qualname__": "names of a class that the kit creates",
 }
 """Attributes of other people's objects that may be set outside of `patches` -> why."""

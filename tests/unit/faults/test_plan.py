@@ -1,4 +1,4 @@
-"""Which requests a plan strikes, and what it says about a plan that struck nothing."""
+"""Which requests a plan strikes, and what it says about a plan that was not played."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_first_due_fault_strikes_and_all_count():
     assert kinds == [None, "reset", "cut"]
 
 
-def test_fault_that_struck_nothing_is_an_error():
+def test_fault_that_was_never_played_is_an_error():
     """It says what was seen."""
     plan = FaultPlan().on("model", "reset", at=3).on("sandbox", "raises", where="rm").on("model", "cut", rate=0.001)
     plan.strike("model", "a")
@@ -61,7 +61,7 @@ def test_fault_that_struck_nothing_is_an_error():
         plan.verify()
 
     assert str(raised.value) == (
-        "2 of 3 planned faults struck nothing.\n"
+        "2 of 3 planned faults were never played.\n"
         "  planned   model reset, at 3; 1 requests or calls of it were seen\n"
         "  planned   sandbox raises, where 'rm'; 0 requests or calls of it were seen\n"
         "  fix       check `where` and `at`, or accept it: @pytest.mark.hermes_allow_leftovers"

@@ -161,7 +161,7 @@ def test_a_failure_has_its_status_and_openais_error_shape(ask: Ask) -> None:
         seen = [(r.status_code, r.json()) for r in (ask(server), ask(server))]
         server.verify()
 
-    error = {"message": "overloaded", "type": "scripted_failure", "param": None, "code": "503"}
+    error = {"message": "overloaded", "type": "fail", "param": None, "code": "503"}
     assert seen == [(503, {"error": error})] * 2
 
 

@@ -139,7 +139,7 @@ def test_the_client_retries_a_failure_and_gets_past_one_with_times(monkeypatch: 
 
     assert (seen, statuses) == (
         [
-            str({"error": {"message": "overloaded", "type": "scripted_failure", "param": None, "code": "503"}}),
+            str({"error": {"message": "overloaded", "type": "fail", "param": None, "code": "503"}}),
             "ok",
         ],
         [503, 503, 503, 503, 200],

@@ -303,7 +303,6 @@ UNREADABLE = (
     Unreadable(body={"prompt": {"prompt_token_ids": [1, -1]}}, what=PROMPT_FORMS, seen="[1, -1]"),
     Unreadable(body={"prompt": {"prompt_token_ids": [True]}}, what=PROMPT_FORMS, seen="[True]"),
     Unreadable(body={"prompt": {}}, what=PROMPT_FORMS, seen="None"),
-    Unreadable(body={"prompt": "x", "logprobs": True}, what="'logprobs' must be an integer from 0", seen="True"),
     Unreadable(
         body={"input_ids": [[1], 2]},
         what="'input_ids' must be token ids, or a list of such lists, and not empty",

@@ -82,7 +82,7 @@ def test_scripts_have_no_faults_unless_asked_for() -> None:
     @given(scripts())
     def look(script: Script) -> None:
         assert not any(
-            word in repr(script) for word in ("is_offered=False", "names=None", "Fail(", "Garbage(", "EmptyChoices(")
+            word in repr(script) for word in ("is_offered=False", "names=None", "PlannedFault(", "Garbage(", "EmptyChoices(")
         )
 
     look()
