@@ -28,12 +28,9 @@ ABSENT = "<nothing>"
 Change: TypeAlias = tuple[tuple[str, ...], JsonValue, JsonValue]
 
 
-def nearest(
-    seen: ModelRequest, calls: Sequence[Call], readable: Callable[[ModelRequest], ModelRequest]
-) -> tuple[Call, ModelRequest]:
-    """Return the recording with the fewest differences, the first of equal ones, and its readable request."""
-    candidates = [(call, readable(call.request)) for call in calls[:MAX_CANDIDATES]]
-    return min(candidates, key=lambda candidate: _distance(seen, candidate[1]))
+def nearest(seen: ModelRequest, calls: Sequence[Call], readable: Callable[[ModelRequest], ModelRequest]) -> Call:
+    """Return the recording whose readable request has the fewest differences, the first of equal ones."""
+    return min(calls[:MAX_CANDIDATES], key=lambda call: _distance(seen, readable(call.request)))
 
 
 def _distance(seen: ModelRequest, recorded: ModelRequest) -> tuple[int, int, int]:

@@ -20,7 +20,7 @@ import re
 import reprlib
 from collections.abc import Callable
 
-from pytest_hermes_env.redaction.json_styles import JSON_STYLES
+from pytest_hermes_env.redaction.encodings import JSON_STYLES
 from pytest_hermes_env.types import JsonObject, JsonValue
 
 MARK = "~"

@@ -16,6 +16,7 @@ from pytest_hermes_env.cassette.difference import nearest
 from pytest_hermes_env.cassette.matching import Matching, canonical, digest, exact_digest, normal_form, without_volatile
 from pytest_hermes_env.cassette.redact import Redactor
 from pytest_hermes_env.cassette.tape import Call, ModelCall, ModelRequest, RecordedRollout, RecordedToolCall, Tape
+from pytest_hermes_env.redaction.redactor import neutral
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +34,7 @@ class Miss:
 
 
 class _Comparison:
-    """The forms in which requests are compared and reported."""
+    """The forms in which requests are compared and reported. Only new ones are redacted for it: recorded ones have been."""
 
     def __init__(self, matching: Matching, redactor: Redactor) -> None:
         self._matching = matching
@@ -42,15 +43,19 @@ class _Comparison:
     def exact(self, request: ModelRequest) -> str:
         return exact_digest(request, self._matching)
 
-    def without_secrets(self, request: ModelRequest) -> ModelRequest:
-        """Return a request with one neutral placeholder for each secret; numbered ones would differ from run to run."""
-        return replace(request, body=self._redactor.normalised(self._redactor.request(request).body))
+    def redacted(self, request: ModelRequest) -> ModelRequest:
+        return self._redactor.request(request)
 
-    def readable(self, request: ModelRequest) -> ModelRequest:
-        return without_volatile(self.without_secrets(request), self._matching)
+    def readable(self, redacted: ModelRequest) -> ModelRequest:
+        return without_volatile(_neutral(redacted), self._matching)
 
-    def normal(self, request: ModelRequest) -> str:
-        return normal_form(canonical(self.without_secrets(request), self._matching), self._matching)
+    def normal(self, redacted: ModelRequest) -> str:
+        return normal_form(canonical(_neutral(redacted), self._matching), self._matching)
+
+
+def _neutral(request: ModelRequest) -> ModelRequest:
+    """Return a request with one neutral placeholder for each secret; numbered ones would differ from run to run."""
+    return replace(request, body=neutral(request.body))
 
 
 class _Recordings:
@@ -65,17 +70,18 @@ class _Recordings:
         for index, call in enumerate(calls):
             self._exact[comparison.exact(call.request)].append(index)
 
-    def take(self, request: ModelRequest) -> Call | None:
-        """Return the first unused recording of this request, and mark it used."""
+    def take(self, request: ModelRequest) -> Call | Miss:
+        """Return the first unused recording of this request, and mark it used; else what a message says about the request."""
         found = self._first(self._exact, self._comparison.exact(request))
-        if found is None:
-            if self._normal is None:
-                self._normal = defaultdict(deque)
-                for index, call in enumerate(self._calls):
-                    if not self._used[index]:
-                        self._normal[digest(self._comparison.normal(call.request))].append(index)
-            found = self._first(self._normal, digest(self._comparison.normal(request)))
-        return found
+        if found is not None:
+            return found
+        if self._normal is None:
+            self._normal = defaultdict(deque)
+            for index, call in enumerate(self._calls):
+                if not self._used[index]:
+                    self._normal[digest(self._comparison.normal(call.request))].append(index)
+        redacted = self._comparison.redacted(request)
+        return self._first(self._normal, digest(self._comparison.normal(redacted))) or self._miss(redacted)
 
     def _first(self, index: dict[str, deque[int]], key: str) -> Call | None:
         waiting = index.get(key)
@@ -86,12 +92,12 @@ class _Recordings:
                 return self._calls[position]
         return None
 
-    def miss(self, request: ModelRequest) -> Miss:
-        """Return what a message tells about a request without a recording."""
-        seen, normal = self._comparison.readable(request), self._comparison.normal(request)
+    def _miss(self, redacted: ModelRequest) -> Miss:
+        seen, normal = self._comparison.readable(redacted), self._comparison.normal(redacted)
         if uses := sum(self._comparison.normal(call.request) == normal for call in self._calls):
             return Miss(seen=seen, uses=uses)
-        call, recorded = nearest(seen, self.unused or self._calls, self._comparison.readable)
+        call = nearest(seen, self.unused or self._calls, self._comparison.readable)
+        recorded = self._comparison.readable(self._comparison.redacted(call.request))  # shown: a person may have edited it
         return Miss(seen=seen, nearest=call, recorded=recorded)
 
     @property
@@ -138,7 +144,7 @@ class Player:
         """
         if opening and opening in self._unclaimed:
             return 0
-        normal = self._comparison.normal(request)
+        normal = self._comparison.normal(self._comparison.redacted(request))
         with self._lock:
             free = sorted(number for waiting in self._unclaimed.values() for number in waiting)
             first = next((number for number in free if self._opens_with(number, normal)), None)
@@ -171,8 +177,8 @@ class Player:
         with self._lock:
             recordings = self._recordings.get((kind, rollout))
             if recordings is None:
-                return Miss(seen=self._comparison.readable(request))
-            return recordings.take(request) or recordings.miss(request)
+                return Miss(seen=self._comparison.readable(self._comparison.redacted(request)))
+            return recordings.take(request)
 
     def unused(self, *kinds: type[Call]) -> list[Call]:
         """Return the calls of the tape of these kinds that were not used, in order."""

@@ -1,4 +1,4 @@
-"""Saves a recording: redacts it, scans the result for secrets, and writes the file."""
+"""Saves a recording: redacts it, checks the text for secrets, and writes the file."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from pathlib import Path
 from pytest_hermes_env.atomic_files import replace_file
 from pytest_hermes_env.cassette.format import text_of
 from pytest_hermes_env.cassette.redact import Redactor
-from pytest_hermes_env.cassette.scan import leak_lines, scan_file
 from pytest_hermes_env.cassette.tape import ModelCall, Tape
 from pytest_hermes_env.errors import BadCassette
+from pytest_hermes_env.redaction.file_check import leak_lines, leaks_in
 
 
 def save_tape(path: Path, tape: Tape, redactor: Redactor) -> None:
     """Write a recording to a file, without its secrets.
 
-    The data is scanned before anything is written, so not even a temporary file contains a secret.
+    The text is checked before anything is written, so not even a temporary file contains a secret.
 
-    Raises: the redacted data still contains a secret, or the file cannot be written → BadCassette.
+    Raises: the redacted text still contains a secret, or the file cannot be written → BadCassette.
     """
-    data = text_of(redactor.tape(tape)).encode()
-    leaks = scan_file(data, redactor.known)
+    text = text_of(redactor.tape(tape))
+    leaks = leaks_in(text, redactor.known)
     if leaks:
         raise BadCassette(
             f"{path}: this cassette was not written, because it would contain what looks like a secret.\n"
@@ -30,7 +30,7 @@ def save_tape(path: Path, tape: Tape, redactor: Redactor) -> None:
             + "  fix       remove it from the rollout, add a pattern for it to the redaction,\n"
             "            or add its value to the known secrets"
         )
-    replace_file(path, data)
+    replace_file(path, text.encode())
     if binary := [call.number for call in tape.calls if isinstance(call, ModelCall) and _has_binary_body(call)]:
         numbers = ", ".join(map(str, binary))
         warnings.warn(f"{path}: the bodies of these calls are binary and could not be searched: {numbers}", stacklevel=2)

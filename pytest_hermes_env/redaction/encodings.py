@@ -2,6 +2,8 @@
 
 What is decoded: base64 (plain and URL-safe, in lines, at any alignment), hexadecimal, percent encoding, backslash escapes, HTML entities,
 gzip and zlib (the first `MAX_DECOMPRESSED` bytes).
+
+Also the styles in which JSON is written: with or without ASCII escapes, with or without spaces.
 """
 
 from __future__ import annotations
@@ -14,9 +16,11 @@ import re
 import sys
 import zlib
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from urllib.parse import quote, quote_plus, unquote_to_bytes
+
+from pytest_hermes_env.types import JsonValue
 
 MAX_DECOMPRESSED = 4_000_000
 MAX_JSON_LEVELS = 5
@@ -34,6 +38,18 @@ _CODES = re.compile(
     r"|(?<!\\)\\+(?:u(?P<u>[0-9A-Fa-f]{4})|x(?P<x>[0-9A-Fa-f]{2})|U(?P<U>[0-9A-Fa-f]{8})|u\{(?P<b>[0-9A-Fa-f]{1,6})\}|(?P<o>[0-3][0-7]{2})|/)"
     r"|(?P<entity>&(?:\#\d{1,7}|\#[xX][0-9A-Fa-f]{1,6}|amp|lt|gt|quot|apos);)"
 )
+JSON_STYLES: dict[str, Callable[[JsonValue], str]] = {
+    "": json.JSONEncoder(ensure_ascii=False).encode,
+    "_ascii": json.JSONEncoder().encode,
+    "_compact": json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode,
+    "_compact_ascii": json.JSONEncoder(separators=(",", ":")).encode,
+}
+"""By the suffix that the marks of a cassette have for them. They raise ValueError and RecursionError."""
+
+
+def dumped_like(text: str, value: JsonValue, other: JsonValue) -> str:
+    """Return ``other`` as JSON in the style in which ``text`` is the JSON of ``value``."""
+    return next((write for write in JSON_STYLES.values() if write(value) == text), JSON_STYLES[""])(other)
 
 
 def forms_of(value: str) -> set[tuple[str, bool]]:

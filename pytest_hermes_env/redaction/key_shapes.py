@@ -1,6 +1,8 @@
 """The shapes of secrets: keys of known services, and values in the places of secrets, such as headers and assignments.
 
 Every pattern takes time that is proportional to the text, whatever the text: no part of it is scanned again from each position.
+
+Source of the prefixes: the services' documentation; agent/redact.py of hermes-agent 0.19; the plugins of detect-secrets 1.5.
 """
 
 from __future__ import annotations
@@ -12,14 +14,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from pytest_hermes_env.redaction.key_prefixes import KEY_PREFIXES, KeyPrefix, is_key_body
-
 RANDOM_FROM, RANDOM_DIGITS, RANDOM_BITS = 12, 2, 3.0
 USER_FROM = 20
 _START = r"(?<![A-Za-z0-9])"
 _ALPHANUMERIC = frozenset(string.ascii_letters + string.digits)
 _BODY, _DOTTED_BODY = re.compile(r"[A-Za-z0-9_-]+"), re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 _NAMES = r"api[_-]?key|secret[_-]?key|access[_-]?key|private[_-]?key|client[_-]?secret|secret|passwd|password|auth[_-]?token|access[_-]?token|token"
+
+_RUN = re.compile(r"[A-Za-z0-9]+")
+_MIN_RUN = 12
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,32 +74,76 @@ def _shape(kind: str, hints: str, pattern: str, is_secret: Callable[[str], bool]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PrefixedKey:
-    """The keys of one prefix. Found by ``str.find``, which is ten times as fast as a pattern that looks behind itself first."""
+    """Keys that begin with ``prefix``: the kind in their placeholder, and how many characters follow at least.
 
-    key: KeyPrefix
+    Found by ``str.find``, which is ten times as fast as a pattern that looks behind itself first.
+    """
+
+    prefix: str
+    kind: str
+    min_body: int
 
     @property
     def hints(self) -> tuple[str, ...]:
         """A text without its prefix contains no such key."""
-        return (self.key.prefix,)
-
-    @property
-    def kind(self) -> str:
-        """The kind in the placeholder."""
-        return self.key.kind
+        return (self.prefix,)
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
         """Yield the start and end of each such key in ``text``."""
-        prefix = self.key.prefix
-        body = _DOTTED_BODY if "." in prefix else _BODY
-        at = text.find(prefix)
+        body = _DOTTED_BODY if "." in self.prefix else _BODY
+        at = text.find(self.prefix)
         while at >= 0:
-            found = body.match(text, at + len(prefix))
-            end = found.end() if found else at + len(prefix)
+            start = at + len(self.prefix)
+            found = body.match(text, start)
+            end = found.end() if found else start
             is_start = not at or text[at - 1] not in _ALPHANUMERIC
-            if is_start and end - at - len(prefix) >= self.key.min_body and is_key_body(text[at + len(prefix) : end]):
+            if is_start and end - start >= self.min_body and is_key_body(text[start:end]):
                 yield at, end
-            at = text.find(prefix, end)
+            at = text.find(self.prefix, end)
+
+
+def is_key_body(body: str) -> bool:
+    """Return whether what follows a prefix looks random: a digit, or letters of both cases, and no mere words in hyphens.
+
+    ``sk-toggleable-content`` and ``task-1234567890123`` are no keys.
+    """
+    longest = max((len(run) for run in _RUN.findall(body)), default=0)
+    return longest >= min(_MIN_RUN, len(body) // 2) and any(map(str.isdigit, body))
+
+
+def _of(kind: str, min_body: int, prefixes: str) -> list[PrefixedKey]:
+    return [PrefixedKey(prefix=prefix, kind=kind, min_body=min_body) for prefix in prefixes.split()]
+
+
+KEY_PREFIXES: tuple[PrefixedKey, ...] = (
+    # models and inference
+    *_of(
+        "api-key",
+        16,
+        "sk- gsk_ nvapi- tvly- r8_ pplx- xai- fw_ fpk_ csk- pcsk_ jina_ tgp_v1_ fal_ exa_ hsk- mem0_ brv_ retaindb_",
+    ),
+    *_of("api-key", 20, "sk_ fw- fc- am_ gAAAA lsv2_pt_ lsv2_sk_"),
+    *_of("hugging-face-token", 20, "hf_"),
+    *_of("organisation", 20, "org-"),
+    # machines that run the tools
+    *_of("sandbox-key", 16, "dtn_ e2b_ rpa_ bb_live_"),
+    *_of("modal-token", 20, "as- ak-"),
+    *_of("digitalocean-token", 20, "dop_v1_ doo_v1_ dor_v1_"),
+    *_of("databricks-token", 32, "dapi"),
+    # code and packages
+    *_of("github-token", 20, "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_"),
+    *_of("gitlab-token", 16, "glpat- gldt- glft- glsoat- glrt- glcbt- glptt- glagent- gloas- GR1348941"),
+    *_of("package-token", 20, "npm_ pypi- dckr_pat_"),
+    # payments, mail, messages, metrics
+    *_of(
+        "api-key", 16, "sk_live_ sk_test_ rk_live_ rk_test_ whsec_ sq0csp- sq0atp- shpat_ lin_api_ ntn_ syt_ sbp_ sntrys_ glc_"
+    ),
+    *_of("wandb-key", 20, "wandb_v1_"),
+    *_of("sendgrid-key", 16, "SG."),
+    *_of("slack-token", 10, "xoxa- xoxb- xoxe- xoxo- xoxp- xoxr- xoxs- xapp-"),
+    *_of("google-key", 16, "GOCSPX- ya29."),
+    *_of("vault-token", 20, "hvs. hvb."),
+)
 
 
 KEY_SHAPES: tuple[Shape | PrefixedKey, ...] = (
@@ -107,7 +154,7 @@ KEY_SHAPES: tuple[Shape | PrefixedKey, ...] = (
         flags=re.DOTALL,
     ),
     _shape("private-key", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[A-Z0-9]{50,}"),
-    *(PrefixedKey(key=key) for key in KEY_PREFIXES),
+    *KEY_PREFIXES,
     _shape("aws-key", "AKIA ASIA ABIA ACCA", _START + r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])"),
     _shape("google-key", "AIza", r"(?<![A-Za-z0-9_-])AIza[A-Za-z0-9_-]{30,}"),
     _shape("azure-key", "ccountKey= haredAccessKey=", r"(?i:(?:Account|SharedAccess)Key=)([A-Za-z0-9+/]{40,}={0,2})"),
@@ -134,9 +181,11 @@ KEY_SHAPES: tuple[Shape | PrefixedKey, ...] = (
 )
 """Keys that are known by what they look like, wherever they stand; the most specific first."""
 
+BEARER = _shape("bearer", "earer EARER", r"(?i:\bbearer)[\s:=]{1,20}([A-Za-z0-9._~+/-]{8,}=*)", _has_digit)
+
 SHAPES: tuple[Shape | PrefixedKey, ...] = (
     *KEY_SHAPES,
-    _shape("bearer", "earer EARER", r"(?i:\bbearer)[\s:=]{1,20}([A-Za-z0-9._~+/-]{8,}=*)", _has_digit),
+    BEARER,
     _shape(
         "authorization",
         "uthorization UTHORIZATION",

@@ -1,6 +1,6 @@
 """Replaces secrets in texts and JSON values: each becomes ``[redacted:<kind>:<n>]``.
 
-A player of recordings compares `normalised` values, without kinds and numbers, because those depend on the current key.
+A player of recordings compares `neutral` values, without kinds and numbers, because those depend on the current key.
 """
 
 from __future__ import annotations
@@ -8,20 +8,22 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Self
 
-from pytest_hermes_env.redaction.json_styles import dumped_like
-from pytest_hermes_env.redaction.key_shapes import Shape
-from pytest_hermes_env.redaction.pieces import redacted_pieces, redacted_tokens
+from pytest_hermes_env.redaction.encodings import dumped_like
+from pytest_hermes_env.redaction.key_shapes import SHAPES, Shape
 from pytest_hermes_env.redaction.secret_names import is_secret_name
 from pytest_hermes_env.redaction.secret_search import PLACEHOLDER, Search
-from pytest_hermes_env.types import JsonValue
+from pytest_hermes_env.types import JsonObject, JsonValue
 
 _MAX_CACHED_TEXTS = 4096
 _NEUTRAL = "[redacted]"
 LONGEST_SCHEME = 10
-"""Characters that a header may have beside its redacted credential, such as ``Bearer``."""
+"""Characters that a header may have next to its redacted credential, such as ``Bearer``."""
+SGLANG_PARTS = 3
+Replacements = Callable[[str], "list[tuple[int, int, str]]"]
+"""A function from a text to its replacements: (start, end, replacement)."""
 
 
 class TextRedactor:
@@ -38,7 +40,8 @@ class TextRedactor:
         patterns: Mapping[str, str | re.Pattern[str]] | None = None,
         function: Callable[[str], str] | None = None,
     ) -> None:
-        self._shapes = [Shape(kind=kind, hints=(), pattern=re.compile(pattern)) for kind, pattern in (patterns or {}).items()]
+        own = [Shape(kind=kind, hints=(), pattern=re.compile(pattern)) for kind, pattern in (patterns or {}).items()]
+        self._shapes = (*own, *SHAPES)
         self._function = function
         self.begin(known or {})
 
@@ -78,10 +81,6 @@ class TextRedactor:
     def lines(self, lines: list[str]) -> list[str]:
         """Return the lines of one text; a secret that spans several is replaced where it begins."""
         return [self.text(line) for line in redacted_pieces(lines, self._replacements, "\n")]
-
-    def normalised(self, value: JsonValue) -> JsonValue:
-        """Return a JSON value with ``[redacted]`` for each secret: values that differ only in secrets become equal."""
-        return _neutral(self.value(value))
 
     def _redacted(self, text: str) -> str:
         if text[:1] in ("{", "[") and "\\" in text:
@@ -124,11 +123,62 @@ class TextRedactor:
         return self.value(value)
 
 
-def _neutral(value: JsonValue) -> JsonValue:
+def neutral(value: JsonValue) -> JsonValue:
+    """Return a redacted JSON value with ``[redacted]`` for each placeholder."""
     if isinstance(value, str):
         return PLACEHOLDER.sub(_NEUTRAL, value) if "[redacted:" in value else value
     if isinstance(value, list):
-        return value if value and isinstance(value[0], int | float) else [_neutral(item) for item in value]
+        return value if value and isinstance(value[0], int | float) else [neutral(item) for item in value]
     if isinstance(value, dict):
-        return {str(_neutral(key)): _neutral(item) for key, item in value.items()}
+        return {str(neutral(key)): neutral(item) for key, item in value.items()}
     return value
+
+
+# ---------------------------------------------------------------------- secrets that span pieces of a text: lines, tokens, chunks
+
+
+def redacted_pieces(pieces: Sequence[str], replacements: Replacements, between: str = "") -> list[str]:
+    """Return the redacted pieces of a text; each replacement goes into the piece in which its secret begins."""
+    redacted = list(pieces)
+    borders = [0]
+    for piece in pieces:
+        borders.append(borders[-1] + len(piece) + len(between))
+    for start, end, instead in reversed(replacements(between.join(pieces))):
+        placed = False
+        for number, piece in enumerate(pieces):
+            first, last = max(start - borders[number], 0), min(end - borders[number], len(piece))
+            if first < last:
+                redacted[number] = redacted[number][:first] + ("" if placed else instead) + redacted[number][last:]
+                placed = True
+    return redacted
+
+
+def redacted_tokens(items: list[JsonValue], replacements: Replacements) -> list[JsonValue]:
+    """Return a list of tokens with logprobs, in OpenAI's or SGLang's format, without secrets that span tokens."""
+    tokens = [_token(item) for item in items]
+    texts = redacted_pieces([token or "" for token in tokens], replacements)
+    return [
+        item if token is None or token == text else _with_token(item, token, text)
+        for item, token, text in zip(items, tokens, texts, strict=True)
+    ]
+
+
+def _token(item: JsonValue) -> str | None:
+    if isinstance(item, dict) and isinstance(token := item.get("token"), str):
+        return token
+    if isinstance(item, list) and len(item) == SGLANG_PARTS and isinstance(token := item[2], str):
+        return token
+    return None
+
+
+def _with_token(item: JsonValue, old: str, new: str) -> JsonValue:
+    if isinstance(item, list):
+        return [*item[:2], new]
+    if not isinstance(item, dict):
+        return item
+    changed: JsonObject = {**item, "token": new}
+    if isinstance(item.get("bytes"), list):
+        changed["bytes"] = list(new.encode("utf-8", "surrogatepass"))
+    if isinstance(others := item.get("top_logprobs"), list):
+        changed["top_logprobs"] = [_with_token(other, old, new) if _token(other) == old else other for other in others]
+    return changed

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_hermes_env.redaction.encodings import decoded_runs, forms_of, run_around, unescaped
-from pytest_hermes_env.redaction.key_prefixes import KEY_PREFIXES
-from pytest_hermes_env.redaction.key_shapes import SHAPES, PrefixedKey, Shape
+from pytest_hermes_env.redaction.key_shapes import KEY_PREFIXES, SHAPES, PrefixedKey, Shape
 from pytest_hermes_env.redaction.secret_names import MIN_KNOWN
 
 BEGINNING = "[redacted:"
@@ -61,8 +60,8 @@ class _Form:
 class Search:
     """Finds secrets in texts. ``known``: secret values by name."""
 
-    def __init__(self, known: Mapping[str, str], shapes: Sequence[Shape | PrefixedKey] = ()) -> None:
-        self._shapes = (*shapes, *SHAPES)
+    def __init__(self, known: Mapping[str, str], shapes: Sequence[Shape | PrefixedKey] = SHAPES) -> None:
+        self._shapes = tuple(shapes)
         self._known = {value: name for name, value in known.items() if len(value) >= MIN_KNOWN}
         forms = {(_folded(form), is_run): value for value in self._known for form, is_run in forms_of(value)}
         self._forms = [

@@ -19,6 +19,7 @@ from pytest_hermes_env.cassette.matching import Matching
 from pytest_hermes_env.cassette.session import recording, replaying
 from pytest_hermes_env.cassette.tape import ModelCall
 from pytest_hermes_env.errors import BadCassette, CassetteMiss, LeftoverRecordings
+from pytest_hermes_env.redaction.secret_search import Search
 
 GONE = "http://127.0.0.1:9/v1"
 """Nobody listens there."""
@@ -61,6 +62,32 @@ def test_answers_of_every_kind_are_played_as_they_came(tmp_path: Path) -> None:
     assert played == recorded
     assert len(recorded) == 4
     assert len(played[2]) > 1
+
+
+def test_only_what_differs_is_redacted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request whose exact text was recorded is not searched for secrets, and no other one makes the recordings be searched."""
+    path = tmp_path / "cassette.json"
+    with MockServer(lambda _: say("yes"), allow_leftovers=True) as server, recording(path, recorded_from="a mock"):
+        for number in range(20):
+            asyncio.run(ask(server.base_url, f"question {number}"))
+    searched: list[str] = []
+    search = Search.spans
+    monkeypatch.setattr(Search, "spans", lambda self, text: searched.append(text) or search(self, text))
+
+    with replaying(path, matching=Matching(ignored=("temperature",))):
+        for number in range(19):
+            asyncio.run(ask(GONE, f"question {number}"))
+        exact = list(searched)
+        asyncio.run(ask(GONE, "question 19", temperature=0.5))
+        searched_for_ignored = list(searched)
+    with pytest.raises(CassetteMiss), replaying(path), pytest.raises(openai.BadRequestError):
+        asyncio.run(ask(GONE, "question 20"))
+
+    assert exact == searched_for_ignored == []
+    assert {text for text in searched if text.startswith("question")} == {
+        "question 20",
+        "question 0",
+    }  # and the nearest one, which is shown
 
 
 @pytest.mark.parametrize("client", ["httpx", "aiohttp"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_hermes_env.redaction.key_prefixes import KEY_PREFIXES
+from pytest_hermes_env.redaction.key_shapes import KEY_PREFIXES
 
 from .rule_cases import broken, check, sound
 

@@ -14,7 +14,7 @@ from agent import redact as hermes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_hermes_env.redaction.key_prefixes import KEY_PREFIXES
+from pytest_hermes_env.redaction.key_shapes import KEY_PREFIXES
 from pytest_hermes_env.redaction.redactor import TextRedactor
 from pytest_hermes_env.redaction.secret_names import secrets_of
 from tests.unit.redaction.planted import FORMS, KNOWN, RANDOM, SHAPED, VARIABLE, forms_of_known

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from pytest_hermes_env.cassette.format import text_of
 from pytest_hermes_env.cassette.redact import Redactor
-from pytest_hermes_env.cassette.scan import scan_file
 from pytest_hermes_env.cassette.tape import Header, ModelCall, ModelReply, ModelRequest, RecordedRollout, RecordedToolCall, Tape
+from pytest_hermes_env.redaction.file_check import leaks_in
 
 LETTERS = string.ascii_letters + string.digits
 MAKERS = {
@@ -190,19 +190,19 @@ def test_no_secret_reaches_the_file(secret, code, cuts):
     text = text_of(redactor.tape(tape))
 
     assert not _is_in(value, text)
-    assert scan_file(text.encode(), redactor.known) == []
+    assert leaks_in(text, redactor.known) == []
 
 
 @settings(deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate), max_examples=20)
 @given(SECRETS, st.sampled_from(sorted(PLAIN_CODES)), st.lists(st.integers(0, 500), max_size=8))
-def test_the_scan_finds_what_was_not_redacted(secret, code, cuts):
-    """The scan needs no redaction to find the same secrets: in each place by itself, and in each code."""
+def test_the_check_of_the_file_finds_what_was_not_redacted(secret, code, cuts):
+    """It finds the same secrets in a file that nothing redacted: in each place by itself, and in each code."""
     maker, value = secret
     known = {"MY_KEY": value} if maker == "known" else {}
     tape = _tape(PLAIN_CODES[code](value), value, cuts)
     tapes = [Tape(header=Header(recorded_at="", recorded_from=""), calls=(call,)) for call in _alone(tape)]
 
-    missed = [number for number, one in enumerate(tapes, start=1) if not scan_file(text_of(one).encode(), known)]
+    missed = [number for number, one in enumerate(tapes, start=1) if not leaks_in(text_of(one), known)]
 
     assert missed == []
 
