@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from pytest_hermes_env.inference import turn as turn
     from pytest_hermes_env.inference import unoffered as unoffered
     from pytest_hermes_env.pages.token_view import token_view as token_view
-    from pytest_hermes_env.play.declared.declaration import case as case
-    from pytest_hermes_env.play.declared.declaration import cases as cases
-    from pytest_hermes_env.play.declared.declaration import item_cases as item_cases
+    from pytest_hermes_env.play.cases.declaration import case as case
+    from pytest_hermes_env.play.cases.declaration import cases as cases
+    from pytest_hermes_env.play.cases.declaration import item_cases as item_cases
     from pytest_hermes_env.results import agent_result as agent_result
     from pytest_hermes_env.sandbox.answers import Answer as Answer
     from pytest_hermes_env.sandbox.context import FakeToolContext as FakeToolContext
@@ -77,12 +77,12 @@ _HOMES = {
     "LocalSandbox": "pytest_hermes_env.sandbox.local",
     "ToolSeam": "pytest_hermes_env.sandbox.seam",
     "agent_result": "pytest_hermes_env.results",
-    "case": "pytest_hermes_env.play.declared.declaration",
-    "cases": "pytest_hermes_env.play.declared.declaration",
+    "case": "pytest_hermes_env.play.cases.declaration",
+    "cases": "pytest_hermes_env.play.cases.declaration",
     "check_reward": "pytest_hermes_env.strategies",
     "check_rule": "pytest_hermes_env.contract.run.single_rule",
     "env_contract": "pytest_hermes_env.contract.run.decorator",
-    "item_cases": "pytest_hermes_env.play.declared.declaration",
+    "item_cases": "pytest_hermes_env.play.cases.declaration",
     "token_view": "pytest_hermes_env.pages.token_view",
     "train_steps": "pytest_hermes_env.atropos.train_steps",
 }

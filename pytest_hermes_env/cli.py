@@ -348,7 +348,7 @@ def _cassettes(options: argparse.Namespace) -> int:
 
 
 def _init(options: argparse.Namespace) -> int:
-    from pytest_hermes_env.contract.cases.init_file import start  # noqa: PLC0415
+    from pytest_hermes_env.contract.init_file import start  # noqa: PLC0415
 
     done = start(options.target, output=options.output, is_forced=options.force)
     items = f"{done.items} item{'' if done.items == 1 else 's'}" if done.items else "a place for an item"

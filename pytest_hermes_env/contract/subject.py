@@ -14,8 +14,8 @@ from typing import Self
 
 from pytest_hermes_env.errors import BadTarget, shorten
 from pytest_hermes_env.layer import BASE, ancestors_package, parse_target
+from pytest_hermes_env.play.cases.finding import cases_beside, cases_for
 from pytest_hermes_env.play.class_record import written_names
-from pytest_hermes_env.play.declared.finding import cases_beside, cases_for
 from pytest_hermes_env.source import ClassSource, SourceTree, read_class, read_classes, without_abstract_bases
 
 

@@ -21,11 +21,10 @@ from pytest_hermes_env.layer import layer_of
 from pytest_hermes_env.play.auto_script import thinking, tool_using_policy
 from pytest_hermes_env.play.blocking import watching
 from pytest_hermes_env.play.builder import EnvironmentBuilder, config_init_of, initial_config
-from pytest_hermes_env.play.cases import Cases
+from pytest_hermes_env.play.cases.values import Cases
 from pytest_hermes_env.play.class_record import config_init_record, record_of
 from pytest_hermes_env.play.collection import CaseRules, Collection
 from pytest_hermes_env.play.evidence_file import EvidenceWriter
-from pytest_hermes_env.play.gate import Gate
 from pytest_hermes_env.play.held_out import HeldOut
 from pytest_hermes_env.play.journal import Journal, recording
 from pytest_hermes_env.play.progress import playing
@@ -34,7 +33,7 @@ from pytest_hermes_env.play.scenario import Scenario
 from pytest_hermes_env.play.scenarios import families_of
 from pytest_hermes_env.play.scenarios.family import Family
 from pytest_hermes_env.play.server_kind import CHAT
-from pytest_hermes_env.play.stage import Stage
+from pytest_hermes_env.play.stage import FirstSetup, Stage
 from pytest_hermes_env.play.tool_backend import WorldRouter, describe, new_world_like, opened_world
 from pytest_hermes_env.play.training_stub import why_configured_to_train_nothing, why_nothing_is_trained
 from pytest_hermes_env.play.unavailable import Cause, Unavailable
@@ -101,7 +100,7 @@ class Collector:
         self._world = ""
         self._scenarios: dict[str, Scenario] = {}
         self._config: tuple[Any, str] | None = None
-        self._gate = Gate()
+        self._first_setup = FirstSetup()
         self._held_out = HeldOut()
         self._nothing_to_train = why_nothing_is_trained(env_class, self._layer.base)
 
@@ -131,7 +130,7 @@ class Collector:
             server_type=self._server_type,
             group_size=self._group_size,
             nothing_to_train=self._nothing_to_train,
-            fails_beside_another=self._gate.beside,
+            fails_beside_another=self._first_setup.blocked_by,
         )
 
     async def _call_config_init(self) -> None:
@@ -208,19 +207,21 @@ class Collector:
         Return whether nothing was kept, because the set-up failed beside other instances and another try may succeed.
         """
         played: dict[str, Scenario] = {}
-        reason = self._gate.reason or Unavailable(Cause.EARLIER_FAILURE)
+        reason = self._first_setup.reason or Unavailable(Cause.EARLIER_FAILURE)
         try:
-            if self._gate.reason is None:
+            if self._first_setup.reason is None:
                 with self._stage(family, needed, builder, worlds) as stage:
                     played = stage.scenarios
                     await family.play(stage)
                     await stage.close()
                 if stage.is_crowded and not is_last_try:
-                    self._gate.beside = next(item.unavailable for item in played.values() if item.unavailable)
+                    self._first_setup.blocked_by = next(item.unavailable for item in played.values() if item.unavailable)
                     return True
         except _CannotBuild as failure:
             cause = failure.__cause__ or failure
-            self._gate.reason = reason = Unavailable(Cause.CANNOT_BUILD, str(failure), self._environment_code.raised_at(cause))
+            self._first_setup.reason = reason = Unavailable(
+                Cause.CANNOT_BUILD, str(failure), self._environment_code.raised_at(cause)
+            )
         except BaseException as error:
             if isinstance(error, HermesEnvError) or is_from_outside(error):
                 raise
@@ -289,7 +290,7 @@ class Collector:
                 needed=needed,
                 building=building,
                 cases=self._cases,
-                gate=self._gate,
+                first_setup=self._first_setup,
                 held_out=self._held_out,
                 code=self._environment_code,
                 nothing_to_train=self._nothing_to_train,

@@ -19,7 +19,7 @@ from typing import Any, Self
 
 from pytest_hermes_env.atomic_files import write_bytes
 from pytest_hermes_env.errors import UsageError
-from pytest_hermes_env.play import cases, class_record, collection, journal, sampling, scenario, unavailable
+from pytest_hermes_env.play import class_record, collection, journal, sampling, scenario, unavailable
 from pytest_hermes_env.play.codec import Codec
 from pytest_hermes_env.play.collection import Collection
 from pytest_hermes_env.play.probing import other_process, record
@@ -30,7 +30,7 @@ from pytest_hermes_env.sandbox import seam
 VERSION = 1
 """Of the format; a file of a later one is refused."""
 
-CODEC = Codec(cases, class_record, collection, journal, sampling, scenario, unavailable, other_process, record, seam)
+CODEC = Codec(class_record, collection, journal, sampling, scenario, unavailable, other_process, record, seam)
 _MAGIC = b"\x1f\x8b"
 
 

@@ -161,21 +161,6 @@ class EvaluationReturned:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
-    """The model got a request. ``phase`` is "loop" or "reward" of rollout ``task_id``, or "" outside of both.
-
-    A request without tools is a judge's (``has_tools`` is False). ``conversation`` is the mock's id of the conversation, the
-    same for all rollouts of an item. In token mode, where requests come over a socket, the rollout is unknown.
-    """
-
-    task_id: str
-    phase: str
-    has_tools: bool
-    conversation: str
-    turn: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class SurroundingChanged:
     """The environment's code, at ``place``, set a variable of os.environ or the working directory (``name`` is then "cwd").
 
@@ -224,8 +209,7 @@ class ItemScored:
 
 
 Event = (
-    Asked
-    | Blocked
+    Blocked
     | Cleaned
     | ContextOpened
     | Crossed

@@ -33,7 +33,7 @@ import psutil
 from pytest_hermes_env.errors import BadTarget, HermesEnvError, NetworkBlocked, shorten
 from pytest_hermes_env.leftover_package import leftover_explained
 from pytest_hermes_env.patches import intercept
-from pytest_hermes_env.play.cases import Cases
+from pytest_hermes_env.play.cases.values import Cases
 from pytest_hermes_env.play.collection import Collection, ProcessEnd
 from pytest_hermes_env.play.evidence_file import VERSION, EvidenceWriter, PlayedClass, read_evidence
 from pytest_hermes_env.play.journal import NEVER_RETURNED, Place, Reward
@@ -145,7 +145,7 @@ def _play(job: Job, writer: EvidenceWriter, *, names: Iterable[str], is_sequenti
     """Import the class, play the scenarios, and write what happened."""
     from pytest_hermes_env.layer import find_class  # noqa: PLC0415 - what a parent does not need
     from pytest_hermes_env.live.network_guard import NetworkGuard  # noqa: PLC0415
-    from pytest_hermes_env.play.declared.finding import cases_beside  # noqa: PLC0415
+    from pytest_hermes_env.play.cases.finding import cases_beside  # noqa: PLC0415
     from pytest_hermes_env.play.driver import Collector  # noqa: PLC0415
     from pytest_hermes_env.play.lines_run import Line, recording_lines  # noqa: PLC0415
     from pytest_hermes_env.source import overlay  # noqa: PLC0415

@@ -19,7 +19,7 @@ from pytest_hermes_env.layer import find_class
 from pytest_hermes_env.patches import replace
 from pytest_hermes_env.play.driver import Collector
 from pytest_hermes_env.play.probing.other_process import MARK, OtherRewards, Request
-from pytest_hermes_env.play.scenario_names import PROBES
+from pytest_hermes_env.play.scenario import PROBES
 from pytest_hermes_env.types import RealToolsUse
 
 __all__: list[str] = []

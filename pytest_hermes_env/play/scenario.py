@@ -1,4 +1,4 @@
-"""The frozen record of one scenario. `scenarios` lists all of them.
+"""The frozen record of one scenario, and the names of those that rules ask for. `scenarios` lists all of them.
 
 Rules read these records and never run anything. ``unavailable`` is why a scenario could not run.
 """
@@ -9,12 +9,25 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_hermes_env.play.buffers import Snapshot
-from pytest_hermes_env.play.cases import Rung
 from pytest_hermes_env.play.journal import Event, Left, Place, SurroundingChanged
 from pytest_hermes_env.play.probing.other_process import OtherRewards
 from pytest_hermes_env.play.probing.record import RewardProbes
 from pytest_hermes_env.play.sampling import SampledReply
 from pytest_hermes_env.play.unavailable import ErrorKind, ItemsEnd, Unavailable
+
+CASES = "cases"
+"""The scenario of the transcripts that the author declares, and of four that need no author."""
+PROBES = "reward_probes"
+"""The scenario of the reward alone, on results of every form that a rollout can leave."""
+ELSEWHERE = "reward_probes_elsewhere"
+"""The same in another process."""
+SETTINGS: dict[str, Any] = {
+    "system_prompt": "You are the keeper of the seventh lighthouse.",
+    "max_agent_turns": 11,
+    "max_token_length": 1777,
+    "extra_body": {"provider": {"order": ["seventh-lighthouse"]}},
+}
+"""The configuration in the scenarios ``training_with_settings`` and ``evaluate_with_settings``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,12 +70,48 @@ class Sighting:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Rung:
+    """One case, played on one item.
+
+    ``reward`` is None if compute_reward returned no finite number; ``error`` is why. ``problem`` is an error of the declaration,
+    which makes the reward meaningless. ``unavailable`` is why the case was not played; ``is_unfilled``: its author left it open.
+    ``turns``, ``tools`` and ``tokens`` (of the answers) are the agent's, and ``tool_errors`` what its calls failed with. ``reads`` are
+    files that the verifier read, with their writers; ``asked`` are its tool calls. ``is_judge_guessed``: a judge was
+    asked, and its answers are not declared. ``is_foreign``: compute_reward read what AgentResult does not have (HE301), so the reward depends on that.
+    """
+
+    name: str
+    item: str
+    is_automatic: bool
+    reward: float | None = None
+    error: str = ""
+    problem: str = ""
+    unavailable: str = ""
+    is_unfilled: bool = False
+    turns: int = 0
+    tools: tuple[str, ...] = ()
+    tokens: int = 0
+    transcript: tuple[str, ...] = ()
+    tool_errors: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
+    not_found: tuple[str, ...] = ()
+    is_judge_guessed: bool = False
+    is_foreign: bool = False
+    again: float | None = None
+    """The reward of the same transcript in a second rollout, if there was one; ``again_error`` is why there is none."""
+    again_error: str = ""
+    path: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class Scenario:
     """What happened in one scenario.
 
     ``group`` is the ScoredDataGroup that collect_trajectories returned, ``returned`` the type of what it returned ("tuple of 2"), ``before`` and ``after`` are pictures of the
     environment's attributes, ``error`` is what the environment raised, at ``error_place``, ``requests`` are the bodies that reached the mock model,
-    ``judge_questions`` of them without tools, ``sampled`` is what it sampled for them in token mode. ``refusal`` is why run-api
+    ``sampled`` is what it sampled for them in token mode. ``refusal`` is why run-api
     would reject the group. ``held_out`` are the items that get_eval_items returned.
     ``items``, ``canaries`` and ``sightings`` belong to `items` and `concurrent_groups`; ``beside`` are the events of the training
     group in `evaluate_beside_training`, whose ``events`` are the evaluation's. ``left`` are the leaked resources of `closing`.
@@ -77,7 +126,6 @@ class Scenario:
     events: tuple[Event, ...] = ()
     tool_calls: tuple[Any, ...] = ()
     requests: tuple[dict[str, Any], ...] = ()
-    judge_questions: int = 0
     sampled: tuple[SampledReply, ...] = ()
     group: Any = None
     returned: str = ""

@@ -11,18 +11,16 @@ import contextlib
 import inspect
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from pytest_hermes_env.errors import shorten
 from pytest_hermes_env.play.auto_script import brief_policy
 from pytest_hermes_env.play.buffers import copied, snapshot
-from pytest_hermes_env.play.cases import Cases
 from pytest_hermes_env.play.faults import Fault, Faults
-from pytest_hermes_env.play.gate import Gate
 from pytest_hermes_env.play.held_out import HeldOut
-from pytest_hermes_env.play.journal import Asked, Journal, Place, current_rollout, note, recording
+from pytest_hermes_env.play.journal import Journal, Place, recording
 from pytest_hermes_env.play.progress import begins
 from pytest_hermes_env.play.raised import described, first_error, is_from_outside, within
 from pytest_hermes_env.play.sampling import replies_of
@@ -53,6 +51,35 @@ _WHERE: dict[str, str] = {
 
 
 @dataclass
+class FirstSetup:
+    """The first set-up of a class in a run, for which all other instances wait: none is set up when it fails.
+
+    ``reason`` is why nothing more can be played: the class could not be built, or its first set-up failed. ``blocked_by`` is why a
+    set-up failed after the first one had succeeded, while other instances were alive. ``hangs`` counts the scenarios of the class
+    that did not end in time: the others get less.
+    """
+
+    reason: Unavailable | None = None
+    blocked_by: Unavailable | None = None
+    hangs: int = 0
+    _is_taken: bool = False
+    _has_ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @contextlib.asynccontextmanager
+    async def passing(self) -> AsyncIterator[bool]:
+        """Yield whether this is the first set-up; every other one waits until the first one has ended."""
+        if self._is_taken:
+            await self._has_ended.wait()
+            yield False
+            return
+        self._is_taken = True
+        try:
+            yield True
+        finally:
+            self._has_ended.set()
+
+
+@dataclass
 class Stage:
     """``env`` sends requests to ``mock``, which answers with the policy of the current scenario; ``world`` answers tool calls.
 
@@ -73,9 +100,9 @@ class Stage:
     item: Any = None
     building: Journal = field(default_factory=Journal)
     """What happened while the environment was built; the record of `setup` starts with it."""
-    cases: Cases | None = None
-    """What the author declared, if anything."""
-    gate: Gate = field(default_factory=Gate)
+    cases: object = None
+    """What the author declared, as `cases.values.Cases`, if anything."""
+    first_setup: FirstSetup = field(default_factory=FirstSetup)
     held_out: HeldOut = field(default_factory=HeldOut)
     """The items that evaluations get, the same for all stages of a class."""
     code: EnvironmentCode | None = None
@@ -98,16 +125,6 @@ class Stage:
 
     def answer(self, conversation: Any) -> Any:
         """Return the answer of the current scenario's policy; the mock model calls this."""
-        task_id, phase = current_rollout.get()
-        note(
-            Asked(
-                task_id=task_id,
-                phase=phase,
-                has_tools=bool(conversation.tools),
-                conversation=conversation.id,
-                turn=conversation.turn,
-            )
-        )
         return (self.policy or self.thorough)(conversation)
 
     def plays(self, name: str) -> bool:
@@ -130,7 +147,7 @@ class Stage:
 
     async def set_up(self, name: str, act: Callable[[], Any] | None = None) -> bool:
         """Play a scenario that sets the environment up, by default that alone. False: it failed, and all scenarios are skipped."""
-        async with self.gate.passing() as is_first:
+        async with self.first_setup.passing() as is_first:
             if not self.may_begin():
                 return False
             record = await self.play(name, act or self.call_setup)
@@ -141,7 +158,7 @@ class Stage:
             cause = Cause.SETUP_NOT_ASYNC if is_sync else Cause.SETUP_FAILED
             reason = record.unavailable or Unavailable(cause, record.error, record.error_place)
             if is_first:
-                self.gate.reason = reason
+                self.first_setup.reason = reason
             else:
                 self.is_crowded = True
             self.scenarios[name] = replace(record, unavailable=reason)
@@ -150,9 +167,9 @@ class Stage:
 
     def may_begin(self) -> bool:
         """Return whether no earlier set-up of the class has failed; otherwise skip all scenarios."""
-        if self.gate.reason is not None:
-            self.skip(self.gate.reason)
-        return self.gate.reason is None
+        if self.first_setup.reason is not None:
+            self.skip(self.first_setup.reason)
+        return self.first_setup.reason is None
 
     async def call_setup(self) -> None:
         """Set the environment up."""
@@ -229,7 +246,7 @@ class Stage:
     ) -> Scenario:
         """Play one scenario and return its frozen record, which includes what the environment raises; an empty one if nobody needs it.
 
-        ``policy`` answers for the model, ``fault`` is the step that fails. ``is_logging`` switches wandb on. ``more`` returns
+        ``policy`` answers for the model, ``fault`` is the step that fails. ``is_logging`` records what goes to wandb. ``more`` returns
         further fields of the record.
         """
         if not self.plays(name):
@@ -244,7 +261,7 @@ class Stage:
         kind: ErrorKind | None = None
         running = asyncio.all_tasks()
         journal = Journal(faults=faults, world=self.world, log=logged.append if is_logging else None)
-        with recording(journal), configured(self.env, use_wandb=True) if is_logging else contextlib.nullcontext():
+        with recording(journal):
             try:
                 outcome = await self._ended(act, journal)
             except BaseException as raised:
@@ -264,7 +281,6 @@ class Stage:
             events=tuple(journal.events),
             tool_calls=tuple(journal.tool_calls),
             requests=tuple(_slim(exchange.request) for exchange in exchanges),
-            judge_questions=sum(talk is not None and not talk.tools for talk in (one.conversation for one in exchanges)),
             sampled=replies_of(exchanges),
             group=copied(group),
             returned=_shape(outcome),
@@ -321,9 +337,9 @@ class Stage:
 
         def late() -> None:
             journal.is_late = True
-            self.gate.hangs += 1
+            self.first_setup.hangs += 1
 
-        limit_s = min(self.timeout_s, LATER_S / self.gate.hangs) if self.gate.hangs else self.timeout_s
+        limit_s = min(self.timeout_s, LATER_S / self.first_setup.hangs) if self.first_setup.hangs else self.timeout_s
 
         def progress() -> tuple[int, ...]:
             work = int(time.process_time() / limit_s * 10)  # a process that waits for nothing but a processor is at work
@@ -337,17 +353,11 @@ class Stage:
             del answer
 
 
-@contextlib.contextmanager
-def configured(env: Any, **settings: Any) -> Iterator[None]:
-    """Change those of the settings that the environment's configuration has, while the context lasts."""
+def configure(env: Any, **settings: Any) -> None:
+    """Change those of the settings that the environment's configuration has."""
     config = getattr(env, "config", None)
-    old = {name: getattr(config, name) for name in settings if hasattr(config, name)}
-    for name in old:
-        setattr(config, name, settings[name])
-    try:
-        yield
-    finally:
-        for name, value in old.items():
+    for name, value in settings.items():
+        if hasattr(config, name):
             setattr(config, name, value)
 
 

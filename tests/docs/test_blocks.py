@@ -22,7 +22,7 @@ from pytest_hermes_env.contract.ledger.settings import read_settings
 from pytest_hermes_env.inference import load_script
 from pytest_hermes_env.live.prices import load_prices
 from pytest_hermes_env.new_project import create
-from pytest_hermes_env.play.declared.yaml_file import read_cases
+from pytest_hermes_env.play.cases.yaml_file import read_cases
 
 from .pages import BLOCKS, Block, in_language
 

@@ -21,7 +21,7 @@ from pytest_hermes_env.contract.project_files import read_stored_json
 from pytest_hermes_env.errors import BadCases, BadCassette, BadSettings, ScriptError, UsageError
 from pytest_hermes_env.inference.yaml_node import parse_yaml
 from pytest_hermes_env.live.prices import load_prices
-from pytest_hermes_env.play.declared.yaml_file import read_cases
+from pytest_hermes_env.play.cases.yaml_file import read_cases
 
 CHAIN = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 12)

@@ -29,7 +29,7 @@ from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.play.journal import Reward
-from pytest_hermes_env.play.scenario_names import CASES, PROBES
+from pytest_hermes_env.play.scenario import CASES, PROBES
 from pytest_hermes_env.play.unavailable import Cause, ErrorKind
 from pytest_hermes_env.source import (
     ClassKind,

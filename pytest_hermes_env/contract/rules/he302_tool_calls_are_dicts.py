@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from pytest_hermes_env.contract.evidence import Evidence, finding_in
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict, one_per_place
-from pytest_hermes_env.play.scenario_names import PROBES
+from pytest_hermes_env.play.scenario import PROBES
 from pytest_hermes_env.source import (
     DICTS,
     ClassSource,

@@ -24,8 +24,7 @@ from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict, one_per_place
 from pytest_hermes_env.play.codec import type_name
 from pytest_hermes_env.play.journal import Reward, UnknownRead
-from pytest_hermes_env.play.scenario import Scenario
-from pytest_hermes_env.play.scenario_names import CASES, PROBES
+from pytest_hermes_env.play.scenario import CASES, PROBES, Scenario
 from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = ("happy", "silent", "tool_error", "evaluate")

@@ -20,7 +20,7 @@ from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.play.journal import Reward
 from pytest_hermes_env.play.probing.record import as_number
-from pytest_hermes_env.play.scenario_names import CASES, PROBES
+from pytest_hermes_env.play.scenario import CASES, PROBES
 from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = ("happy", "silent", "evaluate")

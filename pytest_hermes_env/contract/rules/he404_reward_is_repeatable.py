@@ -31,7 +31,7 @@ from pytest_hermes_env.contract.reward_history import rewards_from_history
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.play.probing.record import Relation
-from pytest_hermes_env.play.scenario_names import CASES, ELSEWHERE, PROBES
+from pytest_hermes_env.play.scenario import CASES, ELSEWHERE, PROBES
 from pytest_hermes_env.source import ClassSource, finding_at, sorted_findings
 from pytest_hermes_env.source.finding import Finding, Severity
 

@@ -34,10 +34,10 @@ from pytest_hermes_env.contract.broad_handlers import is_caught_broadly
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.play.cases import GOLD, Rung
+from pytest_hermes_env.play.cases.values import GOLD
 from pytest_hermes_env.play.journal import Caught, Reward
 from pytest_hermes_env.play.probing.record import as_number
-from pytest_hermes_env.play.scenario_names import CASES, PROBES
+from pytest_hermes_env.play.scenario import CASES, PROBES, Rung
 from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("happy", "silent")

@@ -23,8 +23,7 @@ from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.play.journal import LoopStarted, Reward
-from pytest_hermes_env.play.scenario import Scenario
-from pytest_hermes_env.play.scenario_names import CASES
+from pytest_hermes_env.play.scenario import CASES, Scenario
 from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = ("happy", "silent")

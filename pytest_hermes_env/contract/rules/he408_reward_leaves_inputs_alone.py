@@ -23,7 +23,7 @@ from pytest_hermes_env.contract.input_changes import changed_inputs
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.play.journal import Reward
-from pytest_hermes_env.play.scenario_names import CASES, PROBES
+from pytest_hermes_env.play.scenario import CASES, PROBES
 from pytest_hermes_env.source import ClassSource, finding_at, sorted_findings
 from pytest_hermes_env.source.finding import Finding, Severity
 

@@ -26,10 +26,10 @@ import dataclasses
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Outcome, Verdict
-from pytest_hermes_env.play.cases import GOLD, HACK, Rung
-from pytest_hermes_env.play.cases import NOTHING as IDLE
+from pytest_hermes_env.play.cases.values import GOLD, HACK
+from pytest_hermes_env.play.cases.values import NOTHING as IDLE
 from pytest_hermes_env.play.probing.record import PAID, Canary
-from pytest_hermes_env.play.scenario_names import CASES, PROBES
+from pytest_hermes_env.play.scenario import CASES, PROBES, Rung
 from pytest_hermes_env.source.finding import Finding, Severity
 
 TINY = 1e-9

@@ -24,7 +24,7 @@ from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.play.journal import Cleaned
-from pytest_hermes_env.play.scenario_names import CASES, PROBES
+from pytest_hermes_env.play.scenario import CASES, PROBES
 from pytest_hermes_env.source import Call, ClassSource, Frame, Kind, data_flow, finding_at, must_be, sorted_findings
 from pytest_hermes_env.source.finding import Finding, Severity
 

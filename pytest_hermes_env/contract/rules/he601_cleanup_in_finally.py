@@ -33,7 +33,7 @@ from pytest_hermes_env.contract.rollout_blocks import Doubt, check_rollout, roll
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict, one_per_place
 from pytest_hermes_env.play.journal import Cleaned, ContextOpened, LoopStarted, Place
-from pytest_hermes_env.play.scenario_names import CASES
+from pytest_hermes_env.play.scenario import CASES
 from pytest_hermes_env.source import (
     LAYER_AGENT_ROLLOUT,
     LAYER_CONTEXT,

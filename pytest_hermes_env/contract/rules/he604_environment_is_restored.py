@@ -24,8 +24,7 @@ from pytest_hermes_env.contract.evidence import Evidence, finding_in
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict, one_per_place
 from pytest_hermes_env.play.journal import SurroundingChanged
-from pytest_hermes_env.play.scenario import Scenario
-from pytest_hermes_env.play.scenario_names import CASES
+from pytest_hermes_env.play.scenario import CASES, Scenario
 from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = (

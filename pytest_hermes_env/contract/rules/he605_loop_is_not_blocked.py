@@ -26,7 +26,7 @@ from pytest_hermes_env.contract.evidence import Evidence, finding_in
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.play.journal import Blocked, Place
-from pytest_hermes_env.play.scenario_names import CASES
+from pytest_hermes_env.play.scenario import CASES
 from pytest_hermes_env.source import Call, ClassSource, Frame, Kind, data_flow, finding_at, last_name, sorted_findings
 from pytest_hermes_env.source.finding import Severity
 

@@ -26,7 +26,7 @@ from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict, one_per_place
 from pytest_hermes_env.play.journal import LoopStarted
-from pytest_hermes_env.play.scenario_names import SETTINGS
+from pytest_hermes_env.play.scenario import SETTINGS
 from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = ("training_with_settings", "evaluate_with_settings")

@@ -15,8 +15,8 @@ from pytest_hermes_env.contract.run.session import RuleCheck, settings_of
 from pytest_hermes_env.contract.subject import subject_of
 from pytest_hermes_env.errors import BadWaiver, UnknownRule
 from pytest_hermes_env.layer import layer_of
-from pytest_hermes_env.play.declared.declaration import as_cases
-from pytest_hermes_env.play.declared.finding import cases_beside
+from pytest_hermes_env.play.cases.declaration import as_cases
+from pytest_hermes_env.play.cases.finding import cases_beside
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 

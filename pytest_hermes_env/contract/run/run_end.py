@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from pytest_hermes_env.atomic_files import write_text
-from pytest_hermes_env.contract.cases.ladder import ladder_from
 from pytest_hermes_env.contract.check import whole
+from pytest_hermes_env.contract.ladder import ladder_from
 from pytest_hermes_env.contract.ledger.ledger import Accepted, Ledger, LedgerEntry, summarise
 from pytest_hermes_env.contract.ledger.played_groups import groups_from
 from pytest_hermes_env.contract.ledger.settings import Settings, settings_for

@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 
 from pytest_hermes_env.contract.baseline import Baseline, read_baseline
-from pytest_hermes_env.contract.cases.ladder import ladder_rows
 from pytest_hermes_env.contract.catalogue import select_rules
 from pytest_hermes_env.contract.engine import ClassContract, rank
+from pytest_hermes_env.contract.ladder import ladder_rows
 from pytest_hermes_env.contract.ledger.ledger import Accepted, Ledger, LedgerEntry
 from pytest_hermes_env.contract.ledger.played_groups import PlayedGroup, groups_of
 from pytest_hermes_env.contract.ledger.settings import Settings, settings_for
@@ -45,13 +45,13 @@ from pytest_hermes_env.errors import (
 )
 from pytest_hermes_env.live.settings import hosts_of_run
 from pytest_hermes_env.options import real_tools_of
-from pytest_hermes_env.play.cases import Cases
+from pytest_hermes_env.play.cases.values import Cases
 from pytest_hermes_env.play.collection import Collection
 from pytest_hermes_env.play.evidence_file import PlayedClass, keep_evidence, read_evidence
 from pytest_hermes_env.play.player import Job, coverage_settings, play_all, play_here
 from pytest_hermes_env.play.player_process import PlayerProcess, play_in_fresh_process
 from pytest_hermes_env.play.progress import Listener
-from pytest_hermes_env.play.scenario_names import CASES
+from pytest_hermes_env.play.scenario import CASES
 from pytest_hermes_env.source.finding import Finding
 
 EXPECTED = "expected_failures"

@@ -6,8 +6,8 @@ decorate a function with `family` and list it here. These modules import nothing
 
 from __future__ import annotations
 
+from pytest_hermes_env.play.scenarios.cases import played_cases
 from pytest_hermes_env.play.scenarios.concurrent import concurrent_groups
-from pytest_hermes_env.play.scenarios.declared_cases import played_cases
 from pytest_hermes_env.play.scenarios.evaluation import evaluations, unusual_settings, whole_run
 from pytest_hermes_env.play.scenarios.family import Family
 from pytest_hermes_env.play.scenarios.foreign_buffers import other_buffers

@@ -9,8 +9,7 @@ from typing import Any
 from pytest_hermes_env.play.auto_script import brief_policy, failing_in_one
 from pytest_hermes_env.play.faults import Fault, Faults
 from pytest_hermes_env.play.journal import EvaluationReturned, Journal, note, recording
-from pytest_hermes_env.play.scenario import Scenario
-from pytest_hermes_env.play.scenario_names import SETTINGS
+from pytest_hermes_env.play.scenario import SETTINGS, Scenario
 from pytest_hermes_env.play.scenarios.concurrent import wait_while_working
 from pytest_hermes_env.play.scenarios.family import family
 from pytest_hermes_env.play.stage import Stage

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_hermes_env.play.scenarios.family import family
-from pytest_hermes_env.play.stage import Stage
+from pytest_hermes_env.play.stage import Stage, configure
 
 PROBE = {"hermes_env/probe": 1.0}
 """Metrics that are passed to wandb_log."""
@@ -24,6 +24,7 @@ async def wandb_logs(stage: Stage) -> None:
     async def log(*metrics: dict[str, float] | None) -> None:
         await stage.env.wandb_log(*metrics)
 
+    configure(stage.env, use_wandb=True)
     await stage.fill_buffers()
     await stage.play("wandb_log", lambda: log(dict(PROBE)), is_logging=True)
     await stage.play("wandb_log_empty", lambda: log(dict(PROBE)), is_logging=True)

@@ -8,8 +8,7 @@ from pytest_hermes_env.layer import layer_of
 from pytest_hermes_env.play.probing.other_process import Request, rewards_elsewhere
 from pytest_hermes_env.play.probing.prober import probe_reward
 from pytest_hermes_env.play.probing.record import RewardProbes
-from pytest_hermes_env.play.scenario import Scenario
-from pytest_hermes_env.play.scenario_names import ELSEWHERE, PROBES
+from pytest_hermes_env.play.scenario import ELSEWHERE, PROBES, Scenario
 from pytest_hermes_env.play.scenarios.family import family
 from pytest_hermes_env.play.stage import Stage
 

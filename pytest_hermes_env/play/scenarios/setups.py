@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
 import socket
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 from pytest_hermes_env.atropos.dataset_hub import hub_offline_without_caches
@@ -33,11 +31,11 @@ async def second_setup(stage: Stage) -> None:
     seen: list[ItemSeen] = []
 
     async def take() -> None:
-        with _reseeded():
-            await stage.env.setup()
-            while len(seen) < MOST and (item := await stage.next_item()) is not None:
-                key = repr(picture(item))
-                seen.append(ItemSeen(value=None, key=key, prompt=_prompt(stage.env, item)))
+        _reseed()
+        await stage.env.setup()
+        while len(seen) < MOST and (item := await stage.next_item()) is not None:
+            key = repr(picture(item))
+            seen.append(ItemSeen(value=None, key=key, prompt=_prompt(stage.env, item)))
 
     if stage.may_begin():
         await stage.play("setup_again", take, more=lambda _: {"items": tuple(seen)})
@@ -53,20 +51,11 @@ def _prompt(env: Any, item: Any) -> Any:
         return None
 
 
-@contextlib.contextmanager
-def _reseeded() -> Iterator[None]:
-    """Reseed the generators of `random`, and of numpy if it is loaded, while the context lasts."""
-    numpy = sys.modules.get("numpy")
-    kept, kept_by_numpy = random.getstate(), numpy.random.get_state() if numpy is not None else None
+def _reseed() -> None:
+    """Reseed the generators of `random`, and of numpy if it is loaded."""
     random.seed(SEED)
-    if numpy is not None:
+    if (numpy := sys.modules.get("numpy")) is not None:
         numpy.random.seed(SEED)
-    try:
-        yield
-    finally:
-        random.setstate(kept)
-        if numpy is not None:
-            numpy.random.set_state(kept_by_numpy)
 
 
 class _NoNetwork(NetworkGuard):

@@ -17,7 +17,7 @@ from pytest_hermes_env.play.auto_script import (
 )
 from pytest_hermes_env.play.probing.own_words import own_words
 from pytest_hermes_env.play.scenarios.family import family
-from pytest_hermes_env.play.stage import Stage, configured
+from pytest_hermes_env.play.stage import Stage, configure
 from pytest_hermes_env.play.unavailable import Cause, Unavailable
 
 
@@ -59,14 +59,14 @@ async def failing_groups(stage: Stage) -> None:
     await stage.collect("speechless", policy=failing_policy)
     await stage.collect("server_error_later", policy=failing_later_policy)
     await stage.collect("tool_error", fault="tools_fail")
-    with configured(stage.env, reward_errors="retry", truncated_turns="mask"):
-        await stage.collect("reward_raises", policy=brief_policy, fault="reward_raises")
-        if not stage.has_tokens:
-            stage.skip(Unavailable(Cause.CHAT_MODE), "cut_short")
-        elif not hasattr(stage.env.config, "truncated_turns"):
-            stage.skip(Unavailable(Cause.OTHER_LAYER, "truncated_turns"), "cut_short")
-        else:
-            await stage.collect("cut_short", policy=cut_policy)
+    configure(stage.env, reward_errors="retry", truncated_turns="mask")
+    await stage.collect("reward_raises", policy=brief_policy, fault="reward_raises")
+    if not stage.has_tokens:
+        stage.skip(Unavailable(Cause.CHAT_MODE), "cut_short")
+    elif not hasattr(stage.env.config, "truncated_turns"):
+        stage.skip(Unavailable(Cause.OTHER_LAYER, "truncated_turns"), "cut_short")
+    else:
+        await stage.collect("cut_short", policy=cut_policy)
 
 
 @family(
@@ -79,8 +79,10 @@ async def failing_groups(stage: Stage) -> None:
 )
 async def judged_groups(stage: Stage) -> None:
     """Check whether there is a judge, which gets requests without tools; then let it fail in four ways."""
-    healthy = await stage.collect("judge_answers", policy=brief_policy)
-    if not healthy.judge_questions:
+    asked = len(stage.mock.journal)
+    await stage.collect("judge_answers", policy=brief_policy)
+    talks = [exchange.conversation for exchange in stage.mock.journal[asked:]]
+    if not any(talk is not None and not talk.tools for talk in talks):
         stage.skip(Unavailable(Cause.NO_JUDGE))
         return
     await stage.collect("garbage_judge", policy=with_judge(brief_policy, say("I would rather talk about the weather.")))

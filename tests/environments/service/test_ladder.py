@@ -14,7 +14,7 @@ from environments.hermes_swe_env.hermes_swe_env import HermesSweEnv
 from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
 from environments.web_research_env.web_research_env import WebResearchEnv
 from pytest_hermes_env.inference import MockServer
-from pytest_hermes_env.play.declared.finding import cases_beside
+from pytest_hermes_env.play.cases.finding import cases_beside
 from pytest_hermes_env.play.driver import Collector
 from pytest_hermes_env.play.tool_backend import _with_one_page
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from html import unescape
 
-from pytest_hermes_env.contract.cases.ladder import LadderRow
+from pytest_hermes_env.contract.ladder import LadderRow
 from pytest_hermes_env.contract.ledger.ledger import Ledger, LedgerEntry
 from pytest_hermes_env.contract.reports import Account, html_text
 from pytest_hermes_env.contract.rules import ALL_RULES

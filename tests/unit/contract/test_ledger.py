@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from pytest_hermes_env.contract.cases.ladder import LadderRow, ladder_in_brief
 from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.ladder import LadderRow, ladder_in_brief
 from pytest_hermes_env.contract.ledger.ledger import Ledger, LedgerEntry
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Outcome, Verdict

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from pytest_hermes_env.inference.steps import call, say, turn
-from pytest_hermes_env.play.case_player import _gold_turns, _with_wrong_content, _wrong_content
-from pytest_hermes_env.play.cases import GOLD, NEAR_MISS, NOTHING, Case, Cases, ItemCases, Rung, Transcript
+from pytest_hermes_env.play.cases.playing import _gold_turns, _with_wrong_content, _wrong_content
+from pytest_hermes_env.play.cases.values import GOLD, NEAR_MISS, NOTHING, Case, Cases, ItemCases, Transcript
 from pytest_hermes_env.play.driver import Collector
 from pytest_hermes_env.play.journal import Reward
+from pytest_hermes_env.play.scenario import Rung
 
 from .small_env import SmallEnv
 

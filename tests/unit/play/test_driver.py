@@ -21,7 +21,6 @@ from pytest_hermes_env.play.driver import Collector
 from pytest_hermes_env.play.evidence_file import read_evidence
 from pytest_hermes_env.play.journal import (
     NEVER_RETURNED,
-    Asked,
     Blocked,
     Cleaned,
     ContextOpened,
@@ -32,8 +31,7 @@ from pytest_hermes_env.play.journal import (
     SurroundingChanged,
 )
 from pytest_hermes_env.play.player import Job, play_all
-from pytest_hermes_env.play.scenario import Scenario
-from pytest_hermes_env.play.scenario_names import ELSEWHERE
+from pytest_hermes_env.play.scenario import ELSEWHERE, Scenario
 from pytest_hermes_env.play.scenarios import FAMILIES, SCENARIOS, families_of
 
 from .small_env import SmallEnv, line_of
@@ -147,14 +145,6 @@ def test_a_reward_is_recorded_with_its_inputs(good: dict[str, Scenario]) -> None
     assert (reward.item, reward.changed, reward.value) == ({"word": "blue"}, (), 1.0)
     assert reward.messages[-1] == {"role": "assistant", "content": "The task is done."}
     assert {event.task_id for event in record.of(Reward)} == {event.task_id for event in record.of(LoopStarted)}
-
-
-def test_questions_are_told_apart_by_rollout_and_phase(good: dict[str, Scenario]) -> None:
-    """Each request to the model names the rollout that it was made in."""
-    asked = good["happy"].of(Asked)
-
-    assert {(event.phase, event.has_tools) for event in asked} == {("loop", True)}
-    assert {event.task_id for event in asked} == {event.task_id for event in good["happy"].of(LoopStarted)}
 
 
 @pytest.mark.parametrize("name", ["cancelled_in_loop", "cancelled_in_tool", "cancelled_in_reward"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +15,6 @@ from pytest_hermes_env.play.scenarios.evaluation import whole_run
 from pytest_hermes_env.play.scenarios.items import training_items
 from pytest_hermes_env.play.scenarios.metrics import PROBE, wandb_logs
 from pytest_hermes_env.play.scenarios.setups import offline_setup, second_setup
-from pytest_hermes_env.play.stage import configured
 
 from .bare import HermesAgentBaseEnv, bare_stage
 
@@ -97,16 +95,13 @@ class Shuffling(Counting):
 
 
 def test_a_second_setup_finds_another_state_of_the_generators() -> None:
-    """A split that is not seeded shows; the state is put back."""
-    before = random.getstate()
+    """A split that is not seeded shows."""
     env = Shuffling()
     record = played(second_setup, env)["setup_again"]
     random.seed(setups.SEED)
     expected = str(random.random())
-    random.setstate(before)
 
     assert {item.prompt for item in record.items} == {f"Print {expected}"}
-    assert random.getstate() == before
 
 
 class Online(HermesAgentBaseEnv):
@@ -172,16 +167,6 @@ def test_a_life_is_played_to_its_end() -> None:
     records = played(whole_run, env)
 
     assert (env.calls, records["closing"].error) == (["group", "evaluate"], "")
-
-
-def test_settings_are_changed_for_a_while() -> None:
-    """Those that the configuration has, and no others."""
-    config = type("Config", (), {})()
-    config.max_agent_turns = 30
-    with configured(SimpleNamespace(config=config), max_agent_turns=3, truncated_turns="mask"):
-        seen = vars(config).copy()
-
-    assert (seen, vars(config)) == ({"max_agent_turns": 3}, {"max_agent_turns": 30})
 
 
 def test_other_buffers_are_of_the_same_form() -> None:

@@ -15,9 +15,9 @@ import pytest
 from pytest_hermes_env.play import stage as stage_module
 from pytest_hermes_env.play.blocking import watching
 from pytest_hermes_env.play.faults import Faults
-from pytest_hermes_env.play.gate import Gate
-from pytest_hermes_env.play.journal import Asked, ItemScored, Journal, current_faults, current_journal, current_rollout
+from pytest_hermes_env.play.journal import ItemScored, Journal, current_faults, current_journal
 from pytest_hermes_env.play.scenario import Scenario
+from pytest_hermes_env.play.stage import FirstSetup
 from pytest_hermes_env.play.unavailable import Cause, Unavailable
 from pytest_hermes_env.play.watchers.call_site import EnvironmentCode
 
@@ -52,15 +52,6 @@ def raising(kind: type[BaseException], *arguments: Any) -> Any:
     async def act() -> None:
         await asyncio.sleep(0)
         raise kind(*arguments)
-
-    return act
-
-
-def in_a_task(kind: type[BaseException], *arguments: Any) -> Any:
-    """Return one that raises in a task of its own."""
-
-    async def act() -> None:
-        await asyncio.gather(raising(kind, *arguments)(), asyncio.sleep(0))
 
     return act
 
@@ -110,8 +101,6 @@ def run_watched(work: Any) -> Any:
         (raising(unittest.SkipTest, "no GPU"), "SkipTest: no GPU"),
         (raising(pytest.skip.Exception, "no GPU"), "Skipped: no GPU"),
         (raising(pytest.exit.Exception, "enough"), "Exit: enough"),
-        (in_a_task(SystemExit, 0), "SystemExit: 0"),
-        (in_a_task(KeyboardInterrupt), "KeyboardInterrupt"),
         (in_a_thread(SystemExit, 4), "SystemExit: 4"),
         (cancel_itself, "CancelledError"),
         (lambda: None, ""),
@@ -192,7 +181,7 @@ def test_a_cancellation_from_outside_goes_on() -> None:
 
 def test_the_record_holds_what_changed_and_what_was_logged() -> None:
     """Pictures of the attributes before and after, metrics, warnings, events, and the fields that a family adds."""
-    env = HermesAgentBaseEnv(rewards=[], config=SimpleNamespace(use_wandb=False))
+    env = HermesAgentBaseEnv(rewards=[], config=SimpleNamespace())
     stage = bare_stage(env)
 
     async def act() -> None:
@@ -200,7 +189,7 @@ def test_the_record_holds_what_changed_and_what_was_logged() -> None:
         assert journal is not None
         assert journal.log is not None
         env.rewards.append(1.0)
-        journal.log({"on": env.config.use_wandb})
+        journal.log({"on": True})
         journal.add(ItemScored(tokens=(), masks=()))
         journal.warnings.append("careful")
 
@@ -208,7 +197,7 @@ def test_the_record_holds_what_changed_and_what_was_logged() -> None:
 
     assert (record.before["rewards"][1], record.after["rewards"][1]) == (0, 1)
     assert (record.logged, record.warnings, record.note) == (({"on": True},), ("careful",), "1")
-    assert (record.events, env.config.use_wandb) == ((ItemScored(tokens=(), masks=()),), False)
+    assert record.events == (ItemScored(tokens=(), masks=()),)
 
 
 def test_faults_hold_for_one_scenario() -> None:
@@ -316,10 +305,10 @@ def test_a_failed_setup_makes_all_scenarios_unavailable() -> None:
 
 
 def test_after_a_first_failed_setup_no_other_one_is_tried() -> None:
-    """The instances of a run share a gate: the second one gets the reason of the first."""
-    gate = Gate()
-    first = bare_stage(Failing(), names=("happy",), gate=gate)
-    second = bare_stage(names=("silent",), gate=gate)
+    """The instances of a run share their first set-up: the second one gets the reason of the first."""
+    first_setup = FirstSetup()
+    first = bare_stage(Failing(), names=("happy",), first_setup=first_setup)
+    second = bare_stage(names=("silent",), first_setup=first_setup)
 
     async def both() -> tuple[bool, bool]:
         return tuple(await asyncio.gather(first.prepare(), second.prepare()))
@@ -371,22 +360,6 @@ def test_an_environment_is_closed_by_its_own_methods() -> None:
     run(stage.close)
 
     assert (stage.env.closed, list(stage.scenarios)) == (("aclose", "shutdown"), ["aclose at the end", "shutdown at the end"])
-
-
-def test_a_question_is_recorded_with_its_rollout() -> None:
-    """The mock asks the stage; the policy of the running scenario answers."""
-    stage = bare_stage()
-    conversation = SimpleNamespace(id="c", turn=1, tools={})
-
-    def act() -> None:
-        token = current_rollout.set(("task", "reward"))
-        stage.answer(conversation)
-        current_rollout.reset(token)
-
-    record = run(lambda: stage.play("scenario", act, policy=lambda _: "of the scenario"))
-
-    assert record.events == (Asked(task_id="task", phase="reward", has_tools=False, conversation="c", turn=1),)
-    assert stage.answer(conversation) == "of the scenario"
 
 
 def test_reasons_do_not_overwrite_what_was_played() -> None:

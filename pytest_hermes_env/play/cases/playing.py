@@ -16,7 +16,7 @@ from pytest_hermes_env.errors import HermesEnvError, shorten
 from pytest_hermes_env.inference.steps import Call, Say, Turn, as_turn, call, say
 from pytest_hermes_env.play.auto_script import JUDGE_ANSWER, silent_policy, tool_using_policy
 from pytest_hermes_env.play.buffers import copied
-from pytest_hermes_env.play.cases import (
+from pytest_hermes_env.play.cases.values import (
     AUTOMATIC,
     ECHO,
     GOLD,
@@ -25,11 +25,11 @@ from pytest_hermes_env.play.cases import (
     WRONG_CONTENT,
     Case,
     ItemCases,
-    Rung,
     Transcript,
 )
 from pytest_hermes_env.play.journal import ItemScored, LoopEnded, Reward, UnknownRead, current_rollout
 from pytest_hermes_env.play.probing.record import as_number
+from pytest_hermes_env.play.scenario import Rung
 from pytest_hermes_env.play.tool_backend import close_world, new_world_like
 from pytest_hermes_env.play.unavailable import Cause, Unavailable
 from pytest_hermes_env.play.verifier_reads import verifier_reads
@@ -212,7 +212,6 @@ async def _played(stage: Stage, player: _Player, item: Any, transcript: Transcri
         reads=verifier_reads(*getattr(stage.world, "rollouts", {}).values()),
         asked=tuple(f"{one.name}({_brief(one.arguments)})" for one in record.tool_calls if not one.by_agent),
         not_found=tuple(stage.world.not_found) if hasattr(stage.world, "rollouts") else (),
-        judge_asked=player.judge_asked,
         is_judge_guessed=player.is_judge_guessed,
         is_foreign=bool(record.of(UnknownRead)),
     )

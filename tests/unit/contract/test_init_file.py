@@ -9,7 +9,7 @@ import pytest
 from pytest_hermes_env.cli import main
 from pytest_hermes_env.errors import BadCases
 from pytest_hermes_env.layer import find_class
-from pytest_hermes_env.play.declared.finding import cases_beside
+from pytest_hermes_env.play.cases.finding import cases_beside
 
 SMALL = Path(__file__).parents[2] / "rollout" / "small_env.py"
 

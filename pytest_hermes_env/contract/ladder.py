@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_hermes_env.play.cases import AUTOMATIC, GOLD, HACK, NEAR_MISS, NOTHING, Rung
+from pytest_hermes_env.play.cases.values import AUTOMATIC, GOLD, HACK, NEAR_MISS, NOTHING
+from pytest_hermes_env.play.scenario import Rung
 
 COMPARED = (GOLD, HACK, NEAR_MISS)
 """Declared transcripts of which no two should earn the same."""

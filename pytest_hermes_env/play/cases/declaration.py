@@ -16,7 +16,7 @@ from typing import Any, Literal
 from pytest_hermes_env.errors import BadCases, HermesEnvError, shorten
 from pytest_hermes_env.inference.offered_tools import nearest_first
 from pytest_hermes_env.inference.steps import Turn, as_turn
-from pytest_hermes_env.play.cases import AUTOMATIC, WELL_KNOWN, Case, Cases, ItemCases, Transcript
+from pytest_hermes_env.play.cases.values import AUTOMATIC, WELL_KNOWN, Case, Cases, ItemCases, Transcript
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _PARTS = ("judge", "sandbox", "files", "commands", "tools")

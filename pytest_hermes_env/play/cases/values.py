@@ -1,7 +1,6 @@
 """Declared cases of an environment: transcripts of known quality, and the order of their rewards.
 
-Place in the flow: `contract.cases` reads declarations into these values, the scenario `cases` plays them, and rules judge the
-`Rung` that each play returns.
+Place in the flow: `declaration` and `yaml_file` read what the author wrote into these values, and the scenario ``cases`` plays them.
 """
 
 from __future__ import annotations
@@ -92,40 +91,3 @@ class Cases:
     gap: float = 0.1
     is_strict: bool = False
     path: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rung:
-    """One case, played on one item.
-
-    ``reward`` is None if compute_reward returned no finite number; ``error`` is why. ``problem`` is an error of the declaration,
-    which makes the reward meaningless. ``unavailable`` is why the case was not played; ``is_unfilled``: its author left it open.
-    ``turns``, ``tools`` and ``tokens`` (of the answers) are the agent's, and ``tool_errors`` what its calls failed with. ``reads`` are files that the verifier read, with their
-    writers; ``asked`` are its tool calls. ``judge_asked`` counts requests to a judge; ``is_judge_guessed``: their answers are not
-    declared. ``is_foreign``: compute_reward read what AgentResult does not have (HE301), so the reward depends on that.
-    """
-
-    name: str
-    item: str
-    is_automatic: bool
-    reward: float | None = None
-    error: str = ""
-    problem: str = ""
-    unavailable: str = ""
-    is_unfilled: bool = False
-    turns: int = 0
-    tools: tuple[str, ...] = ()
-    tokens: int = 0
-    transcript: tuple[str, ...] = ()
-    tool_errors: tuple[str, ...] = ()
-    reads: tuple[str, ...] = ()
-    asked: tuple[str, ...] = ()
-    not_found: tuple[str, ...] = ()
-    judge_asked: int = 0
-    is_judge_guessed: bool = False
-    is_foreign: bool = False
-    again: float | None = None
-    """The reward of the same transcript in a second rollout, if there was one; ``again_error`` is why there is none."""
-    again_error: str = ""
-    path: str = ""
-    line: int = 0

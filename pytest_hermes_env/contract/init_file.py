@@ -18,8 +18,8 @@ import yaml
 from pytest_hermes_env.contract.project_files import shown_path
 from pytest_hermes_env.errors import BadCases, BadTarget, UsageError
 from pytest_hermes_env.layer import find_class
-from pytest_hermes_env.play.declared.finding import file_for
-from pytest_hermes_env.play.declared.yaml_file import read_cases
+from pytest_hermes_env.play.cases.finding import file_for
+from pytest_hermes_env.play.cases.yaml_file import read_cases
 
 if TYPE_CHECKING:
     from pytest_hermes_env.play.scenario import Scenario

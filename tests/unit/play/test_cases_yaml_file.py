@@ -8,8 +8,8 @@ import pytest
 
 from pytest_hermes_env.errors import BadCases
 from pytest_hermes_env.inference import call, say, turn
-from pytest_hermes_env.play.cases import Transcript
-from pytest_hermes_env.play.declared.yaml_file import read_cases
+from pytest_hermes_env.play.cases.values import Transcript
+from pytest_hermes_env.play.cases.yaml_file import read_cases
 from pytest_hermes_env.sandbox.answers import Answer
 
 ITEM = {"name": "ann", "times": 3, "tags": ["a", "b"]}

@@ -8,9 +8,9 @@ import zlib
 from pathlib import Path
 
 from pytest_hermes_env.errors import BadCases, shorten
-from pytest_hermes_env.play.cases import Cases
-from pytest_hermes_env.play.declared.declaration import as_cases
-from pytest_hermes_env.play.declared.yaml_file import read_cases
+from pytest_hermes_env.play.cases.declaration import as_cases
+from pytest_hermes_env.play.cases.values import Cases
+from pytest_hermes_env.play.cases.yaml_file import read_cases
 
 OBJECT = "CASES"
 """What a ``contract.py`` calls its cases."""

@@ -6,10 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_hermes_env.play.buffers import picture
-from pytest_hermes_env.play.case_player import PlayedCase, play_item
-from pytest_hermes_env.play.cases import GOLD, ItemCases, Rung
-from pytest_hermes_env.play.scenario import Scenario
-from pytest_hermes_env.play.scenario_names import CASES
+from pytest_hermes_env.play.cases.playing import PlayedCase, play_item
+from pytest_hermes_env.play.cases.values import GOLD, Cases, ItemCases
+from pytest_hermes_env.play.scenario import CASES, Rung, Scenario
 from pytest_hermes_env.play.scenarios.family import family
 from pytest_hermes_env.play.stage import Stage
 from pytest_hermes_env.play.unavailable import Cause, Unavailable
@@ -28,6 +27,7 @@ async def played_cases(stage: Stage) -> None:
     """Play each case of each item, then the automatic cases."""
     if not await stage.prepare("setup of the cases"):
         return
+    assert isinstance(stage.cases, Cases | None)
     declared = stage.cases.items if stage.cases is not None else ()
     given: list[Any] = []
 

@@ -1,1 +1,0 @@
-"""What authors declare: cases in YAML or Python, found beside a class or given by a test."""
