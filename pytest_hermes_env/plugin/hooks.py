@@ -21,7 +21,7 @@ from pytest_hermes_env.plugin.cassette_hooks import CassetteMode
 from pytest_hermes_env.plugin.live_hooks import LiveMode
 from pytest_hermes_env.plugin.plain_failure import CauseFirst
 from pytest_hermes_env.plugin.redacted_reports import RedactedReports
-from pytest_hermes_env.plugin.run_state import CONTRACT, contract_of, explain_leftovers, home_of
+from pytest_hermes_env.plugin.run_state import RUN_ID, contract_of, explain_leftovers, home_of
 from pytest_hermes_env.plugin.usage import has_hermes, imports_hermes, judges_a_rule, uses_hermes, uses_plugin
 
 if TYPE_CHECKING:
@@ -84,6 +84,12 @@ def pytest_configure(config: pytest.Config) -> None:
         home.enter()
         if config.args_source is not pytest.Config.ArgsSource.ARGS:
             config.args = []
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Note the id of a run of pytest-xdist, under which its workers keep what they have played."""
+    node.config.stash[RUN_ID] = node.workerinput["testrunuid"]
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -171,7 +177,7 @@ def _ignore_what_hermes_leaves_open() -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Write the reports of a contract run, and fail it if it proves nothing."""
     config = session.config
-    if file := config.getoption("hermes_evidence"):
+    if (file := config.getoption("hermes_evidence")) and not hasattr(config, "workerinput"):
         contract_of(config).keep_evidence(os.path.join(config.invocation_params.dir, file))
     if ROWS in config.stash and not hasattr(config, "workerinput"):
         rows = config.stash[ROWS]
@@ -179,8 +185,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
             from pytest_hermes_env.contract.run.run_end import finish  # noqa: PLC0415
 
             account, notes = finish(session, rows.rows.values(), rows.seconds)
-            if CONTRACT in config.stash:
-                notes += config.stash[CONTRACT].notes
+            notes += contract_of(config).notes  # which also removes what the workers of pytest-xdist have played
             config.stash[ENDED] = account, notes
             reporter = config.pluginmanager.getplugin("terminalreporter")
             if reporter is not None:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 HOME = pytest.StashKey[HermesHome]()
 CONTRACT = pytest.StashKey["ContractSession"]()
+RUN_ID = pytest.StashKey[str]()
+"""The id of a run of pytest-xdist, in its controller."""
 
 
 def home_of(config: pytest.Config) -> HermesHome:
@@ -37,8 +39,11 @@ def explain_leftovers(config: pytest.Config) -> None:
 def contract_of(config: pytest.Config) -> ContractSession:
     """Return the contract session of this run."""
     if CONTRACT not in config.stash:
-        from pytest_hermes_env.contract.run.session import ContractSession  # noqa: PLC0415 - only where it is used
+        from pytest_hermes_env.contract.run.plays import Plays  # noqa: PLC0415 - only where it is used
+        from pytest_hermes_env.contract.run.session import ContractSession  # noqa: PLC0415
 
-        config.stash[CONTRACT] = session = ContractSession(config, scenario_listener(config))
-        config.add_cleanup(session.close)
+        run_id = getattr(config, "workerinput", {}).get("testrunuid") or config.stash.get(RUN_ID, "")
+        plays = Plays(config, scenario_listener(config), run_id)
+        config.stash[CONTRACT] = ContractSession(config, plays)
+        config.add_cleanup(plays.close)
     return config.stash[CONTRACT]

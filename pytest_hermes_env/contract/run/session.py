@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import glob
 import os
-import shutil
-import tempfile
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +27,7 @@ from pytest_hermes_env.contract.playing import refused, scenarios_for
 from pytest_hermes_env.contract.project_files import shown_path
 from pytest_hermes_env.contract.reports.text import compact_lines, finding_lines
 from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.run.plays import Plays
 from pytest_hermes_env.contract.run.rows import ROW
 from pytest_hermes_env.contract.subject import Subject, subject_of, subjects_of
 from pytest_hermes_env.contract.verdict import Outcome
@@ -47,27 +45,22 @@ from pytest_hermes_env.live.settings import hosts_of_run
 from pytest_hermes_env.options import real_tools_of
 from pytest_hermes_env.play.cases.values import Cases
 from pytest_hermes_env.play.collection import Collection
-from pytest_hermes_env.play.evidence_file import PlayedClass, keep_evidence, read_evidence
-from pytest_hermes_env.play.player import Job, coverage_settings, play_all, play_here
-from pytest_hermes_env.play.player_process import PlayerProcess, play_in_fresh_process
-from pytest_hermes_env.play.progress import Listener
+from pytest_hermes_env.play.evidence_file import PlayedClass, read_evidence
+from pytest_hermes_env.play.player import Job, coverage_settings
 from pytest_hermes_env.play.scenario import CASES
 from pytest_hermes_env.source.finding import Finding
 
 EXPECTED = "expected_failures"
-PLAYER: PlayerProcess | None = None
-"""The process that plays, where one is kept; else each run starts its own."""
 
 
 class ContractSession:
     """The classes that are checked in this pytest run; each is read and played once per process."""
 
-    def __init__(self, config: pytest.Config, listener: Listener | None = None) -> None:
+    def __init__(self, config: pytest.Config, plays: Plays) -> None:
         self._config = config
-        self._listener = listener
+        self.plays = plays
         self._contracts: dict[object, CheckedClass] = {}
         self._played: dict[CheckedClass, PlayedClass] = {}
-        self._directory = ""
         self.notes: list[str] = []
         """What else is to be told at the end of the run."""
 
@@ -100,27 +93,10 @@ class ContractSession:
         return played.collection
 
     def _play(self, contracts: list[CheckedClass]) -> None:
-        self._directory = self._directory or tempfile.mkdtemp(prefix="hermes-env-evidence-")
-        directory = tempfile.mkdtemp(dir=self._directory)
-        at_hand = [checked for checked in contracts if checked.contract.subject.env_class is not None]
-        named = [checked for checked in contracts if checked not in at_hand]
-        jobs = {checked: self._job(checked) for checked in contracts}
-        if self._config.getoption("hermes_player") == "here":
-            self._take({checked: play_here(jobs[checked], directory, self._listener) for checked in contracts})
-            return
-        if named:
-            play = PLAYER.play if PLAYER is not None else play_in_fresh_process
-            parts = play([jobs[checked] for checked in named], directory, self._listener)
-            self._take(dict(zip(named, parts, strict=True)))
-        if at_hand:
-            directory = tempfile.mkdtemp(dir=self._directory)
-            parts = play_all([jobs[checked] for checked in at_hand], directory, self._listener)
-            self._take(dict(zip(at_hand, parts, strict=True)))
-
-    def _take(self, parts: Mapping[CheckedClass, str]) -> None:
-        for checked, part in parts.items():
-            (self._played[checked],) = read_evidence(part)
-            checked.part = part
+        """Play classes that this run has not played; another worker of it may have."""
+        played = self.plays.played([self._job(checked) for checked in contracts])
+        self._played.update(zip(contracts, played, strict=True))
+        for checked in contracts:
             checked.blocked = self._played[checked].blocked
 
     def _job(self, checked: CheckedClass) -> Job:
@@ -165,24 +141,12 @@ class ContractSession:
         return str(self._config.getoption("hermes_server_type")) if has_tokens else "openai"
 
     def keep_evidence(self, file: str) -> None:
-        """Keep what this process has played; xdist's controller takes what its workers kept."""
-        worker = os.environ.get("PYTEST_XDIST_WORKER") if hasattr(self._config, "workerinput") else None
-        parts = [checked.part for checked in self._played if checked.part]
-        of_workers = [] if worker else sorted(glob.glob(f"{glob.escape(file)}.gw*"))
-        if parts or of_workers:
-            try:
-                keep_evidence(f"{file}.{worker}" if worker else file, [*parts, *of_workers])
-            except UsageError as error:
-                self.notes.append(f"error: {error}")
-                return
-            self.notes.append(f"wrote {shown_path(file)}")
-        for part in of_workers:
-            os.unlink(part)
-
-    def close(self) -> None:
-        """Remove what was written down."""
-        if self._directory:
-            shutil.rmtree(self._directory, ignore_errors=True)
+        """Keep what the run has played."""
+        try:
+            if self.plays.keep(file):
+                self.notes.append(f"wrote {shown_path(file)}")
+        except UsageError as error:
+            self.notes.append(f"error: {error}")
 
     def items_of_evidence(self, session: pytest.Session) -> Iterable[pytest.Item]:
         """Yield one item per rule for each class of the file that ``--hermes-judge`` names. Raises: UsageError."""
@@ -246,8 +210,6 @@ class CheckedClass:
         self.mode = mode
         self.is_strict = is_strict
         self.has_page = has_page
-        self.part = ""
-        """The file in which what was played is written down."""
         self.blocked = ""
         """What the class reached for on other machines, until a test was told."""
 

@@ -17,7 +17,6 @@ from pathlib import Path
 import pytest
 
 from pytest_hermes_env.contract import rules as _rules  # noqa: F401 - loaded once, before the first fork
-from pytest_hermes_env.contract.run import session
 from pytest_hermes_env.contract.subject import subjects_of
 from pytest_hermes_env.play.player_process import PlayerProcess
 
@@ -77,8 +76,7 @@ def _run(arguments: list[str], player: PlayerProcess) -> int:
     if not pid:
         code = 3
         with contextlib.suppress(BaseException):
-            session.PLAYER = player
-            code = int(pytest.main(arguments))
+            code = int(pytest.main(arguments, plugins=[player]))  # which the run finds and uses
         with contextlib.suppress(BaseException):
             sys.stdout.flush()
             sys.stderr.flush()
