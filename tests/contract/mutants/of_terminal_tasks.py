@@ -40,13 +40,12 @@ MUTANTS = (
     terminal_tasks(
         "HE105",
         "one server instead of a list",
-        ("        return config, [server]\n", f"        return config, server  {MARK}\n"),
+        ("return config, [server]", "return config, server"),
         draws_no_warning=True,
     ),
     terminal_tasks(
         "HE106",
         "the health check is left on",
-        ("        server = APIServerConfig(\n", f"        server = APIServerConfig(  {MARK}\n"),
         ("            health_check=False,\n", ""),
     ),
     terminal_tasks(
@@ -57,7 +56,6 @@ MUTANTS = (
     terminal_tasks(
         "HE108",
         "no toolsets",
-        ("        config = TerminalTasksConfig(\n", f"        config = TerminalTasksConfig(  {MARK}\n"),
         ('            enabled_toolsets=["terminal", "file"],\n', ""),
         ("max_agent_turns=10,", "max_agent_turns=2,"),
     ),
@@ -106,9 +104,7 @@ MUTANTS = (
             f"        item = self.train_items[self.next_index]  {MARK}\n",
         ),
     ),
-    terminal_tasks(
-        "HE203", "evaluates on training items", ("for item in self.eval_items]\n", f"for item in self.train_items]  {MARK}\n")
-    ),
+    terminal_tasks("HE203", "evaluates on training items", ("for item in self.eval_items]", "for item in self.train_items]")),
     terminal_tasks(
         "HE204",
         "an empty prompt",
@@ -215,7 +211,6 @@ MUTANTS = (
             'except Exception as error:\n            log.warning("the judge failed: %s", error)',
             'except ValueError as error:\n            log.warning("the judge failed: %s", error)',
         ),
-        says="judged calls a judge without catching its errors",
     ),
     graded_letters(
         "HE406",
