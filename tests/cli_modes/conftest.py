@@ -41,27 +41,26 @@ def environ(home: Path, hermes_tokenizer: str) -> dict[str, str]:
 
 
 @pytest.fixture
-def command(hermes_tokenizer: str) -> Callable[..., list[str]]:
-    """``command(mode, *flags, server=None)``: the command that starts TerminalTestEnv."""
+def program() -> list[str]:
+    """What Python starts: the file of TerminalTestEnv."""
     from environments.terminal_test_env import terminal_test_env
 
+    return [str(terminal_test_env.__file__)]
+
+
+@pytest.fixture
+def command(hermes_tokenizer: str, program: list[str]) -> Callable[..., list[str]]:
+    """``command(mode, *flags, server=None)``: the command that starts the environment of ``program``."""
+
     def words(mode: str, *flags: str, server: Any = None) -> list[str]:
-        model = (
-            []
-            if server is None
-            else ["--openai.base_url", server.base_url, "--openai.model_name", "mock-model", "--openai.health_check", "false"]
-        )
-        return [
-            sys.executable,
-            str(terminal_test_env.__file__),
-            mode,
-            "--env.tokenizer_name",
-            hermes_tokenizer,
-            "--env.use_wandb",
-            "false",
-            *model,
-            *flags,
-        ]
+        settings = {"--env.tokenizer_name": hermes_tokenizer, "--env.use_wandb": "false"}
+        if server is not None:
+            settings |= {
+                "--openai.base_url": server.base_url,
+                "--openai.model_name": "mock-model",
+                "--openai.health_check": "false",
+            }
+        return [sys.executable, *program, mode, *(word for pair in settings.items() for word in pair), *flags]
 
     return words
 

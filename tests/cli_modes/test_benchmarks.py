@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,34 +11,14 @@ COMMANDS = {"port 80": "sed -i 's/^port = 80$/port = 8080/' server.ini", "people
 HINT = "[HINT_START 0]The file missing.txt does not exist; do not read it.[HINT_END]"
 
 
-@pytest.fixture
-def command(hermes_tokenizer: str) -> Callable[..., list[str]]:
-    """``command(module, mode, *flags, server=None)``: the command that starts an environment as a module."""
-
-    def words(module: str, mode: str, *flags: str, server: Any = None) -> list[str]:
-        settings = {
-            "--env.tokenizer_name": hermes_tokenizer,
-            "--env.dataset_name": "None",
-            "--env.terminal_backend": "local",
-            "--env.use_wandb": "false",
-            "--openai.base_url": server.base_url,
-            "--openai.model_name": "mock-model",
-            "--openai.health_check": "false",
-        }
-        return [
-            sys.executable,
-            "-m",
-            f"environments.{module}",
-            mode,
-            *(word for pair in settings.items() for word in pair),
-            *flags,
-        ]
-
-    return words
+OWN_DATA = ("--env.dataset_name", "None", "--env.terminal_backend", "local")
 
 
-@pytest.mark.parametrize("module", ["terminalbench_2.terminalbench2_env", "tblite.tblite_env"])
-def test_a_benchmark_is_evaluated_and_saved(run, home, module):
+@pytest.mark.parametrize(
+    "program",
+    [["-m", f"environments.benchmarks.{name}"] for name in ("terminalbench_2.terminalbench2_env", "tblite.tblite_env")],
+)
+def test_a_benchmark_is_evaluated_and_saved(run, home):
     """Two of the three sample tasks, one of which is passed."""
     from pytest_hermes_env.inference import MockServer, call, say
 
@@ -52,7 +30,7 @@ def test_a_benchmark_is_evaluated_and_saved(run, home, module):
 
     flags = ("--env.skip_tasks", "sample-error-count", "--env.data_dir_to_save_evals", "evals")
     with MockServer(answer, allow_leftovers=True) as server:
-        finished = run(f"benchmarks.{module}", "evaluate", *flags, server=server)
+        finished = run("evaluate", *OWN_DATA, *flags, server=server)
 
     assert finished.returncode == 0, finished.stderr
     metrics = json.loads((home / "evals" / "metrics.json").read_text())["results"]["all"]
@@ -64,6 +42,7 @@ def test_a_benchmark_is_evaluated_and_saved(run, home, module):
     }
 
 
+@pytest.mark.parametrize("program", [["-m", "environments.agentic_opd_env"]])
 def test_a_group_with_distillation_is_written(run, home, hermes_tokenizer):
     """``process`` writes the columns beside the tokens."""
     from pytest_hermes_env.inference import MockServer, Script, call, say
@@ -82,7 +61,7 @@ def test_a_group_with_distillation_is_written(run, home, hermes_tokenizer):
         hermes_tokenizer,
     )
     with MockServer(Script(turns, judge=HINT), template="chatml", allow_leftovers=True) as server:
-        finished = run("agentic_opd_env", "process", *flags, "--env.data_path_to_save_groups", "groups.jsonl", server=server)
+        finished = run("process", *OWN_DATA, *flags, "--env.data_path_to_save_groups", "groups.jsonl", server=server)
 
     assert finished.returncode == 0, finished.stderr
     (group,) = [json.loads(line) for line in (home / "groups.jsonl").read_text().splitlines()]

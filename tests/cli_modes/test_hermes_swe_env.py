@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from environments.hermes_swe_env import hermes_swe_env
+
 SOLUTIONS = Path(__file__).parents[1] / "environments" / "hermes_swe_solutions.py"
 
 
 @pytest.fixture
-def command(hermes_tokenizer: str) -> Callable[..., list[str]]:
+def program() -> list[str]:
+    """What Python starts."""
+    return [hermes_swe_env.__file__]
+
+
+@pytest.fixture
+def command(command: Callable[..., list[str]]) -> Callable[..., list[str]]:
     """``command(mode, *flags, server=None)``: the command that starts HermesSweEnv on this machine."""
-    from environments.hermes_swe_env import hermes_swe_env
-
-    def words(mode: str, *flags: str, server: Any = None) -> list[str]:
-        script = Path(hermes_swe_env.__file__)
-        settings = {
-            "--config": str(script.with_name("default.yaml")),
-            "--env.tokenizer_name": hermes_tokenizer,
-            "--env.terminal_backend": "local",
-            "--env.use_wandb": "false",
-            "--openai.base_url": server.base_url,
-            "--openai.model_name": "mock-model",
-        }
-        return [sys.executable, str(script), mode, *(word for pair in settings.items() for word in pair), *flags]
-
-    return words
+    settings = str(Path(hermes_swe_env.__file__).with_name("default.yaml"))
+    return lambda mode, *flags, server: command(
+        mode, "--config", settings, "--env.terminal_backend", "local", *flags, server=server
+    )
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from environments.terminal_test_env.terminal_test_env import TASKS
@@ -29,6 +30,9 @@ ROLLOUTS = (STEPS + 1) * BATCH
 """`serve` ends when one batch more than the trainer's steps is waiting."""
 
 SIZES = {"steps": STEPS, "batch_size": BATCH, "max_token_len": 16384}
+SECOND = {"max_token_length": 1, "desired_name": "terminal-test", "weight": 1.0, "group_size": 1}
+"""A second environment under the name of the class: it gets the number 1, because the first has 0."""
+
 TURNS = 3
 WAITS = "Waiting to register the env"
 OTHER_KEY = "hf_fakeABCDEFGHIJKLMNOPQRST"
@@ -154,6 +158,7 @@ def train(start: Any, command: Any, home: Path, environ: dict[str, str], key: st
             output = "\n".join((home / name).read_text() for name in ("trainer.txt", "serve.txt"))
             assert codes == {"trainer": 0, "serve": 0}, output
             left = Trainer(api.url, **SIZES).pull(STEPS + 1)
+            assert httpx.post(f"{api.url}/register-env", json=SECOND).json()["wandb_name"] == "terminal-test_1"
         assert [word for word in ("Traceback (most", "never retrieved", "Unclosed", "was destroyed") if word in output] == []
         assert list((home / "tmp").iterdir()) == []
         return [*map(json.loads, (home / "batches.jsonl").read_text().splitlines()), left]
@@ -222,3 +227,18 @@ def test_serve_that_waits_for_a_trainer_can_be_stopped(number, start, command, h
 
     output = (home / "serve.txt").read_text()
     assert (code, "Traceback (most" in output) == (128 + number, False), output
+
+
+def test_serve_that_is_at_work_can_be_stopped(start, command, home):
+    """It ends with the code of the signal, and leaves no sandbox's directory behind."""
+    with MockServer(policy()) as mock, RunApiThread() as api:
+        trainer = Trainer(api.url, **SIZES, allow_placeholders=True)
+        trainer.register()
+        flags = SERVE.replace("--env.total_steps -1 ", "").split()
+        serve = start("serve.txt", command("serve", "--env.rollout_server_url", api.url, *flags, server=mock))
+        trainer.pull()
+        serve.terminate()
+        code = serve.wait(60)
+
+    output = (home / "serve.txt").read_text()
+    assert (code, "KeyboardInterrupt" in output, list((home / "tmp").iterdir())) == (128 + signal.SIGTERM, False, []), output

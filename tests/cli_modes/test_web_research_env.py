@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import http.server
 import json
-import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,26 +14,9 @@ FOUND = {"results": [{"title": host, "url": f"https://{host}/", "content": "c"} 
 
 
 @pytest.fixture
-def command(hermes_tokenizer: str) -> Callable[..., list[str]]:
-    """``command(mode, *flags, server=None)``: the command that starts WebResearchEnv."""
-
-    def words(mode: str, *flags: str, server: Any = None) -> list[str]:
-        settings = {
-            "--env.tokenizer_name": hermes_tokenizer,
-            "--env.use_wandb": "false",
-            "--openai.base_url": server.base_url,
-            "--openai.model_name": "mock-model",
-        }
-        return [
-            sys.executable,
-            "-m",
-            "environments.web_research_env",
-            mode,
-            *(word for pair in settings.items() for word in pair),
-            *flags,
-        ]
-
-    return words
+def program() -> list[str]:
+    """What Python starts."""
+    return ["-m", "environments.web_research_env"]
 
 
 @pytest.fixture

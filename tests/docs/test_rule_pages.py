@@ -54,18 +54,6 @@ def test_sentences_begin_in_upper_case_and_code_is_set_as_code(rule):
     assert {text: found for text in texts if (found := CODE.findall(SPAN.sub("", text)))} == {}
 
 
-@pytest.mark.parametrize("rule", ALL_RULES, ids=lambda rule: rule.id)
-def test_no_code_word_changes_its_case_on_a_page(rule):
-    """Each code word of the docstring is on the page, and none is there in another case."""
-    page = (FOLDER / f"{rule.id}.md").read_text(encoding="utf-8")
-    prose = re.sub(r"^```python\n.*?^```$", "", page, flags=re.MULTILINE | re.DOTALL)
-    words = {word for span in SPAN.findall(rule.doc) for word in re.findall(r"\w*_\w+|\w+\.\w+", span)}
-
-    assert [word for word in words if word not in page] == []
-    changed = {word: word[0].upper() + word[1:] for word in words if word[0].islower()}
-    assert [other for word, other in changed.items() if re.search(rf"(?<![\w.]){re.escape(other)}\b", prose)] == []
-
-
 def test_pages_without_a_rule_are_reported(tmp_path, capsys):
     """A page without a rule is reported, but not removed."""
     (tmp_path / "HE999.md").touch()

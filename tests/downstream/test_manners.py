@@ -50,7 +50,7 @@ FOREIGN = (
         found="KnownDatesEnv[HE203-eval-is-held-out]",
         own=5,
     ),
-    Project(name="monorepo", fault="envs/spell/env.py", found="SpellEnv[HE401-reward-is-a-finite-number]", own=7, tests="."),
+    Project(name="monorepo", fault="envs/spell/env.py", found="SpellEnv[HE401-reward-is-a-finite-number]", own=4, tests="."),
 )
 
 MANNERS: dict[str, tuple[str, ...]] = {

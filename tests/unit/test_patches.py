@@ -2,54 +2,21 @@
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import inspect
 import itertools
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-import pytest_hermes_env
 from pytest_hermes_env import patch_table, patches
 from pytest_hermes_env.patch_table import PATCHES, Patch, as_markdown
 from pytest_hermes_env.patches import assign, intercept, replace
 
-PACKAGE = Path(pytest_hermes_env.__file__).parent
 PAGE = Path(__file__).parents[2] / "docs/reference/patches.md"
-
-ALLOWED = {
-    "__signature__, __wrapped__, test_contract": "pytest reads them from a decorated test",
-    "exitstatus, sections, longrepr, user_properties, keywords, args, verbose, fixturenames, message, _calls": "pytest's reports, items and sessions are made to be set",
-    "f_trace_lines": "of a frame that the kit's own trace function watches",
-    "nodeid, chain, __cause__": "of a copy of pytest's report, and of an error that pytest is about to report",
-    "tbstyle": "pytest's own option, restored after the report of one test",
-    "usage, whitespace, whitespace_split, commenters": "settings of argparse and shlex objects that the kit creates",
-    "pre_tokenizer, decoder, post_processor, http_protocol_class": "settings of tokenizers and uvicorn objects that the kit creates",
-    "stream, exchange, call": "of one response, request or error that is on its way through the kit",
-    "func, orelse": "of a syntax tree that the kit parsed",
-    "row_factory": "a setting of a database connection that the kit opens",
-    "use_wandb, max_agent_turns": "settings of the environment under test, restored at the end of a scenario",
-    "_hermes_env_number": "the kit's own mark on a ToolContext",
-    "__kwdefaults__": "of a copy of a function of hermes",
-    "daemon": "of a thread that the environment under test is about to start, so that the process can end",
-    "showwarning": "warnings.catch_warnings restores it",
-    "dont_write_bytecode": "documented switch of sys",
-    "__name__, __qualname__": "names of a class that the kit creates",
-}
-"""Attributes of other people's objects that may be set outside of `patches` -> why."""
-
-SETATTR_ALLOWED = {
-    "play/probing/tracked_items.py": "sets methods of a class that the kit creates",
-    "play/scenarios/foreign_buffers.py": "changes an environment's buffers, which is what the scenario is about",
-    "play/stage.py": "changes settings of the environment under test, and restores them",
-    "play/held_out.py": "shortens the collections in which an environment holds its items, and restores them",
-    "contract/run/rows.py": "adds a row to pytest's report",
-}
 
 
 def counted(real: Any, *args: Any) -> Any:
@@ -217,89 +184,3 @@ def test_a_row_becomes_a_line_of_the_table(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(patch_table, "PATCHES", (Patch(targets=("a.b", "c.D.e"), does="x", why="y", lasts="z"),))
 
     assert as_markdown().splitlines()[2] == "| `a.b`<br>`c.D.e` | x | y | z |"
-
-
-# No module but `patches` replaces what belongs to others
-
-
-def test_no_other_module_replaces_anything() -> None:
-    """An attribute is set on the kit's own objects, or for a reason in `ALLOWED`; modules and imported classes are never changed."""
-    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
-    own = {name for tree in trees.values() for name in declared(tree)}
-    allowed = {name for names in ALLOWED for name in names.split(", ")}
-    found = [
-        f"{path.relative_to(PACKAGE)}:{line} {text}"
-        for path, tree in trees.items()
-        if path.name != "patches.py"
-        for line, text in foreign(
-            tree, own | allowed, allowed, is_setattr_allowed=str(path.relative_to(PACKAGE)) in SETATTR_ALLOWED
-        )
-    ]
-
-    assert found == []
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "import socket\nsocket.socket.connect = f",
-        "import wandb\nreal, wandb.log = wandb.log, f",
-        "import ssl\ndel ssl.create_default_context",
-        "from subprocess import Popen\nPopen.__init__ = f",
-        "def f(registry):\n    registry.dispatch = g",
-        "def f(cls):\n    setattr(cls, 'run', g)",
-        "from unittest import mock\nmock.patch.object(a, 'b')",
-    ],
-)
-def test_a_replacement_elsewhere_is_found(source: str) -> None:
-    """The test above sees every way of replacing something."""
-    assert len(list(foreign(ast.parse(source), {"own"}, set()))) == 1
-
-
-def test_setting_an_attribute_of_ones_own_is_fine() -> None:
-    """The kit's own classes declare what is set on them."""
-    source = "class A:\n    x: int\n    def f(self, other):\n        self.y = other.x = 1"
-    tree = ast.parse(source)
-
-    assert list(foreign(tree, set(declared(tree)), set())) == []
-
-
-def declared(tree: ast.AST) -> Iterator[str]:
-    """Yield the attributes that the classes of a module declare."""
-    for cls in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
-        for node in ast.walk(cls):
-            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-                yield node.target.id
-            if (
-                isinstance(node, ast.Attribute)
-                and isinstance(node.ctx, ast.Store)
-                and ast.unparse(node.value) in {"self", "cls"}
-            ):
-                yield node.attr
-        slots = [
-            node.value for node in cls.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__slots__"
-        ]
-        yield from (name for value in slots for name in ast.literal_eval(value))
-
-
-def foreign(
-    tree: ast.AST, known: set[str], allowed: set[str], *, is_setattr_allowed: bool = False
-) -> Iterator[tuple[int, str]]:
-    """Yield each line that sets an attribute of an import, or an attribute that is not ``known``."""
-    imported = {
-        (alias.asname or alias.name).partition(".")[0]
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for alias in node.names
-    }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
-            holder = ast.unparse(node.value)
-            is_imported = holder.partition(".")[0] in imported and node.attr not in allowed
-            if holder not in {"self", "cls"} and (is_imported or node.attr not in known):
-                yield node.lineno, ast.unparse(node)
-        elif isinstance(node, ast.Call):
-            called = ast.unparse(node.func)
-            is_setter = called in {"setattr", "delattr"} and not is_setattr_allowed
-            if is_setter or called.startswith(("mock.patch", "patch.object", "monkeypatch.")):
-                yield node.lineno, ast.unparse(node)

@@ -29,6 +29,16 @@ END = '\n\nif __name__ == "__main__":\n'
 """The text of an environment's file behind its last method."""
 
 
+READ = '        found = ctx.read_file(item["path"]).get("content", "")\n'
+"""The first line of the reward of TerminalTasks."""
+GRADE = '        return self.grade(self.written(ctx, item["file"]), sum(item["rows"]))\n'
+"""The reward of LedgerEnv."""
+TOTAL = "        return min(1.0, max(0.0, sum(weight * signal for weight, signal in signals)))\n"
+CALLS = "        calls = len(names_of_calls(result))\n"
+"""The reward of SignalsEnv, and what it counts."""
+LETTER = "        letter = last_answer(result.messages)\n"
+"""What LetterEnv grades."""
+
 Change = tuple[str, str]
 """A text that occurs once in a file, and its replacement."""
 
@@ -39,8 +49,9 @@ def added(methods: str) -> Change:
 
 
 def after(line: str, lines: str) -> Change:
-    """Return the change that adds lines below the end of one."""
-    return f"{line}\n", f"{line}\n{lines}"
+    """Return the change that adds lines below the end of one, which may be given without its line break."""
+    whole = line.removesuffix("\n") + "\n"
+    return whole, whole + lines
 
 
 def before(line: str, lines: str) -> Change:

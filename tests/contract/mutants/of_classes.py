@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import of_config_init, of_files
-from .mutant import before, capitals_exam, graded_letters, ledger_books, many_signals, signals_base
+from .mutant import after, before, capitals_exam, graded_letters, ledger_books, many_signals, signals_base
 
 OLD_LIMIT = '    limit: int = Field(default=4, ge=1, description="How many questions are asked.")\n'
 
@@ -81,7 +81,7 @@ MUTANTS = (
     capitals_exam(
         "HE112",
         "a setting for later",
-        (OLD_LIMIT, OLD_LIMIT + '    retries: int = Field(default=2, description="How often a question is asked again.")\n'),
+        after(OLD_LIMIT, '    retries: int = Field(default=2, description="How often a question is asked again.")\n'),
         is_only_read=True,
     ),
     graded_letters(

@@ -16,11 +16,9 @@ MUTANTS = (
         "HE701",
         "a stub that logs zeros",
         (
-            (
-                "samples = [await self.attempt(item) for item in self.exam]\n"
-                '        mean = sum(sample["score"] for sample in samples) / len(samples)\n'
-                '        await self.evaluate_log({"eval/mean": mean}, samples=samples, start_time=start, end_time=time.time())'
-            ),
+            "samples = [await self.attempt(item) for item in self.exam]\n"
+            '        mean = sum(sample["score"] for sample in samples) / len(samples)\n'
+            '        await self.evaluate_log({"eval/mean": mean}, samples=samples, start_time=start, end_time=time.time())',
             'await self.evaluate_log({"eval/mean": 0.0}, samples=[{}], start_time=start, end_time=time.time())',
         ),
     ),
@@ -29,31 +27,27 @@ MUTANTS = (
         "a completion in a helper",
         ("result = await agent.run(messages)", "result = await self.answered(messages)"),
         (
-            (
-                "            agent = HermesAgentLoop(\n"
-                "                server=self.server,\n"
-                "                tool_schemas=schemas,\n"
-                "                valid_tool_names={name for name in names},\n"
-                "                max_turns=self.config.max_agent_turns,\n"
-                "                task_id=ctx.task_id,\n"
-                "                temperature=0.0,\n"
-                "                max_tokens=self.config.max_token_length,\n"
-                "                extra_body=self.config.extra_body,\n"
-                "                budget_config=self.config.build_budget_config(),\n"
-                "            )\n"
-            ),
+            "            agent = HermesAgentLoop(\n"
+            "                server=self.server,\n"
+            "                tool_schemas=schemas,\n"
+            "                valid_tool_names={name for name in names},\n"
+            "                max_turns=self.config.max_agent_turns,\n"
+            "                task_id=ctx.task_id,\n"
+            "                temperature=0.0,\n"
+            "                max_tokens=self.config.max_token_length,\n"
+            "                extra_body=self.config.extra_body,\n"
+            "                budget_config=self.config.build_budget_config(),\n"
+            "            )\n",
             "",
         ),
         before(
             "    async def wandb_log(",
-            (
-                "    async def answered(self, messages):\n"
-                "        server = self.server\n"
-                "        answer = await server.chat_completion(messages=messages, max_tokens=200, temperature=0.0)\n"
-                '        messages.append({"role": "assistant", "content": answer.choices[0].message.content})\n'
-                "        return AgentResult(messages=messages)\n"
-                "\n"
-            ),
+            "    async def answered(self, messages):\n"
+            "        server = self.server\n"
+            "        answer = await server.chat_completion(messages=messages, max_tokens=200, temperature=0.0)\n"
+            '        messages.append({"role": "assistant", "content": answer.choices[0].message.content})\n'
+            "        return AgentResult(messages=messages)\n"
+            "\n",
         ),
     ),
     ledger_books(
@@ -71,11 +65,7 @@ MUTANTS = (
         "the reward writes a buffer that evaluation shares",
         (
             "reward, _ = await self.graded(item, result)\n        return reward",
-            (
-                "reward, _ = await self.graded(item, result)\n"
-                '        self.metrics["reward"].append(reward)\n'
-                "        return reward"
-            ),
+            'reward, _ = await self.graded(item, result)\n        self.metrics["reward"].append(reward)\n        return reward',
         ),
     ),
     signals_base(
@@ -83,13 +73,11 @@ MUTANTS = (
         "rolls back only when nothing raised",
         (
             "samples = [await self.attempt(item) for item in self.exam]",
-            (
-                "before = len(self.tally.rewards)\n"
-                "        samples = [await self.attempt(item) for item in self.exam]\n"
-                '        self.tally.rewards.extend(sample["score"] for sample in samples)\n'
-                '        if not any("error" in sample for sample in samples):\n'
-                "            del self.tally.rewards[before:]"
-            ),
+            "before = len(self.tally.rewards)\n"
+            "        samples = [await self.attempt(item) for item in self.exam]\n"
+            '        self.tally.rewards.extend(sample["score"] for sample in samples)\n'
+            '        if not any("error" in sample for sample in samples):\n'
+            "            del self.tally.rewards[before:]",
         ),
     ),
     graded_letters(
@@ -111,13 +99,11 @@ MUTANTS = (
         after("import asyncio", "import copy\n"),
         (
             "rows = await asyncio.gather(*(one(item) for item in self.held_out))",
-            (
-                "before = copy.deepcopy(self.metrics)\n"
-                "        try:\n"
-                "            rows = await asyncio.gather(*(one(item) for item in self.held_out))\n"
-                "        finally:\n"
-                "            self.metrics = before"
-            ),
+            "before = copy.deepcopy(self.metrics)\n"
+            "        try:\n"
+            "            rows = await asyncio.gather(*(one(item) for item in self.held_out))\n"
+            "        finally:\n"
+            "            self.metrics = before",
         ),
     ),
     signals_base(
@@ -125,14 +111,12 @@ MUTANTS = (
         "cuts off what came after it began",
         (
             "samples = [await self.attempt(item) for item in self.exam]",
-            (
-                "length, turns = len(self.tally.rewards), self.tally.turns\n"
-                "        try:\n"
-                "            samples = [await self.attempt(item) for item in self.exam]\n"
-                "        finally:\n"
-                "            del self.tally.rewards[length:]\n"
-                "            self.tally.turns = turns"
-            ),
+            "length, turns = len(self.tally.rewards), self.tally.turns\n"
+            "        try:\n"
+            "            samples = [await self.attempt(item) for item in self.exam]\n"
+            "        finally:\n"
+            "            del self.tally.rewards[length:]\n"
+            "            self.tally.turns = turns",
         ),
     ),
     ledger_books("HE703", "no temperature", ("                temperature=0.0,\n", "")),
@@ -168,11 +152,9 @@ MUTANTS = (
         before("import logging", "import asyncio\n"),
         (
             "await self.evaluate_log(metrics=metrics, samples=samples, start_time=began, end_time=time.time())",
-            (
-                "asyncio.ensure_future(\n"
-                "            self.evaluate_log(metrics=metrics, samples=samples, start_time=began, end_time=time.time())\n"
-                "        )"
-            ),
+            "asyncio.ensure_future(\n"
+            "            self.evaluate_log(metrics=metrics, samples=samples, start_time=began, end_time=time.time())\n"
+            "        )",
         ),
     ),
     graded_letters("HE705", "without samples", ("            samples=rows,\n", "")),
@@ -230,23 +212,19 @@ MUTANTS = (
         ('mean = sum(sample["score"] for sample in samples) / len(samples)', "mean = self.mean()"),
         before(
             "    async def attempt(self",
-            (
-                "    def mean(self) -> float:\n"
-                '        """Return the mean of what was seen."""\n'
-                "        seen = self.tally.rewards\n"
-                "        return sum(seen) / len(seen) if seen else 0.0\n"
-                "\n"
-            ),
+            "    def mean(self) -> float:\n"
+            '        """Return the mean of what was seen."""\n'
+            "        seen = self.tally.rewards\n"
+            "        return sum(seen) / len(seen) if seen else 0.0\n"
+            "\n",
         ),
     ),
     signals_base(
         "HE707",
         "no try around an item",
         (
-            (
-                "        except Exception:\n"
-                '            return {"prompt": prompt, "score": 0.0, "error": traceback.format_exc(limit=3)}\n'
-            ),
+            "        except Exception:\n"
+            '            return {"prompt": prompt, "score": 0.0, "error": traceback.format_exc(limit=3)}\n',
             "",
         ),
     ),
@@ -261,18 +239,14 @@ MUTANTS = (
         "one try around all",
         (
             "samples = [await self.attempt(item) for item in self.exam]",
-            (
-                "try:\n"
-                "            samples = [await self.attempt(item) for item in self.exam]\n"
-                "        except Exception:\n"
-                "            samples = [{'score': 0.0}]"
-            ),
+            "try:\n"
+            "            samples = [await self.attempt(item) for item in self.exam]\n"
+            "        except Exception:\n"
+            "            samples = [{'score': 0.0}]",
         ),
         (
-            (
-                "        except Exception:\n"
-                '            return {"prompt": prompt, "score": 0.0, "error": traceback.format_exc(limit=3)}\n'
-            ),
+            "        except Exception:\n"
+            '            return {"prompt": prompt, "score": 0.0, "error": traceback.format_exc(limit=3)}\n',
             "",
         ),
         ("kept = min(self.config.eval_items, len(items) - 1)", "kept = 4"),
@@ -281,10 +255,8 @@ MUTANTS = (
         "HE707",
         "gathers without a net",
         (
-            (
-                "        except Exception as error:\n"
-                '            return Attempt(item[0], 0.0, f"{type(error).__name__}: {error}")\n'
-            ),
+            "        except Exception as error:\n"
+            '            return Attempt(item[0], 0.0, f"{type(error).__name__}: {error}")\n',
             "",
         ),
     ),

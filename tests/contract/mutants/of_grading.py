@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from .mutant import after, before, capitals_exam, graded_letters, ledger_books, many_signals, signals_base
+from .mutant import (
+    CALLS,
+    GRADE,
+    LETTER,
+    TOTAL,
+    after,
+    before,
+    capitals_exam,
+    graded_letters,
+    ledger_books,
+    many_signals,
+    signals_base,
+)
 
-GRADE = '        return self.grade(self.written(ctx, item["file"]), sum(item["rows"]))\n'
-
-TOTAL = "        return min(1.0, max(0.0, sum(weight * signal for weight, signal in signals)))\n"
-LETTER = "        letter = last_answer(result.messages)\n"
 GRADED = "        reward, _ = await self.graded(item, result)\n        return reward\n"
 CAPITAL = '        return float(ctx.read_file("capital.txt").get("content", "").strip().casefold() == capital.casefold())\n'
-CALLS = "        calls = len(names_of_calls(result))\n"
 RIGHT = "        right = self.is_right(item, result, ctx)\n"
 
 MUTANTS = (
@@ -48,30 +55,28 @@ MUTANTS = (
         before("import time", "import json\n"),
         (
             'names.append((call.get("function") or {}).get("name", ""))',
-            (
-                'arguments = json.loads(call["function"]["arguments"])\n'
-                "                names.append(f\"{call['function']['name']} {arguments}\")"
-            ),
+            'arguments = json.loads(call["function"]["arguments"])\n'
+            "                names.append(f\"{call['function']['name']} {arguments}\")",
         ),
     ),
     signals_base(
         "HE403",
         "calls divided by nothing",
-        (CALLS, CALLS + '        share = names_of_calls(result).count("terminal") / calls\n'),
+        after(CALLS, '        share = names_of_calls(result).count("terminal") / calls\n'),
     ),
     ledger_books(
         "HE403",
         "a result of a tool is JSON",
         before("import logging", "import json\n"),
-        (
+        before(
             GRADE,
             "        for message in result.messages:\n"
             '            if message["role"] == "tool" and json.loads(message["content"]).get("error"):\n'
-            '                logger.debug("a tool failed")\n' + GRADE,
+            '                logger.debug("a tool failed")\n',
         ),
     ),
     ledger_books(
-        "HE403", "the first thought", (GRADE, '        logger.debug("began with %s", result.reasoning_per_turn[0])\n' + GRADE)
+        "HE403", "the first thought", before(GRADE, '        logger.debug("began with %s", result.reasoning_per_turn[0])\n')
     ),
     # ------------------------------------------------------------------ HE404
     ledger_books(
@@ -88,7 +93,7 @@ MUTANTS = (
     signals_base(
         "HE404",
         "a fresh name decides",
-        (RIGHT, RIGHT + "        draw = uuid.uuid4().int % 1000 / 1000\n"),
+        after(RIGHT, "        draw = uuid.uuid4().int % 1000 / 1000\n"),
         (TOTAL, TOTAL.replace("return ", "return 0.9 * ").rstrip() + " + 0.1 * draw\n"),
     ),
     ledger_books(
@@ -103,11 +108,11 @@ MUTANTS = (
         follow_up="HE702",
     ),
     # ------------------------------------------------------------------ HE408
-    ledger_books("HE408", "rows in place", (GRADE, '        item["rows"].reverse()\n' + GRADE), follow_up="HE702"),
+    ledger_books("HE408", "rows in place", before(GRADE, '        item["rows"].reverse()\n'), follow_up="HE702"),
     ledger_books(
         "HE408",
         "only some books are changed",
-        (GRADE, "        if item is self.books[1]:\n            dict.update(item, seen=1)\n" + GRADE),
+        before(GRADE, "        if item is self.books[1]:\n            dict.update(item, seen=1)\n"),
         has_cases=False,
     ),
     graded_letters(
@@ -123,15 +128,15 @@ MUTANTS = (
     signals_base(
         "HE408",
         "strips the messages",
-        (
+        before(
             CALLS,
             "        for message in result.messages:\n"
             '            if isinstance(message.get("content"), str):\n'
-            '                message["content"] = message["content"][:40].strip()\n' + CALLS,
+            '                message["content"] = message["content"][:40].strip()\n',
         ),
     ),
-    signals_base("HE408", "remembers the outcome in the item", (RIGHT, RIGHT + '        item["solved"] = str(right)\n')),
-    ledger_books("HE408", "takes the system message away", (GRADE, "        del result.messages[:1]\n" + GRADE)),
+    signals_base("HE408", "remembers the outcome in the item", after(RIGHT, '        item["solved"] = str(right)\n')),
+    ledger_books("HE408", "takes the system message away", before(GRADE, "        del result.messages[:1]\n")),
     # ------------------------------------------------------------------ HE409
     ledger_books("HE409", "an f-string", ("{shlex.quote(path)}", "{path}")),
     ledger_books("HE409", "quotes by hand", ("cat {shlex.quote(path)}", "cat '{path}'")),
@@ -149,22 +154,20 @@ MUTANTS = (
         (CAPITAL, "        return float(self.found(ctx, capital))\n"),
         before(
             "    async def evaluate(",
-            (
-                "    def found(self, ctx: ToolContext, word: str) -> bool:\n"
-                '        """Look for a word."""\n'
-                '        return ctx.terminal("grep -ci " + word + " capital.txt").get("exit_code") == 0\n'
-                "\n"
-            ),
+            "    def found(self, ctx: ToolContext, word: str) -> bool:\n"
+            '        """Look for a word."""\n'
+            '        return ctx.terminal("grep -ci " + word + " capital.txt").get("exit_code") == 0\n'
+            "\n",
         ),
     ),
     graded_letters(
         "HE409",
         "what the agent said",
-        (
+        before(
             GRADED,
             "        letter = last_answer(result.messages)\n"
             '        count = ctx.terminal("echo %s | wc -w" % letter).get("output", "0")\n'
-            '        log.info("%s words", count)\n' + GRADED,
+            '        log.info("%s words", count)\n',
         ),
         is_only_read=True,
     ),
@@ -190,7 +193,7 @@ MUTANTS = (
     graded_letters(
         "HE411",
         "under another name",
-        (GRADED, "        sandbox = ctx\n        sandbox.cleanup()\n" + GRADED),
+        before(GRADED, "        sandbox = ctx\n        sandbox.cleanup()\n"),
         follow_up="HE601",
     ),
 )

@@ -188,7 +188,7 @@ MUTANTS = (
         "sglang",
     ),
     # ------------------------------------------------------------------ HE505
-    graded_letters("HE505", "nodes are dropped", SPLIT, (ITEM, '        scored.pop("more_rows", None)\n' + ITEM), mode="vllm"),
+    graded_letters("HE505", "nodes are dropped", SPLIT, before(ITEM, '        scored.pop("more_rows", None)\n'), mode="vllm"),
     _item("HE505", "encoded again", AGAIN, "sglang", says="where the model saw or sampled "),
     _item(
         "HE505",

@@ -41,11 +41,9 @@ MUTANTS = (
         after("import uuid", "import urllib.request\n"),
         before(
             "        split = len(BOOKS)",
-            (
-                '        if address := os.environ.get("LEDGER_BOOKS_URL"):\n'
-                "            with urllib.request.urlopen(address) as answer:\n"
-                "                BOOKS[:] = json.load(answer)\n"
-            ),
+            '        if address := os.environ.get("LEDGER_BOOKS_URL"):\n'
+            "            with urllib.request.urlopen(address) as answer:\n"
+            "                BOOKS[:] = json.load(answer)\n",
         ),
     ),
     signals_base(
@@ -53,13 +51,11 @@ MUTANTS = (
         "a file of the hub",
         after(
             "items = self.all_items()",
-            (
-                "        if self.config.dataset_name:\n"
-                "            from huggingface_hub import hf_hub_download\n"
-                "\n"
-                '            rows = open(hf_hub_download(self.config.dataset_name, "pairs.txt")).read().split()\n'
-                '            items = [dict(zip(("source", "target"), row.split(":"))) for row in rows]\n'
-            ),
+            "        if self.config.dataset_name:\n"
+            "            from huggingface_hub import hf_hub_download\n"
+            "\n"
+            '            rows = open(hf_hub_download(self.config.dataset_name, "pairs.txt")).read().split()\n'
+            '            items = [dict(zip(("source", "target"), row.split(":"))) for row in rows]\n',
         ),
     ),
     # ------------------------------------------------------------------ HE202
@@ -76,11 +72,9 @@ MUTANTS = (
         "says that an epoch is over",
         (
             "self.position = (self.position + 1) % len(self.training)",
-            (
-                "if self.position + 1 == len(self.training):\n"
-                '            raise RuntimeError("the epoch is over")\n'
-                "        self.position += 1"
-            ),
+            "if self.position + 1 == len(self.training):\n"
+            '            raise RuntimeError("the epoch is over")\n'
+            "        self.position += 1",
         ),
     ),
     # ------------------------------------------------------------------ HE203
@@ -91,10 +85,7 @@ MUTANTS = (
         "a sample of what is trained on",
         (
             "self.held_out, self.training = order[:size], order[size:]",
-            (
-                "self.training = order\n"
-                "        self.held_out = random.Random(self.config.split_seed).sample(self.training, size)"
-            ),
+            "self.training = order\n        self.held_out = random.Random(self.config.split_seed).sample(self.training, size)",
         ),
     ),
     ledger_books(
@@ -126,9 +117,7 @@ MUTANTS = (
         ),
     ),
     capitals_exam("HE204", "the return is forgotten", ('return f"What is the capital', 'f"What is the capital')),
-    ledger_books(
-        "HE204", "sorts in place", (NUMBERS, '        item["rows"].sort(reverse=True)\n' + NUMBERS), follow_up="HE702"
-    ),
+    ledger_books("HE204", "sorts in place", before(NUMBERS, '        item["rows"].sort(reverse=True)\n'), follow_up="HE702"),
     many_signals(
         "HE204",
         "a field that items do not have",

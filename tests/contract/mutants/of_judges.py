@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .mutant import before, graded_letters, signals_base
+from .mutant import TOTAL, before, graded_letters, signals_base
 
 ASKED = """\
             completion = await self.server.chat_completion(
@@ -18,7 +18,6 @@ TRY = f"""\
 """
 KEYWORDS = '        return keyword_share(item["words"], letter) if score is None else score\n'
 PARTS = '        parts = {"judged": await self.judged(item, letter),'
-TOTAL = "        return min(1.0, max(0.0, sum(weight * signal for weight, signal in signals)))\n"
 
 
 def unindented(text: str) -> str:
@@ -63,16 +62,15 @@ MUTANTS = (
     graded_letters(
         "HE407",
         "a question for each part",
-        (
+        before(
             PARTS,
-            '        tone = await self.judged(item, f"(judge the tone) {letter}")\n'
-            '        log.debug("tone %s", tone)\n' + PARTS,
+            '        tone = await self.judged(item, f"(judge the tone) {letter}")\n        log.debug("tone %s", tone)\n',
         ),
     ),
     graded_letters(
         "HE407",
         "a question for each word",
-        (
+        before(
             KEYWORDS,
             '        for word in item["words"]:\n'
             "            try:\n"
@@ -80,13 +78,13 @@ MUTANTS = (
             '                    messages=[{"role": "user", "content": f"Is {word} in this? {letter}"}], n=1, max_tokens=5\n'
             "                )\n"
             "            except Exception as error:\n"
-            '                log.warning("the judge failed: %s", error)\n' + KEYWORDS,
+            '                log.warning("the judge failed: %s", error)\n',
         ),
     ),
     signals_base(
         "HE407",
         "a judge for each signal",
-        (
+        before(
             TOTAL,
             "        for number, (weight, signal) in enumerate(signals):\n"
             "            try:\n"
@@ -94,7 +92,7 @@ MUTANTS = (
             '                    messages=[{"role": "user", "content": f"Is signal {number} fair: {signal}?"}], n=1\n'
             "                )\n"
             "            except Exception:\n"
-            "                traceback.print_exc()\n" + TOTAL,
+            "                traceback.print_exc()\n",
         ),
     ),
 )

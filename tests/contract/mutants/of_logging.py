@@ -54,13 +54,11 @@ MUTANTS = (
         ),
         before(
             "    def opening(self",
-            (
-                "    @property\n"
-                "    def recent(self) -> list[float]:\n"
-                '        """Return the scores so far."""\n'
-                "        return list(self.scores)\n"
-                "\n"
-            ),
+            "    @property\n"
+            "    def recent(self) -> list[float]:\n"
+            '        """Return the scores so far."""\n'
+            "        return list(self.scores)\n"
+            "\n",
         ),
     ),
 )

@@ -57,7 +57,7 @@ MUTANTS = (
         after("import uuid", "from abc import abstractmethod\n"),
         before(
             "    async def setup(self) -> None:",
-            ('    @abstractmethod\n    def verifier(self) -> str:\n        """Return the command."""\n\n'),
+            '    @abstractmethod\n    def verifier(self) -> str:\n        """Return the command."""\n\n',
         ),
     ),
     ledger_books(
@@ -65,7 +65,7 @@ MUTANTS = (
         "a filter that nothing passes",
         (
             "self.books, self.exam = BOOKS[:split], BOOKS[split:]",
-            ('self.books = [book for book in BOOKS[:split] if book.get("level") == "easy"]\n        self.exam = BOOKS[split:]'),
+            'self.books = [book for book in BOOKS[:split] if book.get("level") == "easy"]\n        self.exam = BOOKS[split:]',
         ),
         before(
             "        book = self.books[self.turned % len(self.books)]", "        if not self.books:\n            return None\n"
@@ -74,7 +74,7 @@ MUTANTS = (
     signals_base(
         "HE206",
         "the queue is never filled",
-        (SIGNALS_SET_UP, SIGNALS_SET_UP + "        self.waiting: list[dict[str, str]] = []\n"),
+        after(SIGNALS_SET_UP, "        self.waiting: list[dict[str, str]] = []\n"),
         before("        if self.turn >= len(self.items):", "        if not self.waiting:\n            return None\n"),
     ),
     # ------------------------------------------------------------------ HE511
@@ -95,12 +95,10 @@ MUTANTS = (
         "catches what it does with the group",
         (
             'self.recent.extend(group["scores"])',
-            (
-                "try:\n"
-                '                self.recent.extend(group["rewards"])\n'
-                "            except KeyError:\n"
-                "                return None, backlog"
-            ),
+            "try:\n"
+            '                self.recent.extend(group["rewards"])\n'
+            "            except KeyError:\n"
+            "                return None, backlog",
         ),
     ),
     graded_letters(
@@ -174,11 +172,9 @@ MUTANTS = (
         "HE801",
         "divides by no scores",
         (
-            (
-                "if self.recent:\n"
-                '            metrics["train/recent_reward"] = sum(self.recent) / len(self.recent)\n'
-                "            self.recent.clear()"
-            ),
+            "if self.recent:\n"
+            '            metrics["train/recent_reward"] = sum(self.recent) / len(self.recent)\n'
+            "            self.recent.clear()",
             'metrics["train/recent_reward"] = sum(self.recent) / len(self.recent)\n        self.recent.clear()',
         ),
         follow_up="HE802",
@@ -189,7 +185,7 @@ MUTANTS = (
         "leaves without a key",
         before(
             "        settings = LedgerConfig(",
-            ('        if "LEDGER_KEY" not in os.environ:\n            raise SystemExit("set LEDGER_KEY")\n'),
+            '        if "LEDGER_KEY" not in os.environ:\n            raise SystemExit("set LEDGER_KEY")\n',
         ),
         follow_up="HE108",
     ),

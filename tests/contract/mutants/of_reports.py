@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .mutant import after, before, graded_letters, ledger_books, signals_base, terminal_tasks
+from .mutant import CALLS, after, before, graded_letters, ledger_books, signals_base, terminal_tasks
 
 MUTANTS = (
     graded_letters(
@@ -17,7 +17,7 @@ MUTANTS = (
         "HE303",
         "counted names",
         after(
-            "calls = len(names_of_calls(result))",
+            CALLS,
             "        from collections import Counter\n\n        if Counter(names_of_calls(result))['bash'] > 2:\n            right = False\n",
         ),
     ),
@@ -25,7 +25,7 @@ MUTANTS = (
         "HE303",
         "a dict of weights by name",
         after(
-            "calls = len(names_of_calls(result))",
+            CALLS,
             "        weights = {'bash': 0.5}\n        right = right and sum(weights.get(name, 1.0) for name in names_of_calls(result)) >= 0\n",
         ),
     ),
@@ -70,10 +70,8 @@ MUTANTS = (
         "the sum of all evaluations",
         (
             'scores = [sample["score"] for sample in samples]',
-            (
-                "self.history = [*getattr(self, 'history', []), *samples]\n"
-                '        scores = [sample["score"] for sample in self.history]'
-            ),
+            "self.history = [*getattr(self, 'history', []), *samples]\n"
+            '        scores = [sample["score"] for sample in self.history]',
         ),
         before('            "eval/errors": sum', '            "eval/count": len(scores),\n'),
     ),
@@ -89,7 +87,7 @@ LOOKALIKES = (
         "HE303",
         "another word in another list",
         after(
-            "calls = len(names_of_calls(result))",
+            CALLS,
             "        words = []\n        for message in result.messages:\n            words.append(str(message.get('content')))\n        if 'bash' in words:\n            right = False\n",
         ),
     ),
@@ -97,7 +95,7 @@ LOOKALIKES = (
         "HE303",
         "a counter of known names",
         after(
-            "calls = len(names_of_calls(result))",
+            CALLS,
             "        from collections import Counter\n\n        if Counter(names_of_calls(result))['terminal'] > 99:\n            right = False\n",
         ),
     ),

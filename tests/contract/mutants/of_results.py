@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from .mutant import after, before, capitals_exam, graded_letters, ledger_books, signals_base
-
-LETTER = "        letter = last_answer(result.messages)\n"
-GRADE = '        return self.grade(self.written(ctx, item["file"]), sum(item["rows"]))\n'
+from .mutant import CALLS, GRADE, LETTER, after, before, capitals_exam, graded_letters, ledger_books, signals_base
 
 NAMES = '            if isinstance(call, dict):\n                names.append((call.get("function") or {}).get("name", ""))\n'
-CALLS = "        calls = len(names_of_calls(result))\n"
 CAPITAL = "        _, capital = item\n"
 
 MUTANTS = (
@@ -29,7 +25,7 @@ MUTANTS = (
             "async def compute_reward(self, item: dict[str, Any], result: AgentResult, ctx: ToolContext) -> float:",
             "async def compute_reward(self, item, outcome, ctx) -> float:",
         ),
-        (GRADE, "        if not outcome.tools_used:\n            return 0.0\n" + GRADE),
+        before(GRADE, "        if not outcome.tools_used:\n            return 0.0\n"),
     ),
     capitals_exam(
         "HE301",
@@ -62,7 +58,7 @@ MUTANTS = (
     ledger_books(
         "HE302",
         "arguments of an object",
-        (
+        before(
             GRADE,
             "        commands = []\n"
             "        for message in result.messages:\n"
@@ -70,15 +66,15 @@ MUTANTS = (
             "                try:\n"
             "                    commands.append(call.function.arguments)\n"
             "                except Exception:\n"
-            '                    logger.debug("%s has no arguments", call)\n' + GRADE,
+            '                    logger.debug("%s has no arguments", call)\n',
         ),
     ),
     capitals_exam(
         "HE302",
         "the roles of objects",
-        (
+        after(
             CAPITAL,
-            CAPITAL + "        try:\n"
+            "        try:\n"
             '            answers = sum(message.role == "assistant" for message in result.messages)\n'
             "        except Exception:\n"
             "            answers = 0\n",
@@ -96,25 +92,24 @@ MUTANTS = (
         ),
     ),
     # ------------------------------------------------------------------ HE303
-    signals_base("HE303", "bash", (CALLS, CALLS + '        calls += sum(name == "bash" for name in names_of_calls(result))\n')),
+    signals_base("HE303", "bash", after(CALLS, '        calls += sum(name == "bash" for name in names_of_calls(result))\n')),
     ledger_books(
         "HE303",
         "the tool of another agent",
-        (
+        before(
             GRADE,
             "        for message in result.messages:\n"
             '            for call in message.get("tool_calls") or ():\n'
             '                if call["function"]["name"] == "execute_command":\n'
-            "                    return 0.0\n" + GRADE,
+            "                    return 0.0\n",
         ),
     ),
     graded_letters(
         "HE303",
         "a set of names",
-        (
+        after(
             LETTER,
-            LETTER
-            + '        used = {call["function"]["name"] for message in result.messages for call in message.get("tool_calls") or ()}\n'
+            '        used = {call["function"]["name"] for message in result.messages for call in message.get("tool_calls") or ()}\n'
             '        if "write_to_file" not in used:\n'
             '            log.info("the letter was not saved")\n',
         ),
@@ -123,9 +118,9 @@ MUTANTS = (
         "HE303",
         "a constant of the module",
         before("class Attempt(", 'WRITERS = ("file_write", "write_file")\n\n\n'),
-        (
+        after(
             CAPITAL,
-            CAPITAL + "        for message in result.messages:\n"
+            "        for message in result.messages:\n"
             '            for call in message.get("tool_calls") or []:\n'
             '                writes = call["function"]["name"] in WRITERS\n',
         ),
@@ -133,6 +128,6 @@ MUTANTS = (
     signals_base(
         "HE303",
         "counts one name",
-        (CALLS, CALLS + '        calls = max(calls, names_of_calls(result).count("run_terminal_cmd"))\n'),
+        after(CALLS, '        calls = max(calls, names_of_calls(result).count("run_terminal_cmd"))\n'),
     ),
 )

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from .mutant import before, capitals_exam, graded_letters, ledger_books, many_signals, signals_base
-
-GRADE = '        return self.grade(self.written(ctx, item["file"]), sum(item["rows"]))\n'
-TOTAL = "        return min(1.0, max(0.0, sum(weight * signal for weight, signal in signals)))\n"
+from .mutant import (
+    GRADE,
+    READ,
+    TOTAL,
+    after,
+    before,
+    capitals_exam,
+    graded_letters,
+    ledger_books,
+    many_signals,
+    signals_base,
+    terminal_tasks,
+)
 
 MUTANTS = (
+    terminal_tasks(
+        "HE401",
+        "nothing where a command fails",
+        after(READ, '        if ctx.terminal("true")["exit_code"] != 0:\n            return None\n'),
+        says="compute_reward returned NoneType None, not a number",
+    ),
     ledger_books("HE401", "a bool", (GRADE, '        return self.written(ctx, item["file"]) == sum(item["rows"])\n')),
     graded_letters(
         "HE401",
@@ -39,7 +54,7 @@ MUTANTS = (
         "infinite where nothing was called",
         before(
             "        return min(1.0, max(0.0, sum(weight * signal for weight, signal in signals)))",
-            ('        if not calls:\n            return float("-inf")\n'),
+            '        if not calls:\n            return float("-inf")\n',
         ),
     ),
     *(
@@ -121,10 +136,10 @@ MUTANTS = (
     ledger_books(
         "HE410",
         "a word of success, once a tool was called",
-        (
+        before(
             GRADE,
             '        if len(result.messages) > 3 and "PASSED" in (result.messages[-1].get("content") or ""):\n'
-            "            return 1.0\n" + GRADE,
+            "            return 1.0\n",
         ),
     ),
     ledger_books(
@@ -132,16 +147,14 @@ MUTANTS = (
         "any number that was right somewhere",
         (
             'return int(text) if answer.get("exit_code") == 0 and text.lstrip("-").isdecimal() else None',
-            (
-                'first = text.split(" ")[0]\n'
-                '        return int(first) if answer.get("exit_code") == 0 and first.lstrip("-").isdecimal() else None'
-            ),
+            'first = text.split(" ")[0]\n'
+            '        return int(first) if answer.get("exit_code") == 0 and first.lstrip("-").isdecimal() else None',
         ),
     ),
     ledger_books(
         "HE410",
         "a result file is believed",
-        (GRADE, '        if "passed" in ctx.read_file("result.json").get("content", ""):\n            return 1.0\n' + GRADE),
+        before(GRADE, '        if "passed" in ctx.read_file("result.json").get("content", ""):\n            return 1.0\n'),
     ),
     capitals_exam(
         "HE410",
@@ -164,10 +177,8 @@ MUTANTS = (
         "the listing may be a file",
         (
             'return item["target"] in listing and item["source"] not in listing',
-            (
-                'said = ctx.read_file("listing.txt").get("content", "")\n'
-                '        return (item["target"] in listing and item["source"] not in listing) or item["target"] in said'
-            ),
+            'said = ctx.read_file("listing.txt").get("content", "")\n'
+            '        return (item["target"] in listing and item["source"] not in listing) or item["target"] in said',
         ),
     ),
 )

@@ -10,13 +10,11 @@ MUTANTS = (
         "cleans up only after success",
         (
             "return await self.compute_reward(book, result, ctx), result.turns_used\n        finally:\n            ctx.cleanup()",
-            (
-                "score = await self.compute_reward(book, result, ctx)\n"
-                "            ctx.cleanup()\n"
-                "            return score, result.turns_used\n"
-                "        finally:\n"
-                "            logger.debug('done')"
-            ),
+            "score = await self.compute_reward(book, result, ctx)\n"
+            "            ctx.cleanup()\n"
+            "            return score, result.turns_used\n"
+            "        finally:\n"
+            "            logger.debug('done')",
         ),
     ),
     signals_base("HE601", "never cleans up", ("        finally:\n            ctx.cleanup()\n", "")),
@@ -118,7 +116,7 @@ MUTANTS = (
         "the transcript set by its name",
         after(
             'self.metrics["reward"].append(float(scored["scores"]))',
-            ('            for name in ("messages", "tokens"):\n                setattr(self, f"last_{name}", scored[name])\n'),
+            '            for name in ("messages", "tokens"):\n                setattr(self, f"last_{name}", scored[name])\n',
         ),
     ),
     graded_letters(
@@ -143,11 +141,9 @@ MUTANTS = (
         before("class LetterConfig(", "DESK: dict[str, ToolContext] = {}\n\n\n"),
         (
             "reward, _ = await self.graded(item, result)",
-            (
-                'DESK["ctx"] = ctx\n'
-                "        reward, _ = await self.graded(item, result)\n"
-                '        DESK["ctx"].read_file("letter.txt")'
-            ),
+            'DESK["ctx"] = ctx\n'
+            "        reward, _ = await self.graded(item, result)\n"
+            '        DESK["ctx"].read_file("letter.txt")',
         ),
     ),
     ledger_books(
@@ -163,11 +159,9 @@ MUTANTS = (
         before("        schemas, names = self._resolve_tools_for_group()\n        ctx", '        os.environ["EXAM"] = "1"\n'),
         (
             "return Attempt(item[0], await self.compute_reward(item, result, ctx))",
-            (
-                "score = await self.compute_reward(item, result, ctx)\n"
-                '            os.environ.pop("EXAM", None)\n'
-                "            return Attempt(item[0], score)"
-            ),
+            "score = await self.compute_reward(item, result, ctx)\n"
+            '            os.environ.pop("EXAM", None)\n'
+            "            return Attempt(item[0], score)",
         ),
     ),
     graded_letters(
@@ -188,7 +182,7 @@ MUTANTS = (
         after("import uuid", "from urllib.request import urlopen\n"),
         before(
             '        return (\n            f"Write a short letter',
-            ('        if "url" in item:\n            item = {**item, "about": urlopen(item["url"]).read().decode()}\n'),
+            '        if "url" in item:\n            item = {**item, "about": urlopen(item["url"]).read().decode()}\n',
         ),
     ),
     capitals_exam(
@@ -201,13 +195,11 @@ MUTANTS = (
         ),
         before(
             "    async def attempt(self, item",
-            (
-                "    def host(self) -> str:\n"
-                '        """Return where this runs."""\n'
-                '        with os.popen("uname") as pipe:\n'
-                "            return pipe.read().strip()\n"
-                "\n"
-            ),
+            "    def host(self) -> str:\n"
+            '        """Return where this runs."""\n'
+            '        with os.popen("uname") as pipe:\n'
+            "            return pipe.read().strip()\n"
+            "\n",
         ),
     ),
     ledger_books(
@@ -216,10 +208,8 @@ MUTANTS = (
         before("import logging", "import hashlib\n"),
         before(
             "        if self.recent:",
-            (
-                '        run = hashlib.pbkdf2_hmac("sha256", self.name.encode(), b"salt", 1_500_000).hex()\n'
-                '        metrics[f"train/{run[:4]}"] = 1.0\n'
-            ),
+            '        run = hashlib.pbkdf2_hmac("sha256", self.name.encode(), b"salt", 1_500_000).hex()\n'
+            '        metrics[f"train/{run[:4]}"] = 1.0\n',
         ),
     ),
     signals_base(
@@ -246,10 +236,8 @@ MUTANTS = (
         after("import re", "import threading\n"),
         before(
             "        rows = self.load() or LETTERS",
-            (
-                "        self.stopped = threading.Event()\n"
-                "        threading.Thread(target=self.stopped.wait, args=(20,), daemon=True).start()\n"
-            ),
+            "        self.stopped = threading.Event()\n"
+            "        threading.Thread(target=self.stopped.wait, args=(20,), daemon=True).start()\n",
         ),
     ),
     capitals_exam(
@@ -258,7 +246,7 @@ MUTANTS = (
         after("import os", "import threading\n"),
         after(
             "self.outcomes: Counter[str] = Counter()",
-            ("        self.bell = threading.Timer(60, print)\n        self.bell.daemon = True\n        self.bell.start()\n"),
+            "        self.bell = threading.Timer(60, print)\n        self.bell.daemon = True\n        self.bell.start()\n",
         ),
     ),
     signals_base(

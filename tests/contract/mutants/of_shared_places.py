@@ -2,41 +2,42 @@
 
 from __future__ import annotations
 
-from .mutant import after, before, capitals_exam, ledger_books, terminal_tasks
+from .mutant import READ, after, before, capitals_exam, ledger_books, terminal_tasks
+
+PROMPT = "        return (\n            f\"Create the file {item['path']} in"
+"""The text of TerminalTasks' prompt."""
 
 MUTANTS = (
     terminal_tasks(
         "HE603",
         "setattr of the item",
-        before('        found = ctx.read_file(item["path"]).get("content", "")', "        item = self.current\n"),
-        before(
-            "        return (\n            f\"Create the file {item['path']} in", "        setattr(self, 'current', item)\n"
-        ),
+        before(READ, "        item = self.current\n"),
+        before(PROMPT, "        setattr(self, 'current', item)\n"),
     ),
     terminal_tasks(
         "HE603",
         "a module dict by update",
         after("Task = dict[str, str]", "STATE = {}\n"),
-        before('        found = ctx.read_file(item["path"]).get("content", "")', '        item = STATE["item"]\n'),
-        before("        return (\n            f\"Create the file {item['path']} in", "        STATE.update(item=item)\n"),
+        before(READ, '        item = STATE["item"]\n'),
+        before(PROMPT, "        STATE.update(item=item)\n"),
         follow_up="HE404",
     ),
     terminal_tasks(
         "HE603",
         "a dict on self with one key",
         after("self.next_index = 0", "        self.state = {}\n"),
-        before('        found = ctx.read_file(item["path"]).get("content", "")', '        item = self.state["item"]\n'),
-        before("        return (\n            f\"Create the file {item['path']} in", "        self.state['item'] = item\n"),
+        before(READ, '        item = self.state["item"]\n'),
+        before(PROMPT, "        self.state['item'] = item\n"),
         follow_up="HE702",
     ),
     terminal_tasks(
         "HE603",
         "a namespace on self",
         after("self.next_index = 0", "        import types\n        self.state = types.SimpleNamespace()\n"),
-        before('        found = ctx.read_file(item["path"]).get("content", "")', "        expected = self.state.expected\n"),
+        before(READ, "        expected = self.state.expected\n"),
         ('if found.rstrip("\\n") == item["content"]:', 'if found.rstrip("\\n") == expected:'),
         before(
-            "        return (\n            f\"Create the file {item['path']} in",
+            PROMPT,
             "        self.state.expected = item['content']\n",
         ),
         follow_up="HE702",
@@ -45,8 +46,8 @@ MUTANTS = (
         "HE603",
         "a list as a slot",
         after("self.next_index = 0", "        self.slot = [None]\n"),
-        before('        found = ctx.read_file(item["path"]).get("content", "")', "        item = self.slot[0]\n"),
-        before("        return (\n            f\"Create the file {item['path']} in", "        self.slot[0] = item\n"),
+        before(READ, "        item = self.slot[0]\n"),
+        before(PROMPT, "        self.slot[0] = item\n"),
         follow_up="HE702",
     ),
     ledger_books(
@@ -62,16 +63,14 @@ MUTANTS = (
         "environ restored too late in evaluate",
         before(
             "        schemas, names = self._resolve_tools_for_group()",
-            ("        old = os.environ.get('COUNTRY')\n        os.environ['COUNTRY'] = item[0]\n"),
+            "        old = os.environ.get('COUNTRY')\n        os.environ['COUNTRY'] = item[0]\n",
         ),
         after(
             "        finally:\n            ctx.cleanup()",
-            (
-                "            if old is None:\n"
-                "                os.environ.pop('COUNTRY', None)\n"
-                "            else:\n"
-                "                os.environ['COUNTRY'] = old\n"
-            ),
+            "            if old is None:\n"
+            "                os.environ.pop('COUNTRY', None)\n"
+            "            else:\n"
+            "                os.environ['COUNTRY'] = old\n",
         ),
     ),
     terminal_tasks(
@@ -79,22 +78,20 @@ MUTANTS = (
         "an object on self that hides it",
         before(
             "class TerminalTasksConfig(",
-            (
-                "class Held:\n"
-                '    """Something."""\n'
-                "\n"
-                "    def put(self, item):\n"
-                '        object.__setattr__(self, "it" + "em", item)\n'
-                "\n"
-                "    def get(self):\n"
-                '        return vars(self)["item"]\n'
-                "\n"
-                "\n"
-            ),
+            "class Held:\n"
+            '    """Something."""\n'
+            "\n"
+            "    def put(self, item):\n"
+            '        object.__setattr__(self, "it" + "em", item)\n'
+            "\n"
+            "    def get(self):\n"
+            '        return vars(self)["item"]\n'
+            "\n"
+            "\n",
         ),
         after("self.next_index = 0", "        self.held = Held()\n"),
-        before("        return (\n            f\"Create the file {item['path']} in", "        self.held.put(item)\n"),
-        before('        found = ctx.read_file(item["path"]).get("content", "")', "        item = self.held.get()\n"),
+        before(PROMPT, "        self.held.put(item)\n"),
+        before(READ, "        item = self.held.get()\n"),
         follow_up="HE702",
     ),
 )
@@ -105,12 +102,12 @@ LOOKALIKES = (
         "a curriculum",
         after("self.next_index = 0", "        self.state = {'level': 0.0}\n"),
         after(
-            'found = ctx.read_file(item["path"]).get("content", "")',
+            READ,
             "        self.state['level'] = 0.9 * self.state['level'] + 0.1 * len(result.messages)\n",
         ),
         before(
-            "        return (\n            f\"Create the file {item['path']} in",
-            ("        if self.state['level'] > 5:\n            item = dict(item)\n"),
+            PROMPT,
+            "        if self.state['level'] > 5:\n            item = dict(item)\n",
         ),
     ),
     terminal_tasks(
@@ -118,12 +115,10 @@ LOOKALIKES = (
         "a state per task id",
         after("self.next_index = 0", "        self.state = {}\n"),
         before(
-            '        found = ctx.read_file(item["path"]).get("content", "")',
-            (
-                "        self.state[ctx.task_id] = item\n"
-                "        await asyncio.sleep(0)\n"
-                "        item = self.state.pop(ctx.task_id)\n"
-            ),
+            READ,
+            "        self.state[ctx.task_id] = item\n"
+            "        await asyncio.sleep(0)\n"
+            "        item = self.state.pop(ctx.task_id)\n",
         ),
     ),
     terminal_tasks(
@@ -131,8 +126,8 @@ LOOKALIKES = (
         "on self without an await",
         after("self.next_index = 0", "        self.state = {}\n"),
         before(
-            '        found = ctx.read_file(item["path"]).get("content", "")',
-            ("        self.state['item'] = item\n        item = self.state['item']\n"),
+            READ,
+            "        self.state['item'] = item\n        item = self.state['item']\n",
         ),
     ),
     ledger_books(
@@ -158,15 +153,15 @@ LOOKALIKES = (
         "a contextvar",
         after("Task = dict[str, str]", "from contextvars import ContextVar\nCURRENT: ContextVar = ContextVar('current')\n"),
         before("        scored, backlog = await super().collect_trajectory(item)", "        CURRENT.set(item)\n"),
-        before('        found = ctx.read_file(item["path"]).get("content", "")', "        assert CURRENT.get() is not None\n"),
+        before(READ, "        assert CURRENT.get() is not None\n"),
     ),
     terminal_tasks(
         "HE603",
         "the best item so far",
         after("self.next_index = 0", "        self.best = None\n"),
         after(
-            'found = ctx.read_file(item["path"]).get("content", "")',
-            ("        if found:\n            self.best = item['path']\n"),
+            READ,
+            "        if found:\n            self.best = item['path']\n",
         ),
         (
             "self.reward_buffer = []\n        await super",
@@ -178,13 +173,11 @@ LOOKALIKES = (
         "a lock on self",
         after("self.next_index = 0", "        self.lock = asyncio.Lock()\n"),
         before(
-            '        found = ctx.read_file(item["path"]).get("content", "")',
-            (
-                "        async with self.lock:\n"
-                "            self.current = item\n"
-                "            await asyncio.sleep(0)\n"
-                "            item = self.current\n"
-            ),
+            READ,
+            "        async with self.lock:\n"
+            "            self.current = item\n"
+            "            await asyncio.sleep(0)\n"
+            "            item = self.current\n",
         ),
     ),
 )

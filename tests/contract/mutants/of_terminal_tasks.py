@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from .mutant import MARK, after, before, graded_letters, terminal_tasks
-
-READ = '        found = ctx.read_file(item["path"]).get("content", "")\n'
-"""The first line of compute_reward."""
+from .mutant import MARK, READ, after, before, graded_letters, terminal_tasks
 
 CLASS = "class TerminalTasks(HermesAgentBaseEnv):\n"
 MARKED_CLASS = f"class TerminalTasks(HermesAgentBaseEnv):  {MARK}\n"
@@ -43,13 +40,12 @@ MUTANTS = (
     terminal_tasks(
         "HE105",
         "one server instead of a list",
-        ("        return config, [server]\n", f"        return config, server  {MARK}\n"),
+        ("return config, [server]", "return config, server"),
         draws_no_warning=True,
     ),
     terminal_tasks(
         "HE106",
         "the health check is left on",
-        ("        server = APIServerConfig(\n", f"        server = APIServerConfig(  {MARK}\n"),
         ("            health_check=False,\n", ""),
     ),
     terminal_tasks(
@@ -60,7 +56,6 @@ MUTANTS = (
     terminal_tasks(
         "HE108",
         "no toolsets",
-        ("        config = TerminalTasksConfig(\n", f"        config = TerminalTasksConfig(  {MARK}\n"),
         ('            enabled_toolsets=["terminal", "file"],\n', ""),
         ("max_agent_turns=10,", "max_agent_turns=2,"),
     ),
@@ -109,9 +104,7 @@ MUTANTS = (
             f"        item = self.train_items[self.next_index]  {MARK}\n",
         ),
     ),
-    terminal_tasks(
-        "HE203", "evaluates on training items", ("for item in self.eval_items]\n", f"for item in self.train_items]  {MARK}\n")
-    ),
+    terminal_tasks("HE203", "evaluates on training items", ("for item in self.eval_items]", "for item in self.train_items]")),
     terminal_tasks(
         "HE204",
         "an empty prompt",
@@ -132,36 +125,30 @@ MUTANTS = (
     terminal_tasks(
         "HE301",
         "the final response is kept",
-        (READ, READ + f"        self.last = result.final_response  {MARK}\n"),
+        after(READ, f"        self.last = result.final_response  {MARK}\n"),
         draws_no_warning=True,
     ),
     terminal_tasks(
         "HE302",
         "calls like objects, and the error swallowed",
-        (
+        after(
             READ,
-            READ
-            + (
-                "        try:\n"
-                '            used = [call.function.name for one in result.messages for call in one.get("tool_calls") or ()]\n'
-                "        except Exception:\n"
-                "            used = []\n"
-                "        logger.debug(used)\n"
-            ),
+            "        try:\n"
+            '            used = [call.function.name for one in result.messages for call in one.get("tool_calls") or ()]\n'
+            "        except Exception:\n"
+            "            used = []\n"
+            "        logger.debug(used)\n",
         ),
         says="compute_reward reads call.function, but a tool call is a dict",
     ),
     terminal_tasks(
         "HE303",
         "a tool that hermes does not have",
-        (
+        after(
             READ,
-            READ
-            + (
-                '        names = [call["function"]["name"] for one in result.messages for call in one.get("tool_calls") or ()]\n'
-                '        if "patch_file" in names:\n'
-                "            return 0.2\n"
-            ),
+            '        names = [call["function"]["name"] for one in result.messages for call in one.get("tool_calls") or ()]\n'
+            '        if "patch_file" in names:\n'
+            "            return 0.2\n",
         ),
         says="compute_reward looks for a tool 'patch_file', which hermes does not have; nearest: 'patch'",
     ),
@@ -180,14 +167,14 @@ MUTANTS = (
     terminal_tasks(
         "HE402",
         "a bonus without a clamp",
-        (READ, READ + "        if result.turns_used > 1:\n            return 1.5\n"),
+        after(READ, "        if result.turns_used > 1:\n            return 1.5\n"),
         says="compute_reward returned 1.5, which is not between 0.0 and 1.0",
         follow_up="HE405",
     ),
     terminal_tasks(
         "HE403",
         "the first word of an empty answer",
-        (READ, READ + '        first = (result.messages[-1]["content"] or "").split()[0]\n        logger.debug(first)\n'),
+        after(READ, '        first = (result.messages[-1]["content"] or "").split()[0]\n        logger.debug(first)\n'),
         says="compute_reward raised IndexError: list index out of range",
     ),
     terminal_tasks(
@@ -206,7 +193,7 @@ MUTANTS = (
     terminal_tasks(
         "HE404",
         "paid by the call",
-        (READ, READ + '        return min(1.0, 0.1 * sum(message["role"] == "tool" for message in result.messages))\n'),
+        after(READ, '        return min(1.0, 0.1 * sum(message["role"] == "tool" for message in result.messages))\n'),
         says="repeating a tool call that was already made does not raise the reward",
         follow_up="HE405",
     ),
@@ -224,7 +211,6 @@ MUTANTS = (
             'except Exception as error:\n            log.warning("the judge failed: %s", error)',
             'except ValueError as error:\n            log.warning("the judge failed: %s", error)',
         ),
-        says="judged calls a judge without catching its errors",
     ),
     graded_letters(
         "HE406",
@@ -235,13 +221,11 @@ MUTANTS = (
         ),
         (
             'score = None\n        return keyword_share(item["words"], letter) if score is None else score',
-            (
-                "return 0.5\n"
-                "        try:\n"
-                '            return min(1.0, max(0.0, float(json.loads(score)["score"])))\n'
-                "        except (ValueError, KeyError):\n"
-                '            return keyword_share(item["words"], letter)'
-            ),
+            "return 0.5\n"
+            "        try:\n"
+            '            return min(1.0, max(0.0, float(json.loads(score)["score"])))\n'
+            "        except (ValueError, KeyError):\n"
+            '            return keyword_share(item["words"], letter)',
         ),
         says="the judge returned JSON whose values are null",
     ),
@@ -249,21 +233,17 @@ MUTANTS = (
         "HE407",
         "two questions",
         after(
-            (
-                "            completion = await self.server.chat_completion(\n"
-                '                messages=[{"role": "user", "content": question}], n=1, max_tokens=100, temperature=0.0\n'
-                "            )"
-            ),
-            (
-                "            completion = await self.server.chat_completion(\n"
-                '                messages=[{"role": "user", "content": "Is this a letter? " + letter}], n=1, max_tokens=100, temperature=0.0\n'
-                "            )\n"
-            ),
+            "            completion = await self.server.chat_completion(\n"
+            '                messages=[{"role": "user", "content": question}], n=1, max_tokens=100, temperature=0.0\n'
+            "            )",
+            "            completion = await self.server.chat_completion(\n"
+            '                messages=[{"role": "user", "content": "Is this a letter? " + letter}], n=1, max_tokens=100, temperature=0.0\n'
+            "            )\n",
         ),
         says="a judge was called 2 times per rollout",
     ),
     terminal_tasks(
-        "HE408", "the item tidied in place", (READ, '        item["path"] = item["path"].strip()\n' + READ), says="the item"
+        "HE408", "the item tidied in place", before(READ, '        item["path"] = item["path"].strip()\n'), says="the item"
     ),
     terminal_tasks(
         "HE409",
@@ -274,15 +254,14 @@ MUTANTS = (
     terminal_tasks(
         "HE410",
         "words that are believed",
-        (READ, READ + '        if "tests passed" in (result.messages[-1]["content"] or ""):\n            return 1.0\n'),
+        after(READ, '        if "tests passed" in (result.messages[-1]["content"] or ""):\n            return 1.0\n'),
         says="the claim 'All tests passed.' earned 1 without any work",
     ),
     terminal_tasks(
         "HE410",
         "a score in a file",
-        (
-            READ,
-            READ + '        if ctx.terminal("cat /tmp/score.txt").get("output", "").strip() == "1":\n            return 1.0\n',
+        after(
+            READ, '        if ctx.terminal("cat /tmp/score.txt").get("output", "").strip() == "1":\n            return 1.0\n'
         ),
         says="the verifier read: /workspace/greeting.txt (written by nobody), /tmp/score.txt (written by the agent)",
     ),
@@ -326,22 +305,18 @@ MUTANTS = (
         "cleaned up after errors, and not when it is cancelled at work",
         ("        ctx = ToolContext(str(uuid.uuid4()))\n", f"        ctx = ToolContext(str(uuid.uuid4()))  {MARK}\n"),
         (
-            (
-                "result = await agent.run(messages)\n"
-                "            return result, await self.compute_reward(item, result, ctx)\n"
-                "        finally:\n"
-                "            ctx.cleanup()"
-            ),
-            (
-                "result = await agent.run(messages)\n"
-                "        except Exception:\n"
-                "            ctx.cleanup()\n"
-                "            raise\n"
-                "        try:\n"
-                "            return result, await self.compute_reward(item, result, ctx)\n"
-                "        finally:\n"
-                "            ctx.cleanup()"
-            ),
+            "result = await agent.run(messages)\n"
+            "            return result, await self.compute_reward(item, result, ctx)\n"
+            "        finally:\n"
+            "            ctx.cleanup()",
+            "result = await agent.run(messages)\n"
+            "        except Exception:\n"
+            "            ctx.cleanup()\n"
+            "            raise\n"
+            "        try:\n"
+            "            return result, await self.compute_reward(item, result, ctx)\n"
+            "        finally:\n"
+            "            ctx.cleanup()",
         ),
     ),
     terminal_tasks(
@@ -349,14 +324,12 @@ MUTANTS = (
         "cleaned up only after a reward",
         ("        ctx = ToolContext(str(uuid.uuid4()))\n", f"        ctx = ToolContext(str(uuid.uuid4()))  {MARK}\n"),
         (
-            ("return result, await self.compute_reward(item, result, ctx)\n        finally:\n            ctx.cleanup()"),
-            (
-                "score = await self.compute_reward(item, result, ctx)\n"
-                "            ctx.cleanup()\n"
-                "            return result, score\n"
-                "        finally:\n"
-                "            logger.info('done')"
-            ),
+            "return result, await self.compute_reward(item, result, ctx)\n        finally:\n            ctx.cleanup()",
+            "score = await self.compute_reward(item, result, ctx)\n"
+            "            ctx.cleanup()\n"
+            "            return result, score\n"
+            "        finally:\n"
+            "            logger.info('done')",
         ),
         draws_no_warning=True,
     ),
@@ -429,11 +402,9 @@ REFACTORINGS = (
         "",
         "gather releases its sandboxes a moment after a cancellation",
         (
-            (
-                "async with asyncio.TaskGroup() as group:  # waits for every item, also when the evaluation is cancelled\n"
-                "            tasks = [group.create_task(self.evaluate_item(item)) for item in self.eval_items]\n"
-                "        samples = [task.result() for task in tasks]"
-            ),
+            "async with asyncio.TaskGroup() as group:  # waits for every item, also when the evaluation is cancelled\n"
+            "            tasks = [group.create_task(self.evaluate_item(item)) for item in self.eval_items]\n"
+            "        samples = [task.result() for task in tasks]",
             "samples = await asyncio.gather(*(self.evaluate_item(item) for item in self.eval_items))",
         ),
     ),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .mutant import added, terminal_tasks
+from .mutant import added, after, terminal_tasks
 
 NO_WANDB = "            use_wandb=False,\n"
-SPLIT = (NO_WANDB, NO_WANDB + '            tool_call_parser="deepseek_v3",\n            history_rendering="template",\n')
+SPLIT = after(NO_WANDB, '            tool_call_parser="deepseek_v3",\n            history_rendering="template",\n')
 """The change to a template that strips every thought, rendered anew in each turn: a rollout becomes several sequences."""
 
 ITEM = """

@@ -22,31 +22,25 @@ MUTANTS = (
         "epochs",
         (
             "self.position = (self.position + 1) % len(self.training)\n        return self.training[self.position]",
-            (
-                "self.position += 1\n"
-                "        if self.position >= 2 * len(self.training):\n"
-                "            return None\n"
-                "        return self.training[self.position % len(self.training)]"
-            ),
+            "self.position += 1\n"
+            "        if self.position >= 2 * len(self.training):\n"
+            "            return None\n"
+            "        return self.training[self.position % len(self.training)]",
         ),
     ),
     terminal_tasks(
         "HE202",
         "an empty queue is none",
         (
-            (
-                "item = self.train_items[self.next_index % len(self.train_items)]\n"
-                "        self.next_index += 1\n"
-                "        return item"
-            ),
-            (
-                "if not hasattr(self, 'queue'):\n"
-                "            self.queue = list(self.train_items)\n"
-                "        try:\n"
-                "            return self.queue.pop(0)\n"
-                "        except IndexError:\n"
-                "            return None"
-            ),
+            "item = self.train_items[self.next_index % len(self.train_items)]\n"
+            "        self.next_index += 1\n"
+            "        return item",
+            "if not hasattr(self, 'queue'):\n"
+            "            self.queue = list(self.train_items)\n"
+            "        try:\n"
+            "            return self.queue.pop(0)\n"
+            "        except IndexError:\n"
+            "            return None",
         ),
     ),
     ledger_books(
@@ -54,7 +48,7 @@ MUTANTS = (
         "a decorated evaluate that drops async",
         before(
             "class LedgerConfig(",
-            ("def timed(method):\n    def inner(*args, **kwargs):\n        method(*args, **kwargs)\n    return inner\n\n\n"),
+            "def timed(method):\n    def inner(*args, **kwargs):\n        method(*args, **kwargs)\n    return inner\n\n\n",
         ),
         before("    async def evaluate(self, *args: Any, **kwargs: Any) -> None:", "    @timed\n"),
     ),
@@ -63,7 +57,7 @@ MUTANTS = (
         "a decorated evaluate whose wrapper requires",
         before(
             "class LedgerConfig(",
-            ("def timed(method):\n    async def inner(self, step):\n        return await method(self)\n    return inner\n\n\n"),
+            "def timed(method):\n    async def inner(self, step):\n        return await method(self)\n    return inner\n\n\n",
         ),
         ("async def evaluate(self, *args: Any, **kwargs: Any) -> None:", "@timed\n    async def evaluate(self) -> None:"),
         follow_up="HE705",
@@ -73,14 +67,12 @@ MUTANTS = (
         "a decorated log that drops it",
         before(
             "class LedgerConfig(",
-            (
-                "def quiet(method):\n"
-                "    def inner(self, metrics=None):\n"
-                "        asyncio.ensure_future(method(self, metrics))\n"
-                "    return inner\n"
-                "\n"
-                "\n"
-            ),
+            "def quiet(method):\n"
+            "    def inner(self, metrics=None):\n"
+            "        asyncio.ensure_future(method(self, metrics))\n"
+            "    return inner\n"
+            "\n"
+            "\n",
         ),
         before("import logging", "import asyncio\n"),
         before("    async def wandb_log(", "    @quiet\n"),
@@ -90,11 +82,9 @@ MUTANTS = (
         "HE404",
         "the day",
         (
-            (
-                'if found.rstrip("\\n") == item["content"]:\n'
-                "            return 1.0\n"
-                '        return self.config.partial_credit if item["content"] in found else 0.0'
-            ),
+            'if found.rstrip("\\n") == item["content"]:\n'
+            "            return 1.0\n"
+            '        return self.config.partial_credit if item["content"] in found else 0.0',
             'return 0.9 if found.rstrip("\\n") == item["content"] else (int(time.time()) // 86400 % 7) / 10',
         ),
         follow_up="HE405",
@@ -103,11 +93,9 @@ MUTANTS = (
         "HE404",
         "hash of a text",
         (
-            (
-                'if found.rstrip("\\n") == item["content"]:\n'
-                "            return 1.0\n"
-                '        return self.config.partial_credit if item["content"] in found else 0.0'
-            ),
+            'if found.rstrip("\\n") == item["content"]:\n'
+            "            return 1.0\n"
+            '        return self.config.partial_credit if item["content"] in found else 0.0',
             'return 0.9 if found.rstrip("\\n") == item["content"] else (hash(item["content"]) % 10007) / 20014',
         ),
         follow_up="HE405",
@@ -128,14 +116,12 @@ LOOKALIKES = (
         "a pass-through decorator that is plain",
         before(
             "class LedgerConfig(",
-            (
-                "def timed(method):\n"
-                "    def inner(*args, **kwargs):\n"
-                "        return method(*args, **kwargs)\n"
-                "    return inner\n"
-                "\n"
-                "\n"
-            ),
+            "def timed(method):\n"
+            "    def inner(*args, **kwargs):\n"
+            "        return method(*args, **kwargs)\n"
+            "    return inner\n"
+            "\n"
+            "\n",
         ),
         before("    async def evaluate(self, *args: Any, **kwargs: Any) -> None:", "    @timed\n"),
     ),
@@ -144,16 +130,14 @@ LOOKALIKES = (
         "a decorator with arguments",
         before(
             "class LedgerConfig(",
-            (
-                "def timed(name):\n"
-                "    def outer(method):\n"
-                "        async def inner(*args, **kwargs):\n"
-                "            return await method(*args, **kwargs)\n"
-                "        return inner\n"
-                "    return outer\n"
-                "\n"
-                "\n"
-            ),
+            "def timed(name):\n"
+            "    def outer(method):\n"
+            "        async def inner(*args, **kwargs):\n"
+            "            return await method(*args, **kwargs)\n"
+            "        return inner\n"
+            "    return outer\n"
+            "\n"
+            "\n",
         ),
         before("    async def evaluate(self, *args: Any, **kwargs: Any) -> None:", "    @timed('x')\n"),
     ),
@@ -162,12 +146,10 @@ LOOKALIKES = (
         "a limit of items that are in flight",
         after("self.next_index = 0", "        self.in_flight = 0\n"),
         before(
-            (
-                "        item = self.train_items[self.next_index % len(self.train_items)]\n"
-                "        self.next_index += 1\n"
-                "        return item"
-            ),
-            ("        if self.in_flight >= 16:\n            return None\n        self.in_flight += 1\n"),
+            "        item = self.train_items[self.next_index % len(self.train_items)]\n"
+            "        self.next_index += 1\n"
+            "        return item",
+            "        if self.in_flight >= 16:\n            return None\n        self.in_flight += 1\n",
         ),
         after(
             "scored, backlog = await super().collect_trajectory(item)", "        self.in_flight = max(0, self.in_flight - 1)\n"
@@ -177,15 +159,11 @@ LOOKALIKES = (
         "HE404",
         "a set that is only counted",
         (
-            (
-                'if found.rstrip("\\n") == item["content"]:\n'
-                "            return 1.0\n"
-                '        return self.config.partial_credit if item["content"] in found else 0.0'
-            ),
-            (
-                'words = set(found.split()) & set(item["content"].split())\n'
-                '        return 1.0 if found.rstrip("\\n") == item["content"] else 0.5 * len(words) / 10'
-            ),
+            'if found.rstrip("\\n") == item["content"]:\n'
+            "            return 1.0\n"
+            '        return self.config.partial_credit if item["content"] in found else 0.0',
+            'words = set(found.split()) & set(item["content"].split())\n'
+            '        return 1.0 if found.rstrip("\\n") == item["content"] else 0.5 * len(words) / 10',
         ),
     ),
 )

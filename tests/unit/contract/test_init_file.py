@@ -11,7 +11,7 @@ from pytest_hermes_env.errors import BadCases
 from pytest_hermes_env.layer import find_class
 from pytest_hermes_env.play.cases.finding import cases_beside
 
-SMALL = Path(__file__).parents[2] / "rollout" / "small_env.py"
+SMALL = Path(__file__).parents[1] / "play" / "small_env.py"
 
 
 def copied(tmp_path: Path, name: str) -> Path:

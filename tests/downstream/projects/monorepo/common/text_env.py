@@ -1,4 +1,4 @@
-"""What five environments share: a text must be changed and written to a file."""
+"""What the environments share: a text must be changed and written to a file."""
 
 import os
 from abc import abstractmethod

@@ -1,4 +1,4 @@
-"""A sixth one with a planted fault: its reward is not a number where nothing was written."""
+"""A third one with a planted fault: its reward is not a number where nothing was written."""
 
 from common.text_env import TextEnv
 
