@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-import gzip
 import json
-import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -44,24 +42,17 @@ def as_reply_body(data: bytes, headers: Mapping[str, str]) -> tuple[JsonValue, B
 
 
 def _decompressed(data: bytes, encoding: str) -> tuple[bytes, str]:
-    """Return the decompressed body, and the encoding that it still has: "" or an unsupported one.
+    """Return the decompressed body, and the encoding that it still has: "" or one that httpx does not support.
 
     aiohttp has already decompressed the body, httpx has not.
     """
+    if encoding in {"", "identity"}:
+        return data, ""
     try:
-        if encoding in {"gzip", "x-gzip"}:
-            return (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data), ""
-        if encoding == "deflate":
-            return zlib.decompress(data), ""
-    except (OSError, zlib.error):
-        return data, ""
-    if encoding in {"", "identity"} or _is_text(data):
-        return data, ""
-    try:  # brotli and others, if httpx supports them
         decoded = httpx.Response(200, headers={"content-encoding": encoding}, content=data).content
     except httpx.DecodingError:
-        return data, encoding
-    return decoded, "" if decoded != data else encoding
+        return data, "" if _is_text(data) or encoding in {"gzip", "deflate"} else encoding
+    return decoded, "" if decoded != data or _is_text(data) else encoding
 
 
 def _is_text(data: bytes) -> bool:

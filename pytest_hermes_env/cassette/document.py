@@ -1,12 +1,17 @@
-"""Converts a tape to the JSON document of a cassette: a header, and the calls in order, without repetitions."""
+"""Converts a tape to the JSON document of a cassette: a header, and the calls in order, without repetitions.
+
+Long texts and large request fields are written once: the first occurrence is ``{"~define": "1.2", "is": ...}``, each later one
+``{"~shared": "1.2"}``. The name is the number of the defining call and a count within that call.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
+from collections.abc import Iterable
 from itertools import takewhile
 
-from pytest_hermes_env.cassette.deduplication import MIN_SHARED_LENGTH, deduplicated
-from pytest_hermes_env.cassette.escape import packed
+from pytest_hermes_env.cassette.escape import MARK, packed
 from pytest_hermes_env.cassette.repeats import (
     NO_CHOICE,
     Reference,
@@ -22,6 +27,8 @@ from pytest_hermes_env.types import JsonObject, JsonValue
 
 FORMAT = 1
 MIN_SHARED_IDS = 32
+MIN_SHARED_LENGTH = 200
+_REFERENCES = ("~as", "~ids_of", "~asked", "~echo_of")
 ECHOED_IDS, ECHOED_TEXT = "prompt_token_ids", "prompt"
 """The fields in which a reply of vLLM's ``/generate`` repeats the prompt."""
 
@@ -73,13 +80,13 @@ def _request_body(call: ModelCall, seen_messages: Repeats, seen_ids: Repeats) ->
     whole = call.request.body
     body = packed(whole)
     if not isinstance(whole, dict) or not isinstance(body, dict) or body.keys() != whole.keys():
-        return body, None  # not an object, or one with keys that need the ~pairs notation
+        return body, None  # not an object, or one in the ~pairs notation
     messages = whole.get("messages")
     if isinstance(messages, list):
         texts = list(takewhile(lambda text: text is not None, map(text_of_value, messages)))
         same = seen_messages.add(call.number, call.rollout, texts, is_complete=len(texts) == len(messages))
         if same is not None:
-            rest: JsonValue = [packed(message, 2) for message in messages[same.up_to :]]
+            rest: JsonValue = [packed(message) for message in messages[same.up_to :]]
             body["messages"] = {"~as": same.call, **_up_to(same), "then": rest}
     place = prompt_ids(whole)
     if place is not None and is_ids(ids := place[0][place[1]]):
@@ -112,3 +119,102 @@ def _reply_body(call: ModelCall, same: Reference | None, echoes: dict[int, str])
 
 def _up_to(reference: Reference) -> JsonObject:
     return {} if reference.is_whole else {"up_to": reference.up_to}
+
+
+# ---------------------------------------------------------------------- sharing
+
+
+def deduplicated(calls: Iterable[JsonObject]) -> JsonValue:
+    """Return packed calls with every repeated long text and large body field only at its first occurrence."""
+    calls = list(calls)
+    counter = _Counter()
+    for call in calls:
+        counter.call(call)
+    writer = _Writer({text for text, count in counter.counts.items() if count > 1})
+    return [writer.call(call) for call in calls]
+
+
+class _Visitor:
+    """Walks packed calls and passes every value that may be shared to `shareable`, outermost first."""
+
+    def call(self, call: JsonObject) -> JsonObject:
+        return {key: self.request(value) if key == "request" else self.value(value) for key, value in call.items()}
+
+    def request(self, request: JsonValue) -> JsonValue:
+        if not isinstance(request, dict):
+            return self.value(request)
+        return {key: self.body(value) for key, value in request.items()}
+
+    def body(self, body: JsonValue) -> JsonValue:
+        if not isinstance(body, dict) or _mark(body):
+            return self.value(body)
+        return {key: self.value(value) if key == "messages" else self.field(value) for key, value in body.items()}
+
+    def field(self, value: JsonValue) -> JsonValue:
+        if isinstance(value, dict | list) and value and not _is_numeric(value) and _mark(value) not in _REFERENCES:
+            return self.whole(value)
+        return self.value(value)
+
+    def whole(self, value: JsonValue) -> JsonValue:
+        text = text_of_value(value)
+        if text is not None and len(text) >= MIN_SHARED_LENGTH:
+            return self.shareable(value, text)
+        return self.children(value)
+
+    def value(self, value: JsonValue) -> JsonValue:
+        if isinstance(value, str):
+            return self.shareable(value, value) if len(value) >= MIN_SHARED_LENGTH else value
+        mark = _mark(value)
+        return self.whole(value) if mark and mark not in _REFERENCES else self.children(value)
+
+    def children(self, value: JsonValue) -> JsonValue:
+        mark = _mark(value)
+        if isinstance(value, list):
+            return value if _is_numeric(value) else [self.value(item) for item in value]
+        if isinstance(value, dict) and (not mark or mark in _REFERENCES):
+            return {key: self.value(item) for key, item in value.items()}
+        return value
+
+    def shareable(self, value: JsonValue, text: str) -> JsonValue:
+        raise NotImplementedError
+
+
+class _Counter(_Visitor):
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
+    def shareable(self, value: JsonValue, text: str) -> JsonValue:
+        self.counts[text] += 1
+        return self.children(value) if self.counts[text] == 1 else value
+
+
+class _Writer(_Visitor):
+    def __init__(self, repeated: set[str]) -> None:
+        self._repeated = repeated
+        self._names: dict[str, str] = {}
+        self._call: JsonValue = 0
+        self._defined = 0
+
+    def call(self, call: JsonObject) -> JsonObject:
+        self._call, self._defined = call["call"], 0
+        return super().call(call)
+
+    def shareable(self, value: JsonValue, text: str) -> JsonValue:
+        if text not in self._repeated:
+            return self.children(value)
+        if text in self._names:
+            return {"~shared": self._names[text]}
+        self._defined += 1
+        name = self._names[text] = f"{self._call}.{self._defined}"
+        return {"~define": name, "is": value}
+
+
+def _mark(value: JsonValue) -> str:
+    """Return the mark of a packed value; "" for a plain value."""
+    key = next(iter(value), "") if isinstance(value, dict) else ""
+    return key if key.startswith(MARK) else ""
+
+
+def _is_numeric(value: JsonValue) -> bool:
+    """Return whether a value begins like a list of numbers; such lists are never shared and may be very long."""
+    return isinstance(value, list) and bool(value) and isinstance(value[0], int | float)

@@ -4,11 +4,8 @@
 ``{"~lines": [...]}``                   a text of several lines
 ``{"~json": value}`` (and its styles)   a text that is JSON itself: the result of a tool, the arguments of a call
 ``{"~sse": [...]}`` (and its styles)    events of a stream; an object means ``data: <object>``, a text itself
-``{"~joined": [...]}``                  a text in pieces: surrogates that JSON would join to one character
-``{"~pairs": [[key, value], ...]}``     an object whose keys JSON or this notation would misread
+``{"~pairs": [[key, value], ...]}``     an object with keys that begin with ``~``
 ``{"~float": "nan"}``                   numbers that JSON does not have
-``{"~int": "0x..."}``                   integers with more digits than Python parses
-``{"~deep": text}``                     a deeply nested value, as JSON text
 ======================================  ============================================================================
 """
 
@@ -16,7 +13,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import reprlib
 from collections.abc import Callable
 
@@ -27,70 +23,41 @@ MARK = "~"
 MIN_LINES_LENGTH = 40
 MIN_JSON_LENGTH = 60
 MAX_DEPTH = 60
-BIGGEST_INT = 10**1000
-MAX_HEX_DIGITS = 100_000
-"""Far more than any number of a request or a tool has."""
-_PAIR = re.compile("[\ud800-\udbff](?=[\udc00-\udfff])")
+"""Levels of a text that is shown as JSON: packing one walks over them."""
 _DATA, _END = "data: ", "\n\n"
 
 dumped = JSON_STYLES[""]
 """Returns the JSON text of a value, without ASCII escapes. Raises: ValueError, RecursionError."""
 
 
-def packed(value: JsonValue, depth: int = 0) -> JsonValue:
-    """Return ``value`` in the notation of a cassette; `UNPACKERS` reverse it."""
+def packed(value: JsonValue) -> JsonValue:
+    """Return ``value`` in the notation of a cassette; `UNPACKERS` reverse it. Raises: nested too deeply → RecursionError."""
     if isinstance(value, str):
-        return _packed_text(value, depth)
+        return _packed_text(value)
     if isinstance(value, list):
-        if is_plain_numbers(value):
-            return value
-        if depth > MAX_DEPTH:
-            return {"~deep": dumped(_inside(value))}
-        return _packed_events(value) or [packed(item, depth + 1) for item in value]
+        return value if is_plain_numbers(value) else _packed_events(value) or [packed(item) for item in value]
     if isinstance(value, dict):
-        if depth > MAX_DEPTH:
-            return {"~deep": dumped(_inside(value))}
-        if any(key.startswith(MARK) or (not key.isascii() and _PAIR.search(key)) for key in value):
-            return {"~pairs": [[packed(key, depth + 1), packed(item, depth + 1)] for key, item in value.items()]}
-        return {key: packed(item, depth + 1) for key, item in value.items()}
+        if any(key.startswith(MARK) for key in value):
+            return {"~pairs": [[packed(key), packed(item)] for key, item in value.items()]}
+        return {key: packed(item) for key, item in value.items()}
     if isinstance(value, float) and not math.isfinite(value):
         return {"~float": str(value)}
-    if isinstance(value, int) and not -BIGGEST_INT < value < BIGGEST_INT:
-        return {"~int": hex(value)}
     return value
 
 
 def is_plain_numbers(value: list[JsonValue]) -> bool:
     """Return whether a list contains only JSON numbers; fast for lists of many thousands."""
     kinds = set(map(type, value))
-    if not kinds or not kinds <= {int, float}:
-        return False
     if kinds == {int}:
-        return min(value) > -BIGGEST_INT and max(value) < BIGGEST_INT  # type: ignore[operator, type-var]
-    return all(-BIGGEST_INT < item < BIGGEST_INT for item in value)  # type: ignore[operator]
+        return True
+    return bool(kinds) and kinds <= {int, float} and not any(type(item) is float and not math.isfinite(item) for item in value)
 
 
-def _inside(value: JsonValue) -> JsonValue:
-    """Return a deep value in a notation without a depth limit, for the text of ``~deep``."""
-    if isinstance(value, list):
-        return [_inside(item) for item in value]
-    if isinstance(value, dict):
-        return {"~pairs": [[packed(key), _inside(item)] for key, item in value.items()]}
-    return packed(value)
-
-
-def _packed_text(text: str, depth: int) -> JsonValue:
-    if not text.isascii() and _PAIR.search(text):
-        pieces = []
-        start = 0
-        for pair in _PAIR.finditer(text):
-            pieces.append(text[start : pair.end()])
-            start = pair.end()
-        return {"~joined": [*pieces, text[start:]]}
-    if len(text) > MIN_JSON_LENGTH and text[0] in "{[" and text[-1] in "}]" and depth <= MAX_DEPTH:
+def _packed_text(text: str) -> JsonValue:
+    if len(text) > MIN_JSON_LENGTH and text[0] in "{[" and text[-1] in "}]":
         style, value = _as_json(text)
         if style is not None:
-            return {f"~json{style}": packed(value, depth + 1)}
+            return {f"~json{style}": packed(value)}
     if len(text) > MIN_LINES_LENGTH and "\n" in text:
         return {"~lines": list(text.split("\n"))}
     return text
@@ -130,16 +97,8 @@ def _packed_events(items: list[JsonValue]) -> JsonObject | None:
     if not styles:
         return None
     common = max(sorted(set(styles)), key=styles.count)
-    events = [
-        packed(value, 1) if style == common else _plain_event(str(item))
-        for item, (style, value) in zip(items, read, strict=True)
-    ]
+    events = [packed(value) if style == common else item for item, (style, value) in zip(items, read, strict=True)]
     return {f"~sse{common}": events}
-
-
-def _plain_event(text: str) -> JsonValue:
-    """Return an event as text, split only where JSON would join surrogates."""
-    return _packed_text(text, MAX_DEPTH + 1) if not text.isascii() and _PAIR.search(text) else text
 
 
 def _event(text: str) -> tuple[str | None, JsonValue]:
@@ -161,13 +120,6 @@ def _items(value: JsonValue) -> list[JsonValue]:
     return value
 
 
-def _hexadecimal(value: JsonValue) -> int:
-    text = _text(value)
-    if len(text) > MAX_HEX_DIGITS:
-        raise ValueError(f"a number of {len(text)} hexadecimal digits")
-    return int(text, 16)
-
-
 def _texts(value: JsonValue) -> list[str]:
     return [_text(item) for item in _items(value)]
 
@@ -184,11 +136,9 @@ def _pairs(value: JsonValue) -> JsonValue:
 
 UNPACKERS: dict[str, Callable[[JsonValue], JsonValue]] = {
     "~lines": lambda value: "\n".join(_texts(value)),
-    "~joined": lambda value: "".join(_texts(value)),
     "~pairs": _pairs,
     "~float": lambda value: float(_text(value)),
-    "~int": _hexadecimal,
     **{f"~json{style}": write for style, write in JSON_STYLES.items()},
     **{f"~sse{style}": _unpacked_events(write) for style, write in JSON_STYLES.items()},
 }
-"""The function that reverses each mark. The reader itself reverses ``~deep``, because it must parse the text again."""
+"""The function that reverses each mark."""

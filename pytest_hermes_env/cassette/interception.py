@@ -1,7 +1,7 @@
 """Intercepts HTTP clients: requests to inference servers go to a session, all others pass.
 
 vcrpy's stubs read the requests of httpx (the openai client) and aiohttp (atroposlib's vLLM and SGLang servers) and build the
-responses; `Deck` is the cassette that they get. The session does matching, order and storage, so the cost of a call does not grow
+responses; `VcrAdapter` is the cassette that they get. The session does matching, order and storage, so the cost of a call does not grow
 with the number of recorded calls. Code around the stubs adds what they lack: failures, and streams that arrive in pieces.
 
 Source: vcrpy 9, vcr/stubs/httpx_stubs.py and aiohttp_stubs.py.
@@ -107,7 +107,7 @@ def is_loopback(host: str) -> bool:
     return host == "testserver" or is_this_machine(host)
 
 
-class Deck:
+class VcrAdapter:
     """The cassette that vcrpy's stubs get."""
 
     write_protected = False
@@ -196,47 +196,47 @@ def _failure_of(error: BaseException, seconds: float) -> ModelReply:
 @contextlib.contextmanager
 def intercepting(exchanges: Exchanges, *transports: type) -> Iterator[None]:
     """Intercept all requests of httpx and aiohttp while the context lasts; ``transports`` are further classes like httpx' own."""
-    deck = Deck(exchanges)
+    adapter = VcrAdapter(exchanges)
     with contextlib.ExitStack() as patches:
         for kind in (httpx.AsyncHTTPTransport, *transports):
-            handler = functools.partial(_httpx_async, deck)
+            handler = functools.partial(_httpx_async, adapter)
             patches.enter_context(intercept("httpx.AsyncHTTPTransport.handle_async_request", handler, owner=kind))
-        patches.enter_context(intercept("httpx.HTTPTransport.handle_request", functools.partial(_httpx_sync, deck)))
-        patches.enter_context(intercept("aiohttp.ClientSession._request", functools.partial(_aiohttp, deck)))
+        patches.enter_context(intercept("httpx.HTTPTransport.handle_request", functools.partial(_httpx_sync, adapter)))
+        patches.enter_context(intercept("aiohttp.ClientSession._request", functools.partial(_aiohttp, adapter)))
         yield
 
 
 # ---------------------------------------------------------------------- httpx
 
 
-async def _httpx_async(deck: Deck, real: Any, transport: Any, request: httpx.Request) -> httpx.Response:
+async def _httpx_async(adapter: VcrAdapter, real: Any, transport: Any, request: httpx.Request) -> httpx.Response:
     url = str(request.url)
     if not endpoint_of(url):
-        _check(deck, request.url.host, httpx.ConnectError)
+        _check(adapter, request.url.host, httpx.ConnectError)
         return await real(transport, request)  # type: ignore[no-any-return]
-    stub: Any = vcr_handle_async_request(deck, real, httpx)
+    stub: Any = vcr_handle_async_request(adapter, real, httpx)
     try:
-        with deck.exchange(url, _httpx_error):
+        with adapter.exchange(url, _httpx_error):
             return _in_pieces(await stub(transport, request))
     except CassetteMiss as miss:
         return _refusal(miss)
     except _Cancelled as cancelled:
-        return _refusal(deck.exchanges.waited(await cancelled.wait(), cancelled.seconds))
+        return _refusal(adapter.exchanges.waited(await cancelled.wait(), cancelled.seconds))
 
 
-def _httpx_sync(deck: Deck, real: Any, transport: Any, request: httpx.Request) -> httpx.Response:
+def _httpx_sync(adapter: VcrAdapter, real: Any, transport: Any, request: httpx.Request) -> httpx.Response:
     url = str(request.url)
     if not endpoint_of(url):
-        _check(deck, request.url.host, httpx.ConnectError)
+        _check(adapter, request.url.host, httpx.ConnectError)
         return real(transport, request)  # type: ignore[no-any-return]
-    stub: Any = vcr_handle_request(deck, real, httpx)
+    stub: Any = vcr_handle_request(adapter, real, httpx)
     try:
-        with deck.exchange(url, _httpx_error):
+        with adapter.exchange(url, _httpx_error):
             return _in_pieces(stub(transport, request))
     except CassetteMiss as miss:
         return _refusal(miss)
     except _Cancelled as cancelled:  # recorded by an asynchronous client: this one cannot be cancelled
-        return _refusal(deck.exchanges.waited(0.0, cancelled.seconds))
+        return _refusal(adapter.exchanges.waited(0.0, cancelled.seconds))
 
 
 def _refusal(miss: CassetteMiss) -> httpx.Response:
@@ -302,18 +302,18 @@ def _in_pieces(response: httpx.Response) -> httpx.Response:
 # ---------------------------------------------------------------------- aiohttp
 
 
-async def _aiohttp(deck: Deck, real: Any, session: Any, method: str, str_or_url: Any, **kwargs: Any) -> Any:
+async def _aiohttp(adapter: VcrAdapter, real: Any, session: Any, method: str, str_or_url: Any, **kwargs: Any) -> Any:
     url = str(session._build_url(str_or_url))  # noqa: SLF001 - resolves against the session's base URL
     if not endpoint_of(url):
-        _check(deck, urlsplit(url).hostname or "", aiohttp.ClientConnectionError)
+        _check(adapter, urlsplit(url).hostname or "", aiohttp.ClientConnectionError)
         return await real(session, method, str_or_url, **kwargs)
-    stub: Any = vcr_request(deck, real)
+    stub: Any = vcr_request(adapter, real)
     try:
-        with deck.exchange(url, _aiohttp_error):
+        with adapter.exchange(url, _aiohttp_error):
             return await stub(session, method, url, **kwargs)
     except _Cancelled as cancelled:
         seconds, recorded_s = await cancelled.wait(), cancelled.seconds
-    raise deck.exchanges.waited(seconds, recorded_s)
+    raise adapter.exchanges.waited(seconds, recorded_s)
 
 
 def _aiohttp_error(reply: ModelReply) -> Exception:
@@ -329,7 +329,7 @@ def _aiohttp_error(reply: ModelReply) -> Exception:
     return aiohttp.ServerDisconnectedError(text) if "Disconnected" in reply.failure else aiohttp.ClientConnectionError(text)
 
 
-def _check(deck: Deck, host: str, error: Callable[[str], Exception]) -> None:
+def _check(adapter: VcrAdapter, host: str, error: Callable[[str], Exception]) -> None:
     """Raises: a replay does not allow requests to ``host`` → ``error``."""
-    if reason := deck.exchanges.refuses(host):
+    if reason := adapter.exchanges.refuses(host):
         raise error(reason)

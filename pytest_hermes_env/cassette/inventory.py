@@ -5,19 +5,18 @@ Place in the flow: `hermes-env cassettes` prints an `Inventory`.
 
 from __future__ import annotations
 
-import ast
 import functools
 import hashlib
 import os
+import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pytest_hermes_env.cassette.format import read_tape
-from pytest_hermes_env.cassette.origin import version_drift
-from pytest_hermes_env.cassette.paths import SUFFIX, cassette_path
+from pytest_hermes_env.cassette.format import SUFFIX, read_tape
+from pytest_hermes_env.cassette.recorder import version_drift
 from pytest_hermes_env.cassette.tape import ModelCall, Tape
 from pytest_hermes_env.errors import BadCassette, UsageError
 from pytest_hermes_env.redaction.shown_text import shown_name
@@ -49,10 +48,9 @@ class CassetteEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class Inventory:
-    """The cassettes of some directories, sorted by path. ``unread``: test files that could not be parsed."""
+    """The cassettes of some directories, sorted by path."""
 
     entries: tuple[CassetteEntry, ...]
-    unread: tuple[str, ...] = field(default=())
 
     @property
     def has_findings(self) -> bool:
@@ -82,8 +80,7 @@ def inventory_of(directories: Sequence[str], root: Path, now: datetime | None = 
             "  fix       pass another directory, or record a cassette: pytest --hermes-record=once"
         )
     project = _Project(root)
-    entries = tuple(_entry(path, project, now or datetime.now(UTC)) for path in paths)
-    return Inventory(entries=entries, unread=tuple(sorted(project.unread)))
+    return Inventory(entries=tuple(_entry(path, project, now or datetime.now(UTC)) for path in paths))
 
 
 def _files(directory: Path) -> Iterator[Path]:
@@ -115,7 +112,7 @@ def _entry(path: Path, project: _Project, now: datetime) -> CassetteEntry:
         environment=header.environment,
         test=header.test,
         drift=tuple(_drift(tape, project)),
-        orphan=project.why_no_test(header.test, path),
+        orphan=project.why_no_test(header.test),
     )
 
 
@@ -140,51 +137,24 @@ def _drift(tape: Tape, project: _Project) -> Iterator[str]:
         yield f"the source of {tape.header.environment} has changed"
 
 
-@dataclass(frozen=True, kw_only=True)
-class _TestFile:
-    """The ids of the tests in a file, and its texts, which may be names of cassettes."""
-
-    tests: frozenset[str]
-    texts: frozenset[str]
-
-
 class _Project:
-    """The tests and sources below a directory; each file is read once."""
+    """The tests and sources below a directory; each module is looked up once."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.unread: set[str] = set()
-        self._test_file = functools.cache(self._read_test_file)
         self.source_hashes = functools.cache(self._source_hashes)
 
-    def why_no_test(self, test: str, cassette: Path) -> str:
-        """Return why no test uses a cassette; "" if one does, or if that is unknown."""
+    def why_no_test(self, test: str) -> str:
+        """Return why no test uses a cassette; "" if one may do so."""
         if not test:
             return "it names no test"
         file, _, name = test.partition("::")
-        read = self._test_file(file)
-        if read is None:
-            return f"there is no file {file}" if file not in self.unread else ""
-        wanted = name.partition("[")[0]
-        if wanted not in read.tests:
-            return f"{file} has no test {wanted}"
-        given = str(cassette).removesuffix(SUFFIX)
-        derived = str(cassette_path(Path(), file, name)).removesuffix(SUFFIX)
-        if any(given == each or given.endswith(f"/{each}") for each in (derived, *read.texts)):
-            return ""
-        return f"{test} uses a cassette with another name, and {file} does not mention this one"
-
-    def _read_test_file(self, file: str) -> _TestFile | None:
-        try:
-            tree = ast.parse((self.root / file).read_bytes())
-        except OSError:
-            return None
-        except (SyntaxError, ValueError):
-            self.unread.add(file)
-            return None
-        constants = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
-        texts = frozenset(each.removesuffix(SUFFIX) for each in constants if isinstance(each, str) and each)
-        return _TestFile(tests=frozenset(_test_names(tree.body, "")), texts=texts)
+        path = self.root / file
+        if not path.is_file():
+            return f"there is no file {file}"
+        function = name.partition("[")[0].rpartition("::")[2]
+        is_there = re.search(rf"\b{re.escape(function)}\b", path.read_text(encoding="utf-8", errors="replace"))
+        return "" if is_there else f"{file} has no test {function}"
 
     def _source_hashes(self, module: str) -> frozenset[str]:
         """Return the SHA-256 of every file below the project or on sys.path that may be ``module``."""
@@ -206,25 +176,6 @@ def _python_files(root: Path) -> Iterator[Path]:
         yield from (Path(os.path.relpath(os.path.join(folder, name), root)) for name in files if name.endswith(".py"))
 
 
-def _test_names(body: Iterable[ast.stmt], within: str) -> Iterator[str]:
-    """Yield the ids of test functions and methods, including those in ``if`` and ``try``, and inherited ones of this file."""
-    classes: dict[str, list[str]] = {}
-    for statement in body:
-        match statement:
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                yield within + name
-            case ast.ClassDef(name=name, body=inner, bases=bases):
-                own = list(_test_names(inner, ""))
-                inherited = [each for base in bases if isinstance(base, ast.Name) for each in classes.get(base.id, [])]
-                classes[name] = [*own, *inherited]
-                yield from (f"{within}{name}::{each}" for each in classes[name])
-            case ast.If() | ast.Try() | ast.With():
-                parts = [getattr(statement, part, []) for part in ("body", "orelse", "finalbody")]
-                yield from _test_names([each for part in parts for each in part], within)
-            case ast.Assign(targets=[ast.Name(id=name)]):
-                yield within + name
-
-
 def inventory_lines(inventory: Inventory) -> list[str]:
     """Return the inventory as lines of text."""
     lines: list[str] = []
@@ -244,7 +195,6 @@ def inventory_lines(inventory: Inventory) -> list[str]:
         lines.extend(f"  drift     {drift}" for drift in entry.drift)
         if entry.orphan:
             lines.append(f"  orphan    {entry.orphan}")
-    lines.extend(f"unread      {file}: cannot be parsed, so its tests are unknown" for file in inventory.unread)
     lines.append(_summary(inventory))
     return list(map(shown_name, lines))
 
@@ -252,7 +202,7 @@ def inventory_lines(inventory: Inventory) -> list[str]:
 def inventory_values(inventory: Inventory) -> Mapping[str, JsonValue]:
     """Return the inventory as JSON."""
     entries: list[JsonValue] = [{**asdict(entry), "drift": list(entry.drift)} for entry in inventory.entries]
-    return {"cassettes": entries, "unread": list(inventory.unread)}
+    return {"cassettes": entries}
 
 
 def _summary(inventory: Inventory) -> str:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pytest_hermes_env.cassette.format import save_tape
 from pytest_hermes_env.cassette.redact import Redactor
-from pytest_hermes_env.cassette.save import save_tape
 from pytest_hermes_env.cassette.session import CassetteSession
 from pytest_hermes_env.cassette.tape import ModelCall, Tape
 from pytest_hermes_env.errors import UsageError

@@ -11,7 +11,6 @@ from typing import Any, TypeVar, get_args
 
 from pytest_hermes_env.cassette.document import ECHOED_IDS, ECHOED_TEXT, FORMAT
 from pytest_hermes_env.cassette.escape import UNPACKERS
-from pytest_hermes_env.cassette.expansion import Expansion, TooLarge
 from pytest_hermes_env.cassette.repeats import answered_ids, prompt_ids
 from pytest_hermes_env.cassette.tape import (
     BodyKind,
@@ -43,8 +42,6 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "JsonObject": (dict,),
     "Mapping[str, str]": (dict,),
 }
-POINTER = 8
-"""Bytes that an item of a list takes: as many as characters of a text."""
 _Part = TypeVar("_Part")
 
 
@@ -66,12 +63,11 @@ class _Reference(UserDict[str, Any]):
 
 def tape_of(text: str) -> Tape:
     """Return the tape in a text. Raises: Misshapen, NewerFormat, json.JSONDecodeError, RecursionError."""
-    expansion = Expansion(len(text))
     try:
-        document = json.loads(text, object_pairs_hook=_Unpacker(expansion).unpacked)
+        document = json.loads(text, object_pairs_hook=_Unpacker().unpacked)
     except json.JSONDecodeError:
         raise
-    except ValueError as error:  # a number of thousands of digits, or an expansion beyond the limits
+    except ValueError as error:  # a number of thousands of digits
         raise Misshapen(str(error)) from error
     if not isinstance(document, dict) or "hermes_cassette" not in document:
         raise Misshapen('"hermes_cassette", the number of the format, is missing')
@@ -87,15 +83,14 @@ def tape_of(text: str) -> Tape:
     _require(count == len(calls), f'it has "calls": {reprlib.repr(count)}, but contains {len(calls)} calls')
     header = _instance(Header, document["header"], "the header", {})
     recorded = tuple(_instance(RecordedRollout, rollout, "a rollout", {}) for rollout in rollouts)
-    return Tape(header=header, calls=tuple(_calls(calls, expansion)), rollouts=recorded)
+    return Tape(header=header, calls=tuple(_calls(calls)), rollouts=recorded)
 
 
 class _Unpacker:
     """Reverses the notation of a cassette, object by object, in the order of the text."""
 
-    def __init__(self, expansion: Expansion) -> None:
+    def __init__(self) -> None:
         self._defined: dict[str, JsonValue] = {}
-        self._expansion = expansion
 
     def unpacked(self, pairs: list[tuple[str, Any]]) -> Any:
         found = dict(pairs)
@@ -106,24 +101,16 @@ class _Unpacker:
             return found
         mark, value = pairs[0]
         if mark in UNPACKERS and len(pairs) == 1:
-            self._expansion.written(value)
             try:
                 return UNPACKERS[mark](value)
             except (TypeError, ValueError) as error:
                 raise Misshapen(f"{mark!r} has an invalid value: {error}") from error
         if mark == "~define" and found.keys() == {"~define", "is"} and isinstance(value, str):
             self._defined[value] = found["is"]
-            self._expansion.defined(found["is"])
             return found["is"]
         if mark == "~shared" and len(pairs) == 1 and isinstance(value, str):
             _require(value in self._defined, f'"~shared": "{value}" is not defined by an earlier call')
-            self._expansion.shared(self._defined[value])
             return self._defined[value]
-        if mark == "~deep" and len(pairs) == 1 and isinstance(value, str):
-            try:
-                return json.loads(value, object_pairs_hook=self.unpacked)
-            except json.JSONDecodeError as error:
-                raise Misshapen(f'"~deep" holds no JSON: {error}') from error
         types = _REFERENCES.get(mark, {})
         if types.keys() - _OPTIONAL <= found.keys() <= types.keys() and all(
             isinstance(found[key], types[key]) for key in found
@@ -132,7 +119,7 @@ class _Unpacker:
         raise Misshapen(f"{mark!r} is unknown, or has the wrong fields: {', '.join(found)}")
 
 
-def _calls(calls: list[JsonValue], expansion: Expansion) -> Iterator[Call]:
+def _calls(calls: list[JsonValue]) -> Iterator[Call]:
     known: dict[int, ModelCall] = {}
     for number, call in enumerate(calls, start=1):
         try:
@@ -141,9 +128,7 @@ def _calls(calls: list[JsonValue], expansion: Expansion) -> Iterator[Call]:
                 isinstance(call, dict) and call.get("call") == number,
                 f'call {number} has "call": {reprlib.repr(_get(call, "call"))}',
             )
-            made = _call(call, number, known, expansion)  # type: ignore[arg-type]
-        except TooLarge as error:
-            raise Misshapen(str(error), number) from error
+            made = _call(call, number, known)  # type: ignore[arg-type]
         except Misshapen as error:
             error.call = number
             raise
@@ -152,7 +137,7 @@ def _calls(calls: list[JsonValue], expansion: Expansion) -> Iterator[Call]:
         yield made
 
 
-def _call(call: JsonObject, number: int, known: Mapping[int, ModelCall], expansion: Expansion) -> Call:
+def _call(call: JsonObject, number: int, known: Mapping[int, ModelCall]) -> Call:
     fields = {key: value for key, value in call.items() if key != "call"}
     if "request" not in fields:
         return _instance(RecordedToolCall, fields, "a tool call", {"number": number})
@@ -160,9 +145,9 @@ def _call(call: JsonObject, number: int, known: Mapping[int, ModelCall], expansi
     asked = _instance(ModelRequest, *_body_of(request, "its request"))
     answer = _instance(ModelReply, *_body_of(reply, "its reply"))
     if isinstance(asked.body, dict):
-        _resolve_request(asked.body, known, expansion)
+        _resolve_request(asked.body, known)
     if isinstance(answer.body, dict):
-        _resolve_reply(answer.body, asked.body, known, expansion)
+        _resolve_reply(answer.body, asked.body, known)
     parts = {"number": number, "request": asked, "reply": answer}
     return _instance(ModelCall, fields, "a model call", parts)
 
@@ -176,19 +161,19 @@ def _body_of(part: JsonValue, what: str) -> tuple[JsonObject, str, JsonObject]:
     return {key: value for key, value in part.items() if key not in kinds}, what, body
 
 
-def _resolve_request(body: JsonObject, known: Mapping[int, ModelCall], expansion: Expansion) -> None:
+def _resolve_request(body: JsonObject, known: Mapping[int, ModelCall]) -> None:
     """Replace the references in a request's body with the messages and ids of earlier calls."""
     messages: Any = body.get("messages")
     if _is_reference(messages, "~as"):
         earlier = known.get(messages["~as"])
-        body["messages"] = _extended(earlier and _get(earlier.request.body, "messages"), messages, "~as", expansion)
+        body["messages"] = _extended(earlier and _get(earlier.request.body, "messages"), messages, "~as")
     place = prompt_ids(body)
     ids: Any = place[0][place[1]] if place else None
     if place and _is_reference(ids, "~ids_of"):
-        place[0][place[1]] = _extended(_source(ids, known), ids, "~ids_of", expansion)
+        place[0][place[1]] = _extended(_source(ids, known), ids, "~ids_of")
 
 
-def _resolve_reply(body: JsonObject, asked: JsonValue, known: Mapping[int, ModelCall], expansion: Expansion) -> None:
+def _resolve_reply(body: JsonObject, asked: JsonValue, known: Mapping[int, ModelCall]) -> None:
     """Replace the references to the prompt in a reply's body."""
     if _is_reference(body.get(ECHOED_IDS), "~asked"):
         place = prompt_ids(asked)
@@ -198,7 +183,7 @@ def _resolve_reply(body: JsonObject, asked: JsonValue, known: Mapping[int, Model
     echo: Any = body.get(ECHOED_TEXT)
     if _is_reference(echo, "~echo_of"):
         earlier = known.get(echo["~echo_of"])
-        body[ECHOED_TEXT] = _extended(earlier and _get(earlier.reply.body, ECHOED_TEXT), echo, "~echo_of", expansion)
+        body[ECHOED_TEXT] = _extended(earlier and _get(earlier.reply.body, ECHOED_TEXT), echo, "~echo_of")
 
 
 def _is_reference(value: object, mark: str) -> bool:
@@ -216,13 +201,12 @@ def _source(ids: _Reference, known: Mapping[int, ModelCall]) -> JsonValue:
     return [*said, *answers[choice]] if 0 <= choice < len(answers) else None
 
 
-def _extended(earlier: Any, reference: _Reference, mark: str, expansion: Expansion) -> Any:
+def _extended(earlier: Any, reference: _Reference, mark: str) -> Any:
     """Return the part of an earlier list or text that a reference names, and what follows it."""
     what, then = f'"{mark}": {reference[mark]}', reference["then"]
     _require(type(earlier) is type(then), f"{what} does not refer to an earlier call with such a value")
     up_to = reference.get("up_to", len(earlier))
     _require(0 <= up_to <= len(earlier), f'{what} has an invalid "up_to": {reprlib.repr(up_to)}')
-    expansion.repeated(up_to if isinstance(then, list) else up_to // POINTER)
     return earlier[:up_to] + then
 
 

@@ -1,19 +1,22 @@
-"""Collects calls and orders them by rollout, so that the same run results in the same tape."""
+"""Collects calls and orders them by rollout, so that the same run results in the same tape; and says where a recording comes from."""
 
 from __future__ import annotations
 
+import hashlib
+import inspect
+import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
 
 from pytest_hermes_env.cassette.rollouts import LiveRollout
-from pytest_hermes_env.cassette.tape import (
-    Call,
-    Header,
-    ModelCall,
-    RecordedRollout,
-    Tape,
-)
+from pytest_hermes_env.cassette.tape import Call, Header, ModelCall, RecordedRollout, Tape
+
+PACKAGES = ("pytest-hermes-env", "atroposlib", "hermes-agent")
+"""The packages that a result depends on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,30 +51,6 @@ class Recorder:
         """Whether no model call was recorded."""
         return not any(isinstance(call, ModelCall) for _, _, call in self._calls)
 
-    @property
-    def calls(self) -> int:
-        """How many calls were answered."""
-        return len(self._calls)
-
-    def described(self) -> str:
-        """Return what was recorded so far, for people who wait: calls, rollouts under way and their turns, tokens and cost."""
-        with self._lock:
-            calls = [(rollout, call) for _, rollout, call in self._calls]
-        usages = [call.reply.usage for _, call in calls if isinstance(call, ModelCall)]
-        turns = [
-            rollout.turn for rollout in {id(each): each for each, _ in calls if each is not None and each.is_looping}.values()
-        ]
-        parts = [f"{len(usages)} model call{'s' * (len(usages) != 1)}"]
-        if turns:
-            first, last = min(turns), max(turns)
-            at = f"turn {first}" if first == last else f"turns {first} to {last}"
-            parts.append(f"{len(turns)} rollout{'s' * (len(turns) != 1)} at {at}")
-        if tokens := sum(tokens for tokens, _ in usages):
-            parts.append(f"{tokens:,} tokens")
-        if cost := sum(cost for _, cost in usages):
-            parts.append(f"${cost:.4f}")
-        return ", ".join(parts)
-
     def tape(self, header: Header, rollouts: Iterable[LiveRollout], before: Tape | None = None) -> Tape:
         """Return the recorded calls, appended to those of ``before``."""
         older = before.calls if before is not None else ()
@@ -94,3 +73,61 @@ class Recorder:
             calls=tuple(replace(call, number=number) for number, call in enumerate(calls, start=1)),
             rollouts=(*known, *sorted(new, key=lambda rollout: rollout.number)),
         )
+
+
+# ---------------------------------------------------------------------- where a recording comes from
+
+
+def header_of(*, recorded_from: str, provider: str = "", model: str = "", test: str = "") -> Header:
+    """Return a header with the current time and the installed versions."""
+    return Header(
+        recorded_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        recorded_from=recorded_from,
+        provider=provider,
+        model=model,
+        test=test,
+        versions=installed_versions(),
+    )
+
+
+def with_environment(header: Header, environment: type) -> Header:
+    """Return the header with the name and the source of the environment's class."""
+    try:
+        source = Path(inspect.getfile(environment)).read_bytes()
+    except (OSError, TypeError):
+        source = b""
+    return replace(
+        header,
+        environment=f"{_module_name(environment)}:{environment.__qualname__}",
+        source_hash=hashlib.sha256(source).hexdigest() if source else "",
+    )
+
+
+def _module_name(environment: type) -> str:
+    """Return the module name of a class; for a class of the main script, the name of its file."""
+    spec = getattr(sys.modules.get(environment.__module__), "__spec__", None)
+    if environment.__module__ != "__main__":
+        return environment.__module__
+    return spec.name if spec is not None else Path(inspect.getfile(environment)).stem
+
+
+def version_drift(header: Header) -> Iterator[str]:
+    """Yield a sentence for each package whose version differs from the recorded one."""
+    for package, installed in sorted(installed_versions().items()):
+        recorded = header.versions.get(package)
+        if recorded is None:
+            yield f"the version of {package} was not recorded"
+        elif recorded != installed:
+            yield f"{package} was {recorded}, is {installed}"
+
+
+def installed_versions() -> dict[str, str]:
+    """Return the versions of the packages that a result depends on."""
+    return {name: _version(name) for name in PACKAGES}
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "not installed"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -16,13 +16,12 @@ from typing import Any, Literal, Self
 import tenacity
 
 from pytest_hermes_env.atomic_files import exclusive
-from pytest_hermes_env.cassette.format import read_tape
+from pytest_hermes_env.cassette.format import read_tape, save_tape
 from pytest_hermes_env.cassette.interception import Exchange, intercepting, is_loopback, is_miss
 from pytest_hermes_env.cassette.matching import Matching
-from pytest_hermes_env.cassette.origin import header_of, with_environment
 from pytest_hermes_env.cassette.player import Miss, Player
 from pytest_hermes_env.cassette.recorded_tools import RecordedTools, as_json
-from pytest_hermes_env.cassette.recorder import Recorder
+from pytest_hermes_env.cassette.recorder import Recorder, header_of, with_environment
 from pytest_hermes_env.cassette.redact import Redactor
 from pytest_hermes_env.cassette.replay_errors import (
     ReplayContext,
@@ -34,7 +33,6 @@ from pytest_hermes_env.cassette.replay_errors import (
     waiting_for_cancelled_request,
 )
 from pytest_hermes_env.cassette.rollouts import LiveRollout, RolloutWatch, same_reward
-from pytest_hermes_env.cassette.save import save_tape
 from pytest_hermes_env.cassette.tape import Header, ModelCall, ModelReply, ModelRequest, RecordedToolCall, Tape
 from pytest_hermes_env.errors import BadCassette, CassetteMiss
 from pytest_hermes_env.failures import Problem, combined_error
@@ -55,7 +53,6 @@ class CassetteSession:
     ``tools``: the source of tool results in replayed rollouts. ``transports``: classes like httpx' own whose requests are
     intercepted too. ``sent``: the API keys in recorded requests, for the redaction, because a server may repeat them.
     ``guards_hosts``: whether a replay refuses requests to other hosts; under pytest the network guard does.
-    ``tell`` is called with what a recording holds, after each of its model calls, and with an empty text at its end.
     """
 
     name: str
@@ -68,7 +65,6 @@ class CassetteSession:
     played: int = 0
     sent: dict[str, str] = field(default_factory=dict)
     guards_hosts: bool = True
-    tell: Callable[[str], object] = lambda _: None
 
     def __post_init__(self) -> None:
         self.watch = RolloutWatch(self._begin)
@@ -89,7 +85,6 @@ class CassetteSession:
     def close(self) -> None:
         """Stop intercepting requests."""
         self._open.close()
-        self.tell("")
 
     def __enter__(self) -> Self:
         return self.open()
@@ -160,7 +155,6 @@ class CassetteSession:
         if self.recorder is not None and exchange.request is not None and exchange.ticket is not None:
             self.recorder.add(exchange.ticket, ModelCall(number=0, request=exchange.request, reply=reply))
             exchange.ticket = None
-            self.tell(f"recording: {self.recorder.described()}")
 
     def waited(self, seconds: float, recorded_s: float) -> CassetteMiss:
         """Return the error of a request that was cancelled in the recording, but not in this run."""

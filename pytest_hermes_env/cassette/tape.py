@@ -67,15 +67,6 @@ class ModelReply:
     failure: str = ""
     seconds: float = 0.0
 
-    @property
-    def usage(self) -> tuple[int, float]:
-        """Tokens of prompt and answer, and the cost in USD, as far as the server counts them in a JSON body."""
-        told = self.body.get("usage") if isinstance(self.body, dict) else None
-        counts = told if isinstance(told, dict) else {}
-        numbers = [counts.get(name) for name in ("prompt_tokens", "completion_tokens", "cost")]
-        prompt, answer, cost = (number if isinstance(number, int | float) else 0 for number in numbers)
-        return int(prompt + answer), float(cost)
-
 
 @dataclass(frozen=True, kw_only=True)
 class ModelCall:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 pytest_plugins = (
     "pytest_hermes_env.plugin.hooks",
-    "pytest_hermes_env.plugin.results_fixtures",
     "pytest_hermes_env.plugin.fault_fixtures",
     "pytest_hermes_env.plugin.inference_fixtures",
     "pytest_hermes_env.plugin.sandbox_fixtures",

@@ -1,4 +1,4 @@
-"""Failures as plain text, the cause first: errors of this package hide the plugin's own frames, and are told once.
+"""Failures as plain text, the cause first: errors of this package hide the plugin's own frames, and are shown once.
 
 Doubles keep what went wrong until the end of the test, since agent loops swallow exceptions. When the test fails by itself, what they
 kept is shown above its own error, as the cause; only otherwise it fails the test at teardown.
@@ -7,20 +7,14 @@ kept is shown above its own error, as the cause; only otherwise it fails the tes
 from __future__ import annotations
 
 import contextlib
-import re
 import sys
 from collections.abc import Callable, Generator, Iterator
-from typing import Any, cast
 
 import pytest
-from _pytest._code.code import ExceptionChainRepr
 
 from pytest_hermes_env.errors import HermesEnvError, Leftovers
 from pytest_hermes_env.failures import without_leftovers
-from pytest_hermes_env.plugin.error_text import ErrorText, wrapped
 
-RECORD = re.compile(r"^(?=(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) )", re.MULTILINE)
-"""Where a record begins in pytest's captured log, in its default format."""
 VERIFICATIONS = pytest.StashKey[list[Callable[[], None]]]()
 """On an item: the verifications of its doubles, in the order of their fixtures."""
 FAILED = pytest.StashKey[bool]()
@@ -35,7 +29,7 @@ def errors_as_text() -> Iterator[None]:
     try:
         yield
     except HermesEnvError as error:
-        raise pytest.fail.Exception(wrapped(f"{type(error).__name__}: {error}"), pytrace=False) from None
+        raise pytest.fail.Exception(f"{type(error).__name__}: {error}", pytrace=False) from None
 
 
 def fail_plainly(text: str) -> None:
@@ -44,13 +38,13 @@ def fail_plainly(text: str) -> None:
 
 
 def verifications_of(node: pytest.Item) -> list[Callable[[], None]]:
-    """Return the verifications of a test that are pending. One that a failed test has told is removed from the list."""
+    """Return the verifications of a test that are pending. One that a failed test has shown is removed from the list."""
     return node.stash.setdefault(VERIFICATIONS, [])
 
 
 @contextlib.contextmanager
 def verifying(node: pytest.Item, verify: Callable[[], None]) -> Iterator[None]:
-    """Verify a double at the end of the context, unless the test failed and has told the problem, or it is one of leftovers."""
+    """Verify a double at the end of the context, unless the test failed and has shown the problem, or it is one of leftovers."""
     __tracebackhide__ = True
     pending = verifications_of(node)
     pending.append(verify)
@@ -99,7 +93,7 @@ class CauseFirst:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Show a test with a cause in short: its line in the summary begins with the cause, and no log line repeats it."""
+        """Show a test with a cause in short; its line in the summary begins with the cause."""
         if call.when != "call" or CAUSE not in item.stash:
             return (yield)
         option, chosen = item.config.option, item.config.option.tbstyle
@@ -109,23 +103,16 @@ class CauseFirst:
         finally:
             option.tbstyle = chosen
         cause = item.stash[CAUSE]
-        told = [text.partition("\n")[0] for _, text in cause.parts or ((type(cause), str(cause)),)]
         if (crash := getattr(report.longrepr, "reprcrash", None)) is not None:
-            crash.message = f"{type(cause).__name__}: {told[0].rstrip('.')}; then {crash.message}"
-        reporter = item.config.pluginmanager.getplugin("terminalreporter")
-        if reporter is not None and reporter.hasmarkup and isinstance(report.longrepr, ExceptionChainRepr):
-            (_, *rest_of_first), *later = report.longrepr.chain
-            text = ErrorText(f"{type(cause).__name__}: {cause}")
-            report.longrepr.chain = [(cast("Any", text), *rest_of_first), *later]
-        kept = ((title, _without(told, text) if "log" in title else text) for title, text in report.sections)
-        report.sections = [(title, text) for title, text in kept if text]
+            _, text = cause.parts[0] if cause.parts else (type(cause), str(cause))
+            crash.message = f"{type(cause).__name__}: {text.partition(chr(10))[0].rstrip('.')}; then {crash.message}"
         return report
 
 
 def _shown(cause: HermesEnvError) -> HermesEnvError:
-    """Return an error as pytest should show it: without a traceback, and wrapped."""
-    kind = type(type(cause).__name__, (HermesEnvError,), {"__module__": "builtins"})  # shown without a module
-    shown: HermesEnvError = kind(wrapped(str(cause)))
+    """Return an error as pytest should show it: without a module and a traceback."""
+    kind = type(type(cause).__name__, (HermesEnvError,), {"__module__": "builtins"})
+    shown: HermesEnvError = kind(str(cause))
     return shown
 
 
@@ -139,11 +126,6 @@ def _first_problem(pending: list[Callable[[], None]]) -> HermesEnvError | None:
                 pending.remove(verify)
                 return problem
     return None
-
-
-def _without(told: list[str], log: str) -> str:
-    """Return a log without the records that repeat what was told, with their tracebacks."""
-    return "".join(record for record in RECORD.split(log) if not any(text in record for text in told))
 
 
 def _innermost(error: BaseException) -> BaseException:

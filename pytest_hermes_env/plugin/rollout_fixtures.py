@@ -1,4 +1,4 @@
-"""Fixture of the rollout room."""
+"""Fixtures of rollouts: environments that play them, and what one leaves."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Collection, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -18,6 +18,9 @@ from pytest_hermes_env.plugin.live_hooks import live_access
 from pytest_hermes_env.plugin.plain_failure import verifying
 from pytest_hermes_env.plugin.tool_answers import CASSETTE, SEAM, allows_leftovers
 from pytest_hermes_env.redaction.shown_text import shown
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.results import Result
 
 FAILED = "compute_reward failed"
 UNANSWERED = "The inference server failed"
@@ -97,3 +100,11 @@ def make_env(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
             yield builder.build
     finally:
         restore_environment(before)
+
+
+@pytest.fixture
+def agent_result() -> Result:
+    """The beginning of AgentResults: ``agent_result.call("terminal", command="ls").returns({...}).say("42")``."""
+    from pytest_hermes_env import results  # noqa: PLC0415
+
+    return results.agent_result

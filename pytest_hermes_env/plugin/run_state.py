@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+import os
+import shutil
+import threading
+import time
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_hermes_env.leftover_package import leftover_explained
 from pytest_hermes_env.play.hermes_home import HermesHome
-from pytest_hermes_env.plugin.progress_line import scenario_listener
 
 if TYPE_CHECKING:
     from pytest_hermes_env.contract.run.session import ContractSession
+    from pytest_hermes_env.play.progress import Listener, Played
 
 HOME = pytest.StashKey[HermesHome]()
 CONTRACT = pytest.StashKey["ContractSession"]()
 RUN_ID = pytest.StashKey[str]()
 """The id of a run of pytest-xdist, in its controller."""
+PATIENCE_S = 1.0
+"""Work that ends sooner is not shown."""
 
 
 def home_of(config: pytest.Config) -> HermesHome:
@@ -47,3 +53,55 @@ def contract_of(config: pytest.Config) -> ContractSession:
         config.stash[CONTRACT] = ContractSession(config, plays)
         config.add_cleanup(plays.close)
     return config.stash[CONTRACT]
+
+
+def scenario_listener(config: pytest.Config) -> Listener | None:
+    """Return what shows the scenarios of this run; None where nobody watches: no terminal, CI, ``-q``, or an xdist worker."""
+    reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+    is_watched = reporter is not None and reporter.isatty and config.get_verbosity() >= 0
+    if not is_watched or os.environ.get("CI"):
+        return None
+    line = _ProgressLine(config, reporter)
+
+    def show(played: Played | None) -> None:
+        if played is None:
+            line.show("")
+            return
+        of_all = f" of {played.total}" if played.begun <= played.total else ""  # a case is played once per item
+        line.show(f"{played.subject}: scenario {played.begun}{of_all}, {played.scenario}")
+
+    return show
+
+
+class _ProgressLine:
+    """The line that shows, on a terminal, which scenario is played. It writes over itself, below the dots of the tests, and goes away."""
+
+    def __init__(self, config: pytest.Config, reporter: Any) -> None:
+        """Begin without a line."""
+        self._capture: Any = config.pluginmanager.get_plugin("capturemanager")
+        self._reporter = reporter
+        self._since: float | None = None
+        self._width = 0
+
+    def show(self, text: str) -> None:
+        """Show what is under way, with the seconds since the first call; with an empty text, remove the line."""
+        if threading.current_thread() is not threading.main_thread():
+            return  # capturing belongs to the test's own thread
+        if not text:
+            self._write("")
+            self._since = None
+            return
+        self._since = self._since or time.monotonic()
+        seconds = time.monotonic() - self._since
+        if seconds >= PATIENCE_S:
+            self._write(f"  {text} ({seconds:.0f} s)")
+
+    def _write(self, text: str) -> None:
+        if not text and not self._width:
+            return
+        with self._capture.global_and_fixture_disabled():
+            if not self._width:
+                self._reporter.ensure_newline()
+            text = text[: shutil.get_terminal_size().columns - 1]
+            self._reporter.write("\r" + text.ljust(self._width) + ("" if text else "\r"), flush=True)
+        self._width = len(text)

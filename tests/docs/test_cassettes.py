@@ -10,7 +10,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "cassettes.md").read_
 
 def test_the_page_names_every_notation_and_header():
     """Every notation that a file can contain is on the page; the styles of JSON are one entry."""
-    marks = {mark.partition("_")[0] for mark in UNPACKERS} | {"~as", "~ids_of", "~define", "~shared", "~deep"}
+    marks = {mark.partition("_")[0] for mark in UNPACKERS} | {"~as", "~ids_of", "~define", "~shared"}
 
     assert {mark for mark in marks if mark not in PAGE} == set()
     assert {header for header in REPLY_HEADERS if f"`{header}`" not in PAGE} == set()

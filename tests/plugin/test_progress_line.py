@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from pytest_hermes_env.play.progress import begins, listening, playing
-from pytest_hermes_env.plugin import progress_line as module
-from pytest_hermes_env.plugin.progress_line import scenario_listener
+from pytest_hermes_env.plugin import run_state as module
+from pytest_hermes_env.plugin.run_state import scenario_listener
 
 
 class Terminal:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -13,7 +12,6 @@ from pydantic_cli.argparse import FailedExecutionException
 
 from environments.command_line.settings import settings_of
 from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
-from pytest_hermes_env.cassette.document import document_of
 from pytest_hermes_env.cassette.format import read_tape, text_of
 from pytest_hermes_env.cassette.tape import Header, ModelCall, ModelReply, ModelRequest, Tape
 from pytest_hermes_env.contract.ledger.settings import read_settings
@@ -124,54 +122,6 @@ def test_hostile_settings_are_refused(kind, tmp_path) -> None:
     path.write_text(TOML[kind])
 
     refused(lambda path: read_settings(str(path)), path, BadSettings)
-
-
-def _cassette(value: object) -> str:
-    """Return a cassette whose one request has ``value`` as its model."""
-    call = ModelCall(number=1, request=ModelRequest(method="POST", path="/x", body={}, body_kind="json"), reply=ModelReply())
-    document = document_of(Tape(header=Header(recorded_at="", recorded_from=""), calls=(call,)))
-    document["tape"][0]["request"]["json"] = {"model": value}  # type: ignore[call-overload, index]
-    return json.dumps(document)
-
-
-def _nested(levels: int, wide: int = 10) -> list[object]:
-    """Return definitions each of which shares the one before many times."""
-    parts: list[object] = [{"~define": "0", "is": "x" * 1_000}]
-    parts += [{"~define": str(n), "is": [{"~shared": str(n - 1)}] * wide} for n in range(1, levels)]
-    return parts
-
-
-def _repeating(calls: int) -> str:
-    """Return a cassette whose calls repeat all messages of the one before, and a long first list."""
-    call = ModelCall(number=1, request=ModelRequest(method="POST", path="/x", body={}, body_kind="json"), reply=ModelReply())
-    document = document_of(Tape(header=Header(recorded_at="", recorded_from=""), calls=(call,)))
-    first = document["tape"][0]  # type: ignore[index]
-    first["request"]["json"] = {"messages": [{}] * 20_000}  # type: ignore[call-overload, index]
-    more = [
-        {**first, "call": n, "request": {**first["request"], "json": {"messages": {"~as": n - 1, "up_to": 20_000, "then": []}}}}  # type: ignore[index, dict-item, call-overload]
-        for n in range(2, calls + 1)
-    ]
-    return json.dumps({**document, "calls": calls, "tape": [first, *more]})
-
-
-CASSETTES = {
-    "nested sharing": _cassette(_nested(20)),
-    "texts of nested sharing": _cassette([*_nested(6), {"~json": {"~shared": "5"}}, {"~json": [{"~shared": "5"}] * 100}]),
-    "lines of nested sharing": _cassette([{"~define": "0", "is": "x" * 100_000}, {"~lines": [{"~shared": "0"}] * 20_000}]),
-    "a number of a million digits": _cassette({"~int": "0x" + "f" * 1_000_000}),
-    "a deep value of a million levels": _cassette({"~deep": "[" * 1_000_000}),
-    "a deep value that is no JSON": _cassette({"~deep": "\n\n\n\n{"}),
-    "repeated messages": _repeating(3_000),
-}
-
-
-@pytest.mark.parametrize("kind", CASSETTES)
-def test_a_hostile_cassette_is_refused(kind, tmp_path) -> None:
-    """What its notation would expand to is counted before it is built."""
-    path = tmp_path / "hostile.json"
-    path.write_text(CASSETTES[kind])
-
-    refused(read_tape, path, BadCassette)
 
 
 def test_a_cassette_of_many_calls_with_large_tools_is_read(tmp_path) -> None:

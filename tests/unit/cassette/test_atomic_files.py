@@ -11,8 +11,8 @@ import pytest
 
 from pytest_hermes_env import atomic_files as keeping
 from pytest_hermes_env.atomic_files import exclusive, replace_file
+from pytest_hermes_env.cassette.format import save_tape
 from pytest_hermes_env.cassette.redact import Redactor
-from pytest_hermes_env.cassette.save import save_tape
 from pytest_hermes_env.cassette.tape import Header, Tape
 from pytest_hermes_env.errors import BadCassette
 

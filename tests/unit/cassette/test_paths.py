@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_hermes_env.cassette.paths import cassette_path
+from pytest_hermes_env.cassette.format import cassette_path
 
 WORDS = st.text(min_size=1) | st.from_regex(r"[A-Ca-c.]{1,3}(\[[a-c.-]{0,3}\])?(-[0-9a-f]{10})?", fullmatch=True)
 

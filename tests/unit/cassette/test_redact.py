@@ -3,8 +3,8 @@ import json
 
 import pytest
 
+from pytest_hermes_env.cassette.format import save_tape
 from pytest_hermes_env.cassette.redact import Redactor
-from pytest_hermes_env.cassette.save import save_tape
 from pytest_hermes_env.cassette.tape import Header, ModelCall, ModelReply, ModelRequest, Tape
 from pytest_hermes_env.redaction.file_check import Leak, leaks_in
 from pytest_hermes_env.redaction.redactor import neutral
