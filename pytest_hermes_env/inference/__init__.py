@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from pytest_hermes_env.inference.conversation import Conversation
 from pytest_hermes_env.inference.request_log import Exchange
-from pytest_hermes_env.inference.sampling import sampled
 from pytest_hermes_env.inference.script import Script
 from pytest_hermes_env.inference.server import MockServer
 from pytest_hermes_env.inference.steps import (
@@ -19,6 +18,7 @@ from pytest_hermes_env.inference.steps import (
     fail,
     garbage,
     hang,
+    sampled,
     say,
     think,
     turn,

@@ -1,27 +1,33 @@
 """``/generate`` in the formats of vLLM and SGLang: reads requests, and returns answers as plain dicts.
 
-The body shows which format it is: ``prompt`` is vLLM's, ``input_ids`` or ``text`` is SGLang's.
+The body shows which format it is: ``prompt`` is vLLM's, ``input_ids`` or ``text`` is SGLang's. Logprobs are the same in every run: one
+derives only from the conversation, the position in the sequence and the token, so that those of a prompt are equal to those that the
+model returned when it sampled its tokens.
 Source: the requests and readers of ``VLLMServer`` and ``SGLangServer`` in atroposlib 0.4.0; Atropos' own vLLM server; the native API
 of SGLang 0.5.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_hermes_env.errors import UnexpectedRequest, shorten
-from pytest_hermes_env.inference.logprobs import alternatives, logprob
 from pytest_hermes_env.inference.request import choice_count
 
 if TYPE_CHECKING:
     from pytest_hermes_env.inference.sampled_turn import Sample
-    from pytest_hermes_env.inference.sampling import Logprobs
+    from pytest_hermes_env.inference.steps import Logprobs
     from pytest_hermes_env.types import JsonObject, JsonValue
 
 Shape: TypeAlias = Literal["vllm", "sglang"]
 FROM_THE_START = 0
+MASK = 2**64 - 1
+MIN_UNCERTAINTY, SPREAD = 0.05, 0.97
+"""With these, the lowest probability is 3 %, half of them are above 85 %, and none is 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,3 +261,27 @@ def _bad(path: str, what: str, seen: object) -> UnexpectedRequest:
         f"  seen      {shorten(repr(seen))}\n"
         "  fix       send a request like VLLMServer or SGLangServer of atroposlib: hermes-env docs mock-model"
     )
+
+
+def seed_of(conversation_id: str) -> int:
+    """Return the seed of all logprobs of a conversation."""
+    return int.from_bytes(blake2b(conversation_id.encode(), digest_size=8).digest())
+
+
+def logprob(seed: int, position: int, token: int) -> float:
+    """Return the logprob of ``token`` at ``position`` of the sequence, including the prompt. Units: nats, below 0."""
+    # The finaliser of splitmix64: adjacent arguments return unrelated values.
+    mixed = (seed + (position + 1) * 0x9E3779B97F4A7C15 + (token + 1) * 0xD1B54A32D192ED03) & MASK
+    mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & MASK
+    uncertainty = MIN_UNCERTAINTY + (1 - MIN_UNCERTAINTY) * ((mixed ^ (mixed >> 31)) / 2**64)
+    return math.log1p(-SPREAD * uncertainty**3)
+
+
+def alternatives(own: float, token: int, count: int, size: int) -> list[tuple[int, float]]:
+    """Return ``count`` other tokens with their logprobs, most likely first and none above ``own``, the sampled token's.
+
+    The probabilities add up to less than 1. ``size`` is the size of the vocabulary, which limits the count.
+    """
+    rest = min(-math.expm1(own), math.exp(own))
+    return [((token + place) % size, math.log(rest) - place * math.log(2)) for place in range(1, min(count, size - 1) + 1)]

@@ -16,8 +16,7 @@ from pathlib import Path
 from tokenizers import Tokenizer
 
 from pytest_hermes_env.errors import ScriptError, UsageError, shorten
-from pytest_hermes_env.inference.sampling import DEFAULT_SAMPLING, Sampled
-from pytest_hermes_env.inference.steps import Call, Say, Think, Turn
+from pytest_hermes_env.inference.steps import DEFAULT_SAMPLING, Call, Sampled, Say, Think, Turn
 from pytest_hermes_env.inference.templates import (
     DEFAULT_TEMPLATE,
     TEMPLATES,

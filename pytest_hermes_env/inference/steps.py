@@ -1,7 +1,7 @@
 """The steps of a scripted turn, and `Turn`. Standard library only.
 
-A step is a value that checks itself: `say`, `think`, `call`, `call_raw`, `fail`, `hang`, `garbage`, `empty_choices`, and
-`sampled` from the module `sampling`. Scripts use these names, code that reads steps the names of the classes. A turn consists of one or more steps:
+A step is a value that checks itself: `say`, `think`, `call`, `call_raw`, `fail`, `hang`, `garbage`, `empty_choices` and
+`sampled`. A turn consists of one or more steps:
 ``turn(think("hm"), call("a"), call("b"), say("both at once"))``.
 """
 
@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TypeAlias, TypeVar
+from dataclasses import dataclass, fields, replace
+from typing import Literal, TypeAlias, TypeVar, get_args
 
 from pytest_hermes_env.errors import ScriptError, shorten, with_type
 from pytest_hermes_env.faults.plan import SCRIPTED_DELAY, SCRIPTED_STATUS, PlannedFault
-from pytest_hermes_env.inference.sampling import Sampled
 
 __all__ = [
+    "DEFAULT_SAMPLING",
     "Call",
     "EmptyChoices",
     "Garbage",
+    "Logprobs",
+    "Sampled",
     "Say",
     "Step",
     "Think",
@@ -32,12 +34,14 @@ __all__ = [
     "fail",
     "garbage",
     "hang",
+    "sampled",
     "say",
     "think",
     "turn",
     "unoffered",
 ]
 
+Logprobs: TypeAlias = Literal["all", "short", "null", "missing"]
 T = TypeVar("T")
 CLIENT_ERROR = 400
 LAST_ERROR = 599
@@ -106,7 +110,47 @@ class EmptyChoices:
         return "empty choices"
 
 
-say, think, garbage, empty_choices = Say, Think, Garbage, EmptyChoices
+@dataclass(frozen=True, kw_only=True)
+class Sampled:
+    """The step that controls how the turn's tokens are sampled.
+
+    ``end``: whether the answer ends with the end-of-turn token; without it the turn still stops, as at a stop string.
+    ``drift``: how many tokens are sampled as two (True means 1): the text is the same, but encoding it returns other ids.
+    ``max_tokens``: the answer is truncated to this length and finishes with ``length``, as at the request's own limit.
+    ``broken_utf8``: the text ends within a multi-byte character.
+    ``wrong_id``: the answer ends with an id outside the vocabulary.
+    ``logprobs``: ``all``; ``short``, one fewer than tokens; ``null``, without numbers; ``missing``, none.
+
+    Raises: any other value → ScriptError.
+    """
+
+    end: bool = True
+    drift: int = 0
+    max_tokens: int | None = None
+    broken_utf8: bool = False
+    wrong_id: bool = False
+    logprobs: Logprobs = "all"
+
+    def __post_init__(self) -> None:
+        for name in ("end", "broken_utf8", "wrong_id"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise ScriptError(f"sampled({name}=...) takes True or False; got {with_type(value)}.")
+        drift, limit, logprobs = self.drift, self.max_tokens, self.logprobs
+        if not isinstance(drift, int) or drift < 0:
+            raise ScriptError(f"sampled(drift=...) takes an integer from 0, or True for one token; got {with_type(drift)}.")
+        if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
+            raise ScriptError(f"sampled(max_tokens=...) takes an integer from 1, or None for no limit; got {with_type(limit)}.")
+        if logprobs not in get_args(Logprobs):
+            raise ScriptError(f"sampled(logprobs=...) takes one of {', '.join(get_args(Logprobs))}; got {with_type(logprobs)}.")
+        object.__setattr__(self, "drift", int(drift))
+
+    def __str__(self) -> str:
+        changed = (one.name for one in fields(self) if getattr(self, one.name) != one.default)
+        return f"sampled ({', '.join(f'{name}={getattr(self, name)!r}' for name in changed) or 'default'})"
+
+
+say, think, garbage, empty_choices, sampled = Say, Think, Garbage, EmptyChoices, Sampled
+DEFAULT_SAMPLING = Sampled()
 
 Step: TypeAlias = Say | Think | Call | PlannedFault | Garbage | EmptyChoices | Sampled
 STEP_TYPES = (Say, Think, Call, PlannedFault, Garbage, EmptyChoices, Sampled)

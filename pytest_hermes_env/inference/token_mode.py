@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.errors import UnexpectedRequest
-from pytest_hermes_env.inference.generate import Generation, Request, sglang_answer, vllm_answer
-from pytest_hermes_env.inference.logprobs import seed_of
-from pytest_hermes_env.inference.sampling import DEFAULT_SAMPLING, Sampled
-from pytest_hermes_env.inference.steps import EmptyChoices, Turn
+from pytest_hermes_env.inference.generate import Generation, Request, seed_of, sglang_answer, vllm_answer
+from pytest_hermes_env.inference.steps import DEFAULT_SAMPLING, EmptyChoices, Sampled, Turn
 from pytest_hermes_env.inference.transcript import read_transcript, without_thoughts
 from pytest_hermes_env.inference.wire import assistant_message
 

@@ -56,7 +56,7 @@ def _view(options: argparse.Namespace) -> int:
 def _view_tokens(options: argparse.Namespace) -> int:
     from transformers import AutoTokenizer  # noqa: PLC0415 - heavy
 
-    from pytest_hermes_env.pages.token_page import page_of, write_token_page  # noqa: PLC0415
+    from pytest_hermes_env.pages.token_view import page_of, write_token_page  # noqa: PLC0415
 
     try:
         tokenizer = AutoTokenizer.from_pretrained(options.tokens, local_files_only=True)

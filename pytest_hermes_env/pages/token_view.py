@@ -3,25 +3,36 @@
 print(token_view(group, env.tokenizer))                          # in colour on a terminal
 print(token_view(group, env.tokenizer, row=1, positions=True))   # token by token
 Path("rollout.html").write_text(token_view(group, env.tokenizer).html)
+
+``hermes-env view --tokens TOKENIZER`` writes the same page below the conversation. It has no script and loads nothing; every text is
+escaped.
 """
 
 from __future__ import annotations
 
-import html
+import json
+import math
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from pytest_hermes_env.atomic_files import write_text
 from pytest_hermes_env.errors import UsageError
+from pytest_hermes_env.layer import rollout_file
 
 Kind: TypeAlias = Literal["prompt", "trained", "masked", "wrong label"]
 
 IGNORED = -100
 MORE_ROWS = "more_rows"
 RESET = "\x1b[0m"
+BUCKETS = (0.9, 0.5, 0.2, 0.02, 0.0)
+"""The least probability of each colour, from sure to unsure."""
+PLACE = re.compile(r"g(\d+)r(\d+)")
 COLOURS: dict[Kind, str] = {"prompt": "\x1b[2m", "trained": "\x1b[32m", "masked": "\x1b[36m", "wrong label": "\x1b[41;97m"}
 MEANINGS: dict[Kind, str] = {
     "prompt": "before the first trained token",
@@ -29,17 +40,6 @@ MEANINGS: dict[Kind, str] = {
     "masked": "the label is -100: tool results, and what the template writes",
     "wrong label": "the label is neither the token nor -100",
 }
-STYLE = """\
-body { font: 14px/1.5 system-ui, sans-serif; margin: 2em; color: #1b1f24; background: #fff; }
-pre { font: 13px/1.45 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; }
-table { border-collapse: collapse; font: 13px/1.45 ui-monospace, monospace; }
-td, th { padding: 0 .8em; text-align: right; } td:last-child, th:last-child { text-align: left; white-space: pre-wrap; }
-.prompt { color: #6b7280; } .trained { background: #c6efce; } .masked { background: #dbeafe; }
-.wrong-label { background: #b91c1c; color: #fff; }
-@media (prefers-color-scheme: dark) {
-  body { color: #e5e7eb; background: #111827; } .prompt { color: #9ca3af; } .trained { background: #14532d; }
-  .masked { background: #1e3a8a; }
-}"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,22 +110,7 @@ class TokenView:
     @property
     def html(self) -> str:
         """The view as a page that needs no other file."""
-        known = list(dict.fromkeys(span.kind for span in self.spans))
-        legend = " ".join(f'<span class="{_class(kind)}" title="{MEANINGS[kind]}">{kind}</span>' for kind in known)
-        body = self._table() if self.has_positions else f"<pre>{''.join(map(_html_span, self.spans))}</pre>"
-        return (
-            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>Tokens of a rollout</title>\n'
-            f"<style>\n{STYLE}\n</style>\n</head>\n<body>\n<p>{self.summary()}. {legend}</p>\n{body}\n</body>\n</html>\n"
-        )
-
-    def _table(self) -> str:
-        rows = [
-            f'<tr class="{_class(span.kind)}"><td>{place}</td><td>{token}</td><td>{own}</td><td>{html.escape(repr(text))}</td></tr>'
-            for span in self.spans
-            for place, token, own, text in span.rows()
-        ]
-        head = "<tr><th>position</th><th>token</th><th>logprob</th><th>text</th></tr>"
-        return "\n".join(["<table>", head, *rows, "</table>"])
+        return _page(self, "Tokens of a rollout")
 
     def _repr_html_(self) -> str:
         return self.html
@@ -212,9 +197,49 @@ def _has_colour() -> bool:
     return bool(os.environ.get("FORCE_COLOR")) or sys.stdout.isatty()
 
 
-def _class(kind: Kind) -> str:
-    return kind.replace(" ", "-")
+def page_of(file: Path, place: str) -> Path:
+    """Return the file of the page of one rollout."""
+    return file.with_name(f"{file.stem}.{place}.html")
 
 
-def _html_span(span: Span) -> str:
-    return f'<span class="{_class(span.kind)}" title="{html.escape(span.heading())}">{html.escape(span.text)}</span>'
+def write_token_page(file: Path, place: str, tokenizer: Any) -> Path:
+    """Write the page of the rollout at ``place``, such as g3r2, beside ``file``, and return its path.
+
+    Raises: there is no such rollout, or it has no tokens → UsageError.
+    """
+    found = PLACE.fullmatch(place)
+    if found is None:
+        raise UsageError(f"--rollout: must be a line and a rollout, such as g3r2, not {place!r}")
+    line, row = map(int, found.groups())
+    group = next((group for group in rollout_file().read_groups(file) if group.line == line), None)
+    if group is None or not 1 <= row <= len(group.rollouts):
+        raise UsageError(f"{file} has no rollout {place}.\n  seen      {group.problem if group else 'no such line'}")
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        columns = json.loads(next(text for number, text in enumerate(lines, start=1) if number == line))
+    if not columns.get("tokens"):
+        raise UsageError(f"{place} of {file} has no tokens.\n  expected  a file of groups, as process writes it in token mode")
+    page = page_of(file, place)
+    view = token_view(columns, tokenizer, row=row - 1)
+    write_text(str(page), _page(view, f"{file.name}, {place}", group.rollouts[row - 1]))
+    return page
+
+
+def _page(view: TokenView, title: str, rollout: Any = None) -> str:
+    """Return a page of a view, below the conversation of its rollout, if there is one."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - only where a page is asked for
+
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    template = environment.get_template("token_page.html.jinja")
+    return template.render(title=title, rollout=rollout, view=view, buckets=_bucket_names(), bucket=_bucket)
+
+
+def _bucket(logprob: str) -> int:
+    """Return the colour of a logprob."""
+    probability = math.exp(min(float(logprob), 0.0))
+    return next(number for number, least in enumerate(BUCKETS) if probability >= least)
+
+
+def _bucket_names() -> list[str]:
+    return [f"probability {least:.0%} or more" for least in BUCKETS[:-1]] + [f"less than {BUCKETS[-2]:.0%}"]

@@ -10,8 +10,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from pytest_hermes_env.inference.sampling import sampled
-from pytest_hermes_env.inference.steps import as_turn, call, fail, say, think, turn
+from pytest_hermes_env.inference.steps import as_turn, call, fail, sampled, say, think, turn
 
 JUDGE_ANSWER = '{"score": 0.5, "reasoning": "half of it is right"}'
 FINAL_ANSWER = "The task is done."

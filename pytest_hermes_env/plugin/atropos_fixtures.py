@@ -13,7 +13,7 @@ from pytest_hermes_env.plugin.plain_failure import verifying
 from pytest_hermes_env.plugin.tool_answers import allows_leftovers
 
 if TYPE_CHECKING:
-    from pytest_hermes_env.atropos.hub_tables import DatasetHub
+    from pytest_hermes_env.atropos.dataset_hub import DatasetHub
     from pytest_hermes_env.atropos.run_api import RunApiThread
     from pytest_hermes_env.atropos.trainer import Step, Trainer
     from pytest_hermes_env.atropos.wandb_runs import WandbCapture
@@ -71,7 +71,7 @@ def hub(request: pytest.FixtureRequest) -> Iterator[DatasetHub]:
     The real datasets library reads them. Every other dataset is refused at once, as on a machine without a network, and fails the
     test at teardown unless ``hub.refuse("any/name")`` expects it; so does a table that nobody loaded.
     """
-    from pytest_hermes_env.atropos.hub_tables import answering_datasets  # noqa: PLC0415 - datasets takes seconds
+    from pytest_hermes_env.atropos.dataset_hub import answering_datasets  # noqa: PLC0415 - datasets takes seconds
 
     with answering_datasets(allow_leftovers=allows_leftovers(request)) as answering, verifying(request.node, answering.verify):
         yield answering

@@ -180,7 +180,7 @@ def chosen(base_url: str, *args: str) -> tuple[str, ...]:
             ["ERROR: UsageError: --hermes-max-calls: *must be a number of at least 0, not 'few'"],
         ),
     ],
-    ids=["provider", "key", "unreachable", "usd", "calls", "compare"],
+    ids=["provider", "key", "unreachable", "usd", "calls"],
 )
 def test_what_is_missing_is_one_error_before_any_test(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...], lines: list[str]

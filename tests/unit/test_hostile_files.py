@@ -17,7 +17,7 @@ from pytest_hermes_env.cassette.tape import Header, ModelCall, ModelReply, Model
 from pytest_hermes_env.contract.ledger.settings import read_settings
 from pytest_hermes_env.contract.project_files import read_stored_json
 from pytest_hermes_env.errors import BadCases, BadCassette, BadSettings, ScriptError, UsageError
-from pytest_hermes_env.inference.yaml_node import parse_yaml
+from pytest_hermes_env.inference.yaml_script import parse_yaml
 from pytest_hermes_env.live.prices import load_prices
 from pytest_hermes_env.play.cases.yaml_file import read_cases
 

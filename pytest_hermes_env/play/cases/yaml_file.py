@@ -14,8 +14,7 @@ from typing import Any
 
 from pytest_hermes_env.errors import BadCases, ScriptError, shorten
 from pytest_hermes_env.inference.steps import Turn
-from pytest_hermes_env.inference.yaml_node import Node, parse_yaml
-from pytest_hermes_env.inference.yaml_script import turn_of
+from pytest_hermes_env.inference.yaml_script import Node, parse_yaml, turn_of
 from pytest_hermes_env.play.cases.declaration import SANDBOXES, as_order, checked_gap, checked_name
 from pytest_hermes_env.play.cases.values import WELL_KNOWN, Case, Cases, ItemCases, Transcript
 

@@ -19,7 +19,6 @@ from pytest_hermes_env.inference import (
     fail,
     garbage,
     hang,
-    say,
     think,
     turn,
     unoffered,
@@ -40,15 +39,6 @@ def after(*answers: str) -> list[dict[str, object]]:
         {"role": role, "content": text} for a in answers for role, text in (("assistant", a), ("user", "go on"))
     ]
     return [{"role": "user", "content": "hello"}, *rest]
-
-
-def test_each_turn_answers_by_its_place_in_the_conversation(ask: Ask) -> None:
-    """Turns come in order, whatever the assistant messages in between say."""
-    with MockServer(["one", "two", "three"]) as server:
-        said = [message(ask(server, after(*"abc"[:number])))["content"] for number in (0, 1, 2)]
-        server.verify()
-
-    assert said == ["one", "two", "three"]
 
 
 def test_a_function_answers_from_the_conversation(ask: Ask) -> None:
@@ -113,14 +103,6 @@ def test_the_servers_judge_answers_where_no_script_matches(ask: Ask) -> None:
     assert said == ["0.5", "0.5"]
 
 
-def test_without_a_judge_a_script_may_speak_without_tools(ask: Ask) -> None:
-    """A conversation that uses no tools at all follows the turns."""
-    with MockServer(["one"]) as server:
-        said = message(ask(server, tools=None))["content"]
-
-    assert said == "one"
-
-
 def test_several_steps_make_one_answer(ask: Ask) -> None:
     """Reasoning, calls and text of one turn come in one message, n times with ids of their own."""
     with MockServer([turn(think("hm"), call("terminal", command="ls"), call("read_file", path="a"), "go")]) as server:
@@ -165,14 +147,6 @@ def test_a_failure_has_its_status_and_openais_error_shape(ask: Ask) -> None:
     assert seen == [(503, {"error": error})] * 2
 
 
-def test_a_failure_with_times_lets_a_retry_through(ask: Ask) -> None:
-    """`fail(times=2)` fails the first two attempts of a request, as the client counts them."""
-    with MockServer([turn(fail(500, times=2), "ok")]) as server:
-        seen = [ask(server, headers={"x-stainless-retry-count": n}).status_code for n in ("0", "1", "2", "nonsense")]
-
-    assert seen == [500, 500, 200, 500]
-
-
 @pytest.mark.parametrize(
     ("said", "text"), [(hang(0.01), ""), (turn(hang(0.005), "late", hang(0.005)), "late")], ids=["alone", "with text"]
 )
@@ -191,35 +165,6 @@ def test_garbage_and_empty_choices_are_answers_with_status_200(ask: Ask) -> None
         broken, empty = ask(server, "g"), ask(server, "e")
 
     assert (broken.status_code, broken.text, empty.status_code, empty.json()["choices"]) == (200, "<html>", 200, [])
-
-
-def test_a_stream_is_sent_as_events(ask: Ask) -> None:
-    """`stream: true` gets server-sent events, and the journal keeps the completion they add up to."""
-    with MockServer([say("a b")]) as server:
-        response = ask(server, stream=True, stream_options={"include_usage": True})
-        (exchange,) = server.journal
-
-    events = response.text.split("\n\n")
-    kept = exchange.response["choices"][0]["message"]["content"]  # type: ignore[index]
-    assert (response.headers["content-type"].split(";")[0], len(events), events[-2:], kept) == (
-        "text/event-stream",
-        7,
-        ["data: [DONE]", ""],
-        "a b",
-    )
-
-
-def test_text_completions_follow_the_script_too() -> None:
-    """`/v1/completions` answers each prompt, given as text, token ids, or a list."""
-    with MockServer([Script(["A"], when="a"), Script(["ids"], when=re.compile(r"^\[1, 2\]$"))]) as server:
-        url = f"{server.base_url}/completions"
-        said = [
-            [choice["text"] for choice in httpx.post(url, json={"model": "m", "prompt": prompt}).json()["choices"]]
-            for prompt in ("a", ["a", "aa"], [1, 2], [[1, 2], [1, 2]])
-        ]
-        server.verify()
-
-    assert said == [["A"], ["A", "A"], ["ids"], ["ids", "ids"]]
 
 
 def test_the_small_endpoints_answer() -> None:

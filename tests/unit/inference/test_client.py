@@ -9,7 +9,7 @@ import openai
 import pytest
 from openai import AsyncOpenAI
 
-from pytest_hermes_env.inference import Conversation, MockServer, TurnLike, call, fail, say, think, turn
+from pytest_hermes_env.inference import MockServer, call, fail, say, think, turn
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -54,25 +54,6 @@ def test_identical_conversations_at_the_same_time_keep_their_own_turns() -> None
         server.verify()
 
     assert said == [['{"command": "one"}', '{"command": "two"}', "three"]] * 64
-
-
-def test_different_items_at_the_same_time_are_different_conversations() -> None:
-    """Conversations of one function never mix: each answer names its own item and turn."""
-
-    def policy(conversation: Conversation) -> TurnLike:
-        text = f"{conversation.first_user}/{conversation.turn}"
-        return call("terminal", command=text) if conversation.turn < 2 else text
-
-    async def groups(server: MockServer) -> list[list[str]]:
-        async with connect(server) as client:
-            return await asyncio.gather(*[rollout(client, f"item {n % 8}") for n in range(32)])
-
-    with MockServer(policy) as server:
-        said = run(groups(server))
-
-    assert said == [
-        [f'{{"command": "item {n % 8}/0"}}', f'{{"command": "item {n % 8}/1"}}', f"item {n % 8}/2"] for n in range(32)
-    ]
 
 
 def test_a_stream_adds_up_in_the_real_client() -> None:
@@ -143,22 +124,4 @@ def test_the_client_retries_a_failure_and_gets_past_one_with_times(monkeypatch: 
             "ok",
         ],
         [503, 503, 503, 503, 200],
-    )
-
-
-def test_an_unscripted_request_is_not_retried_by_the_client() -> None:
-    """The client raises at once for a request that no script covers, with the text of the problem."""
-
-    async def ask(server: MockServer) -> str:
-        async with connect(server, max_retries=5) as client:
-            with pytest.raises(openai.BadRequestError) as caught:
-                await rollout(client, "x")
-            return str(caught.value.body["message"])  # type: ignore[index]
-
-    with MockServer() as server:
-        text = run(ask(server))
-
-    assert (text.splitlines()[0], len(server.journal)) == (
-        "UnexpectedRequest: the model received a request, but it has no script.",
-        1,
     )

@@ -5,8 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
-
 from pytest_hermes_env import inference
 
 LIGHT = """
@@ -45,12 +43,6 @@ def test_the_public_names_are_these() -> None:
     found = [name for name in names if getattr(inference, name) is not None]
 
     assert (inference.__all__, found, [name for name in dir(inference) if name in names]) == (names, names, sorted(names))
-
-
-def test_an_unknown_name_is_an_attribute_error() -> None:
-    """A lazy package answers for a misspelt name as any module does."""
-    with pytest.raises(AttributeError, match=r"^module 'pytest_hermes_env.inference' has no attribute 'Srcipt'$"):
-        _ = inference.Srcipt
 
 
 def test_scripts_can_be_written_without_loading_anything_heavy() -> None:

@@ -13,8 +13,8 @@ import pytest
 from tokenizers import Tokenizer
 
 from pytest_hermes_env.errors import UnexpectedRequest
-from pytest_hermes_env.inference import TEMPLATES, MockServer, empty_choices, fail, garbage, hang, sampled, turn
-from pytest_hermes_env.inference.logprobs import alternatives, logprob, seed_of
+from pytest_hermes_env.inference import TEMPLATES, MockServer, empty_choices, fail, garbage, sampled, turn
+from pytest_hermes_env.inference.generate import alternatives, logprob, seed_of
 from pytest_hermes_env.inference.tokens import tokenizer_json
 
 Connect = Callable[..., Any]
@@ -56,22 +56,6 @@ def test_a_turn_is_sampled(connect: Connect, kind: str) -> None:
         finish = "stop" if kind == "vllm" else {"type": "stop", "matched": END}
 
         assert seen == (PROMPT_IDS, [ANSWER_IDS], [odds(mock, ANSWER_IDS)], [finish])
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_prompt_may_come_as_text(connect: Connect, kind: str) -> None:
-    """The server class encodes it; the same prompt gets the same answer."""
-    assert ask(connect, kind, ["The answer"]) == ask(connect, kind, ["The answer"], input_ids=PROMPT_IDS.copy())
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("n", [2, 3])
-def test_several_choices_say_the_same(connect: Connect, kind: str, n: int) -> None:
-    """As in chat mode, every choice of a turn is that turn."""
-    _, one, logprobs, finish = ask(connect, kind, ["The answer"])
-    _, several, more, reasons = ask(connect, kind, ["The answer"], n=n)
-
-    assert (several, more, reasons) == (one * n, logprobs * n, finish * n)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -128,12 +112,6 @@ def test_failures_are_seen_once(connect: Connect, kind: str) -> None:
         ask(connect, kind, [garbage("<html>")])
 
     assert statuses == [503]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_answer_may_hang(connect: Connect, kind: str) -> None:
-    """A delay comes before the tokens."""
-    assert ask(connect, kind, [turn(hang(0.01), "The answer")])[1] == [ANSWER_IDS]
 
 
 def test_vllm_answers_whole() -> None:
@@ -267,14 +245,6 @@ def test_scoring_begins_no_conversation() -> None:
         mock.verify()
 
     assert said == [["The answer"], ["More."]]
-
-
-def test_a_prompt_can_be_scored_and_answered_at_once() -> None:
-    """With room for an answer the turn is said, and the prompt's logprobs stand beside it."""
-    with MockServer(["The answer"], template="chatml") as mock:
-        seen = post(mock, {"prompt": PROMPT, "prompt_logprobs": 1, "max_tokens": 99})
-
-    assert (seen["text"], len(seen["prompt_logprobs"]), seen["prompt_logprobs"][0]) == (["The answer"], len(PROMPT_IDS), None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_hermes_env.inference.logprobs import alternatives, logprob, seed_of
+from pytest_hermes_env.inference.generate import alternatives, logprob, seed_of
 
 SEEDS = st.integers(0, 2**64 - 1)
 PLACES = st.integers(0, 200_000)
@@ -28,13 +28,6 @@ def test_logprobs_differ_by_conversation_place_and_token() -> None:
     again = [logprob(seed, place, token) for seed in seeds for place in range(50) for token in range(50)]
 
     assert (len(set(first)), first == again) == (10_000, True)
-
-
-def test_logprobs_are_the_same_in_every_run() -> None:
-    """Recordings hold them, so neither the run nor the machine may show."""
-    seen = [round(logprob(seed_of("conversation"), place, 7), 12) for place in range(3)]
-
-    assert seen == [-1.48460186188, -0.000123674556, -0.029611521121]
 
 
 @given(seed=SEEDS, place=PLACES, token=st.integers(0, 99), count=st.integers(0, 120))

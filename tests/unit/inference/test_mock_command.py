@@ -141,21 +141,6 @@ def test_an_unexpected_request_makes_the_command_fail(script: Path) -> None:
     )
 
 
-def test_left_over_turns_are_shown_and_do_not_fail_the_command(script: Path) -> None:
-    """Somebody who tries things by hand need not play a script to its end."""
-    with command("--script", str(script), "--port", "0") as process:
-        first_line(process)
-        process.send_signal(signal.SIGTERM)
-        output, errors = process.communicate(timeout=120)
-
-    assert (output.splitlines()[:2], errors, process.returncode) == (
-        ["stopped after 0 requests, 0 of them unexpected", "LeftoverTurns: the script was never used."],
-        "",
-        0,
-    )
-    assert "mark the test" not in output
-
-
 def test_a_port_in_use_is_a_usage_error(script: Path) -> None:
     """The command ends with 2, and names host, port and what to do."""
     with MockServer() as server, command("--script", str(script), "--port", str(server.port)) as process:

@@ -10,22 +10,8 @@ import httpx
 import pytest
 
 from pytest_hermes_env.inference import MockServer
-from pytest_hermes_env.inference.request_log import JOURNAL_LIMIT, Exchange, RequestLog
+from pytest_hermes_env.inference.request_log import JOURNAL_LIMIT
 from pytest_hermes_env.inference.transport import IN_PROCESS_URL
-
-
-def exchange(path: str) -> Exchange:
-    return Exchange(path=path, kind="chat", started_s=0.0)
-
-
-def test_a_log_keeps_the_latest_exchanges() -> None:
-    """It counts all; an answer replaces its request, unless that is forgotten."""
-    log = RequestLog(2)
-    numbers = [log.add(exchange(path)) for path in "abc"]
-    log.replace(numbers[0], exchange("A"))
-    log.replace(numbers[2], exchange("C"))
-
-    assert (numbers, log.count, [one.path for one in log.kept()]) == ([0, 1, 2], 3, ["b", "C"])
 
 
 async def send(server: MockServer, requests: range) -> None:
@@ -63,17 +49,3 @@ def test_memory_is_flat_once_the_journal_is_full() -> None:
         tracemalloc.stop()
 
     assert after - before < 500 * JOURNAL_LIMIT  # bytes; each request has over 4,000
-
-
-def test_refused_requests_are_counted_not_collected() -> None:
-    """Equal problems are kept once, with their count."""
-    server = MockServer(["done"], allow_leftovers=True)
-
-    async def post() -> None:
-        async with httpx.AsyncClient(transport=server.transport) as client:
-            for _ in range(3):
-                await client.post(f"{IN_PROCESS_URL}/nowhere")
-
-    asyncio.run(post())
-
-    assert server.problem_count == 3

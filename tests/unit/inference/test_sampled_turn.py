@@ -13,7 +13,6 @@ from pytest_hermes_env.errors import ScriptError, UsageError
 from pytest_hermes_env.inference import TEMPLATES, TurnLike, call, sampled, say, think, turn
 from pytest_hermes_env.inference.sampled_turn import Sample, load_sampler
 from pytest_hermes_env.inference.steps import as_turn
-from pytest_hermes_env.inference.templates import template_named
 from pytest_hermes_env.inference.tokens import tokenizer_json
 
 CHATML = load_sampler(template="chatml")
@@ -75,13 +74,6 @@ def test_an_answer_continues_the_thought_that_the_prompt_opened(name: str, opene
     assert texts == [thinking, silent]
 
 
-def test_longcat_thinks_in_its_own_tags() -> None:
-    """Though its calls are read from a ChatML conversation."""
-    assert (
-        load_sampler(family="longcat").text_of(as_turn([think("hm"), "Yes."])) == "<longcat_think>\nhm\n</longcat_think>\nYes."
-    )
-
-
 SMALL: dict[str, tuple[TurnLike, str]] = {
     "thought and call": (
         (think("hm"), call("ls")),
@@ -128,14 +120,6 @@ def test_drift_changes_the_ids_and_not_the_text(count: int) -> None:
     assert (made.text, len(made.ids), again, made.ids[:-1] != IDS) == (TEXT, len(IDS) + count + 1, IDS, True)
 
 
-def test_the_longest_token_drifts_first() -> None:
-    """A drift of one is seen best in the longest word."""
-    made = sample(TEXT, sampled(drift=True))
-    place = next(place for place, (one, other) in enumerate(zip(made.ids, IDS, strict=False)) if one != other)
-
-    assert TOKENIZER.id_to_token(IDS[place]) == "Ġterminal"
-
-
 def test_more_drift_than_there_are_tokens_is_refused() -> None:
     """An answer of single bytes cannot drift: the script asks for what it cannot have."""
     with pytest.raises(ScriptError) as caught:
@@ -180,13 +164,6 @@ def test_an_answer_is_cut_at_the_lower_limit(own: int | None, asked: int | None,
     expected = whole if cut is None else Sample(ids=IDS[:cut], text=TOKENIZER.decode(IDS[:cut]), finish="length", matched=None)
 
     assert made == expected
-
-
-def test_an_answer_that_just_fits_is_not_cut() -> None:
-    """The end token counts, and may be the last one allowed."""
-    made = sample(TEXT, max_tokens=len(IDS) + 1)
-
-    assert (made.finish, made.matched) == ("stop", END)
 
 
 def test_lone_surrogates_are_no_text_for_tokens() -> None:
@@ -281,11 +258,3 @@ def test_a_tokenizer_without_bytes_cannot_break_a_character(tmp_path: Path) -> N
         "this tokenizer has no token for the byte 0xf0, so no answer can end within a character.\n"
         "  fix       remove broken_utf8, or use a byte-level tokenizer, such as the one from build_tokenizer()"
     )
-
-
-def test_an_unknown_template_or_family_is_refused() -> None:
-    """Misspelt names fail before a tokenizer is loaded."""
-    with pytest.raises(UsageError, match="there is no chat template 'x'"):
-        template_named("x")
-    with pytest.raises(UsageError, match="has no tool-call format 'x'"):
-        load_sampler(family="x")

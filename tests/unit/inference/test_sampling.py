@@ -10,7 +10,7 @@ import pytest
 
 from pytest_hermes_env.errors import ScriptError
 from pytest_hermes_env.inference import MockServer, call, garbage, sampled, say, turn
-from pytest_hermes_env.inference.sampling import Sampled
+from pytest_hermes_env.inference.steps import Sampled
 
 Ask = Callable[..., httpx.Response]
 

@@ -107,39 +107,7 @@ def test_a_whole_conversation_with_kimi_is_rendered(every: dict[str, Any]) -> No
     assert render(every["kimi"], WHOLE, tools=[TOOL]) == KIMI
 
 
-def test_glm47_differs_from_glm_in_line_breaks_and_think_tags(every: dict[str, Any]) -> None:
-    """An answer without a thought has the closing tag alone, and the prompt opens a thought."""
-    messages = [
-        {"role": "user", "content": "a"},
-        {"role": "assistant", "content": "b", "tool_calls": [CALLED["tool_calls"][0]]},
-    ]
-    result = {"role": "tool", "tool_call_id": IDS[0], "content": "c"}
-    text = render(every["glm47"], [*messages, result], prompt=True)
-
-    assert text == (
-        "[gMASK]<sop><|user|>a<|assistant|></think>b<tool_call>ls<arg_key>path</arg_key><arg_value>/</arg_value></tool_call>"
-        "<|observation|><tool_response>c</tool_response><|assistant|><think>"
-    )
-
-
-@pytest.mark.parametrize("name", TEMPLATES)
-def test_tools_and_system_message_may_be_absent(every: dict[str, Any], name: str) -> None:
-    """One user message is enough, and the tools do not show when there are none."""
-    text = render(every[name], START[1:], prompt=True)
-
-    assert (text.count("Look."), "unction" in text) == (1, False)
-
-
 OPENS = {"qwen3_5": "<think>\n", "deepseek_r1": "<think>\n", "glm47": "<think>"}
-
-
-@pytest.mark.parametrize("name", TEMPLATES)
-def test_some_templates_open_the_thought(every: dict[str, Any], name: str) -> None:
-    """As those of the families' reasoning models do."""
-    prompt = render(every[name], START, tools=[TOOL], prompt=True)
-
-    assert prompt.endswith(OPENS.get(name, ""))
-    assert ("<think>" in prompt) == (name in OPENS)
 
 
 SAID: dict[str, TurnLike] = {

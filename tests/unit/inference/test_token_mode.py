@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from pytest_hermes_env.errors import LeftoverTurns, ScriptError, UnexpectedRequest
+from pytest_hermes_env.errors import ScriptError
 from pytest_hermes_env.inference import (
     TEMPLATES,
     Conversation,
@@ -21,12 +21,10 @@ from pytest_hermes_env.inference import (
     Script,
     TurnLike,
     call,
-    call_raw,
     sampled,
     say,
     think,
     turn,
-    unoffered,
 )
 
 Connect = Callable[..., Any]
@@ -214,41 +212,6 @@ def test_rollouts_of_a_group_do_not_take_each_others_turns(connect: Connect, too
     assert turns == sorted((script, number) for script in ("script 1", "script 2") for number in range(3) for _ in range(8))
 
 
-def test_the_same_run_gives_the_same_tokens(connect: Connect, tools: Any) -> None:
-    """Ids and logprobs depend on conversation and place alone: a second server says the same."""
-    runs = []
-    for _ in range(2):
-        with MockServer(SCRIPT, template="qwen3") as mock:
-            asyncio.run(converse(managed(connect(mock, "vllm"), "qwen3"), tools))
-            runs.append([sampled_ids(exchange) for exchange in mock.journal])
-
-    assert runs[0] == runs[1]
-
-
-def test_few_shot_answers_in_the_prompt_do_not_shift_turns(connect: Connect) -> None:
-    """Answers that the first prompt already holds belong to it, also when the model says one of them itself."""
-    shots = [{"role": "user", "content": "1"}, {"role": "assistant", "content": "<think>\nx\n</think>\nA"}, START[1]]
-    with MockServer(["A", "B"], template="qwen3") as mock:
-        server = managed(connect(mock, "vllm"), "qwen3")
-
-        async def talk() -> list[str]:
-            messages: list[dict[str, Any]] = list(shots)
-            said = []
-            for _ in range(2):
-                answer = await server.chat_completion(messages=messages)
-                said.append(answer.choices[0].message.content)
-                messages += [{"role": "assistant", "content": said[-1]}, {"role": "user", "content": "More."}]
-            return said
-
-        said = asyncio.run(talk())
-        mock.verify()
-
-    assert (said, [exchange.conversation and exchange.conversation.root_length for exchange in mock.journal]) == (
-        ["A", "B"],
-        [3, 3],
-    )
-
-
 def test_thoughts_that_a_template_strips_later_do_not_shift_turns() -> None:
     """An answer of the prompt loses its think block when a user speaks again: the conversation is still the same."""
     user, answer, result = "<|im_start|>user\nhi<|im_end|>\n", "A<|im_end|>\n", "<|im_start|>tool\nr<|im_end|>\n"
@@ -297,45 +260,6 @@ def test_a_judge_answers_prompts_without_tools(connect: Connect, tools: Any) -> 
         mock.verify()
 
     assert (grade, [exchange.kind for exchange in mock.journal]) == ("0.5", ["generate"] * 3 + ["judge"])
-
-
-def test_calls_are_checked_against_the_tools_in_the_prompt(connect: Connect) -> None:
-    """A call of a tool that the prompt does not offer is a mistake of the script, unless it is meant."""
-    prompt = "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"
-    with MockServer([call("terminal")], template="chatml", allow_leftovers=True) as mock:
-        answer = httpx.post(f"{mock.url}/generate", json={"prompt": prompt})
-        with pytest.raises(ScriptError) as caught:
-            mock.verify()
-    with MockServer([unoffered(call("nope")), call_raw("nope", "{")], template="chatml", allow_leftovers=True) as mock:
-        meant = httpx.post(f"{mock.url}/generate", json={"prompt": prompt})
-        mock.verify()
-
-    assert (answer.status_code, str(caught.value), meant.status_code) == (
-        400,
-        "turn 1 of the script calls the tool 'terminal', which this request does not offer.\n"
-        "  offered   no tools\n"
-        "  fix       offer the tool in the request; if this is a judge question, give the script an answer to it: judge=...",
-        200,
-    )
-
-
-def test_a_turn_past_the_end_and_turns_left_over_fail(connect: Connect, tools: Any) -> None:
-    """The script is held to in token mode as in chat mode: errors at the request and in verify, leftovers in verify."""
-    with MockServer(SCRIPT[:1], template="chatml") as mock:
-        server = managed(connect(mock, "vllm"), "chatml")
-        with pytest.raises(Exception, match="400"):
-            asyncio.run(converse(server, tools))
-        with pytest.raises(UnexpectedRequest) as beyond:
-            mock.verify()
-    with MockServer([*SCRIPT, "more"], template="chatml") as mock:
-        asyncio.run(converse(managed(connect(mock, "vllm"), "chatml"), tools))
-        with pytest.raises(LeftoverTurns, match=r"the script has 4 turns, but no conversation went beyond turn 3\."):
-            mock.verify()
-
-    assert str(beyond.value).splitlines()[0::2] == [
-        "the model was asked for turn 2 of this conversation, but its script has 1 turn.",
-        "  request   last message: result of `read_file`, 'text of a'",
-    ]
 
 
 def test_drift_that_cannot_be_fails_like_other_mistakes_of_the_script() -> None:

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
-from pytest_hermes_env.errors import UsageError
 from pytest_hermes_env.inference import TEMPLATES, build_tokenizer
 from pytest_hermes_env.inference.templates import FAULTY_TEMPLATES
 
@@ -48,52 +47,6 @@ MESSAGES = [
     {"role": "tool", "tool_call_id": "c", "content": "error"},
     {"role": "assistant", "content": "done", "tool_calls": None},
 ]
-RENDERED = """\
-<|im_start|>system
-Be brief.
-
-# Tools
-
-You may call one or more functions. Their signatures:
-<tools>
-{"type": "function", "function": {"name": "terminal", "description": "Führe <aus>", "parameters": \
-{"type": "object", "properties": {"command": {"type": "string"}}}}}
-</tools>
-
-For each call, return a JSON object with name and arguments:
-<tool_call>
-{"name": <name>, "arguments": <arguments>}
-</tool_call><|im_end|>
-<|im_start|>user
-list files<|im_end|>
-<|im_start|>assistant
-<tool_call>
-{"name": "terminal", "arguments": {"command": "ls é"}}
-</tool_call>
-<tool_call>
-{"name": "terminal", "arguments": {"command": "pwd"}}
-</tool_call><|im_end|>
-<|im_start|>tool
-<tool_response>
-{"exit_code": 0}
-</tool_response><|im_end|>
-<|im_start|>tool
-<tool_response>
-/
-</tool_response><|im_end|>
-<|im_start|>assistant
-Again.
-<tool_call>
-{"name": "terminal", "arguments": {bad}
-</tool_call><|im_end|>
-<|im_start|>tool
-<tool_response>
-error
-</tool_response><|im_end|>
-<|im_start|>assistant
-done<|im_end|>
-<|im_start|>assistant
-"""
 
 
 @pytest.fixture(scope="module")
@@ -183,46 +136,6 @@ def test_tool_schemas_cost_few_tokens(tokenizer: Any) -> None:
     ids = tokenizer.encode(text)
 
     assert len(ids) * 4 < len(text.encode())
-
-
-def test_an_unknown_template_is_named_with_the_known_ones(tmp_path: Path) -> None:
-    """A misspelt template says what there is, and writes nothing."""
-    with pytest.raises(UsageError) as caught:
-        build_tokenizer(tmp_path / "x", template="qwen4")
-
-    assert (str(caught.value), list(tmp_path.iterdir())) == (
-        "there is no chat template 'qwen4'.\n"
-        "  known     chatml, qwen3, qwen3_5, mistral, llama3, deepseek, deepseek_r1, glm, glm47, kimi; faulty on purpose: no_template, no_tools",
-        [],
-    )
-
-
-def test_special_tokens_are_one_token_each(tokenizer: Any) -> None:
-    """ChatML's marks are tokens of their own; turns end with <|im_end|>, and padding is <|endoftext|>."""
-    seen = (
-        len(tokenizer.encode("<|im_start|>a<|im_end|><|endoftext|>")),
-        tokenizer.eos_token,
-        tokenizer.pad_token,
-        len(tokenizer),
-    )
-
-    assert seen == (4, "<|im_end|>", "<|endoftext|>", 2_865)
-
-
-def test_the_chat_template_renders_tools_calls_and_results(tokenizer: Any) -> None:
-    """A whole conversation with tools, malformed arguments included, is rendered as Hermes models see it."""
-    text = tokenizer.apply_chat_template(MESSAGES, tools=TOOLS, tokenize=False, add_generation_prompt=True)
-
-    assert text == RENDERED
-
-
-def test_the_chat_template_needs_neither_system_message_nor_tools(tokenizer: Any) -> None:
-    """Without tools there is no tool section, and without a system message no system turn."""
-    user = [{"role": "user", "content": "hi"}]
-    plain = tokenizer.apply_chat_template(user, tokenize=False)
-    tools = tokenizer.apply_chat_template(user, tools=TOOLS, tokenize=False)
-
-    assert (plain, tools[:29]) == ("<|im_start|>user\nhi<|im_end|>\n", "<|im_start|>system\n# Tools\n\nY")
 
 
 def test_the_chat_template_only_appends(tokenizer: Any) -> None:

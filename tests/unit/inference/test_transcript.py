@@ -52,14 +52,6 @@ def test_messages_and_tools_are_read_back(every: dict[str, Any], name: str) -> N
     assert seen == Transcript(messages=told(messages), tools=TOOLS)
 
 
-@pytest.mark.parametrize("name", TEMPLATES)
-def test_tools_without_a_system_message_leave_none(every: dict[str, Any], name: str) -> None:
-    """What only declares tools is no message."""
-    seen = read(every[name], name, [USER], tools=[TOOL, BARE])
-
-    assert seen == Transcript(messages=told([USER]), tools=TOOLS)
-
-
 @pytest.mark.parametrize("name", [name for name in TEMPLATES if name != "mistral"])  # which refuses an empty answer
 def test_an_empty_answer_counts_and_one_that_has_not_begun_does_not(every: dict[str, Any], name: str) -> None:
     """The turn is counted by answers: the mark that opens the next one is none, an answer of no text is one."""
@@ -83,15 +75,6 @@ def test_the_end_of_a_turn_may_be_there_twice_or_not_at_all() -> None:
     seen = read_transcript(text, TEMPLATES["chatml"])
 
     assert [message["content"] for message in seen.messages] == ["hi", "one", "two"]
-
-
-def test_text_without_any_mark_is_one_user_message() -> None:
-    """A prompt of a plain completion is what somebody says."""
-    seen = read_transcript('The capital {"name": "x", "parameters": {}} of', TEMPLATES["chatml"])
-
-    assert seen == Transcript(
-        messages=({"role": "user", "content": 'The capital {"name": "x", "parameters": {}} of'},), tools={}
-    )
 
 
 @given(

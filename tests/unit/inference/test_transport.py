@@ -7,7 +7,7 @@ import httpx
 import openai
 import pytest
 
-from pytest_hermes_env import MockServer, call, fail, hang, say
+from pytest_hermes_env import MockServer, call, hang, say
 from pytest_hermes_env.inference.transport import IN_PROCESS_URL
 
 TERMINAL: Any = {"type": "function", "function": {"name": "terminal", "parameters": {"type": "object"}}}
@@ -40,61 +40,9 @@ def test_says_what_the_server_says() -> None:
     assert in_process.model_dump(exclude={"created"}) == over_http.model_dump(exclude={"created"})
 
 
-def test_keeps_the_journal_of_its_server() -> None:
-    """Requests over the transport are in the journal, and satisfy the script."""
-    server = MockServer([say("hello")])
-
-    ask(server)
-
-    assert [exchange.said for exchange in server.journal] == ["say 'hello'"]
-    server.verify()
-
-
-def test_fails_with_the_scripted_status() -> None:
-    """A scripted failure reaches the client as the openai error of its status."""
-    server = MockServer([fail(503)])
-
-    with pytest.raises(openai.InternalServerError) as caught:
-        ask(server)
-
-    assert caught.value.status_code == 503
-
-
 def test_a_long_delay_is_the_clients_timeout() -> None:
     """A client that waits less than the model takes has a timeout, as over HTTP."""
     server = MockServer([[hang(30), say("late")]], allow_leftovers=True)
 
     with pytest.raises(openai.APITimeoutError):
         ask(server, timeout=0.05)
-
-
-def test_streams() -> None:
-    """A streamed answer arrives as chunks that add up to the text."""
-    server = MockServer([say("one two three")])
-
-    async def run() -> str:
-        http = httpx.AsyncClient(transport=server.transport)
-        async with openai.AsyncOpenAI(base_url=IN_PROCESS_URL, api_key="none", http_client=http) as client:
-            stream = await client.chat.completions.create(
-                model="mock-model", messages=[{"role": "user", "content": "count"}], stream=True
-            )
-            return "".join([chunk.choices[0].delta.content or "" async for chunk in stream if chunk.choices])
-
-    text = asyncio.run(run())
-
-    assert text == "one two three"
-
-
-def test_an_unknown_path_is_remembered() -> None:
-    """What is no endpoint is answered with 404 and told again by verify."""
-    server = MockServer([say("hello")], allow_leftovers=True)
-
-    async def run() -> int:
-        async with httpx.AsyncClient(transport=server.transport, base_url="http://mock-model.invalid") as client:
-            return (await client.get("/v1/embeddings")).status_code
-
-    status = asyncio.run(run())
-
-    assert status == 404
-    with pytest.raises(Exception, match="the mock model has no endpoint GET /v1/embeddings"):
-        server.verify()

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from openai.types import Completion
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
-from openai.types.model import Model
 
 from pytest_hermes_env.inference import call, call_raw, empty_choices, say, think, turn
-from pytest_hermes_env.inference.stream import chat_chunks, server_sent_events, text_chunks
-from pytest_hermes_env.inference.wire import chat_completion, count_tokens, hermes_text, model_list, text_completion
+from pytest_hermes_env.inference.stream import chat_chunks, text_chunks
+from pytest_hermes_env.inference.wire import chat_completion, count_tokens, hermes_text, text_completion
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -73,36 +72,6 @@ def test_text_completions_are_valid_for_the_openai_package(said: Turn) -> None:
     )
 
 
-def test_the_model_list_is_valid_for_the_openai_package() -> None:
-    """The one model that the server offers survives the package's own type."""
-    listing = model_list("m")
-
-    assert [strictly(Model, entry) for entry in cast("list[JsonObject]", listing["data"])] == listing["data"]
-
-
-def test_a_turn_with_everything_looks_like_a_model_wrote_it() -> None:
-    """Reasoning, text and calls, malformed ones too, stand where OpenAI-compatible servers put them."""
-    message = choices(chat(TURNS["all"]))[0]["message"]
-
-    assert message == {
-        "role": "assistant",
-        "content": "both",
-        "reasoning_content": "hm",
-        "tool_calls": [
-            {
-                "id": "call_0be2b6a64e41dfc7c74104f8",
-                "type": "function",
-                "function": {"name": "terminal", "arguments": '{"command": "ls"}'},
-            },
-            {
-                "id": "call_f00325c395e07f4875de5305",
-                "type": "function",
-                "function": {"name": "terminal", "arguments": "{bad"},
-            },
-        ],
-    }
-
-
 def test_ids_of_calls_differ_and_are_the_same_in_every_run() -> None:
     """No two calls of two turns and two choices share an id, and a second run gives the same ids."""
     said = turn(call("a"), call("b"))
@@ -133,11 +102,6 @@ def test_a_text_completion_writes_calls_in_hermes_format() -> None:
     assert text == (
         '<think>\nhm\n</think>\nok\n<tool_call>\n{"name": "terminal", "arguments": {"command": "ls"}}\n</tool_call>'
     )
-
-
-def test_an_event_stream_ends_with_done() -> None:
-    """The stream is one data line per chunk, and closes as OpenAI closes it."""
-    assert server_sent_events([{"a": 1}, {"b": 2}]) == 'data: {"a": 1}\n\ndata: {"b": 2}\n\ndata: [DONE]\n\n'
 
 
 def choices(completion: JsonObject) -> list[JsonObject]:

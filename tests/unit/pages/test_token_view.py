@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import html
 from collections.abc import Sequence
 from typing import Any
 
@@ -121,35 +120,13 @@ def test_colours_are_for_terminals_and_no_color_wins(
     assert str(view) == view.text(has_colour=has_colour)
 
 
-def body_of(page: str) -> str:
-    """Return what stands between the body's tags."""
-    return page.partition("<body>\n")[2].partition("</body>")[0]
-
-
 def test_the_page_needs_nothing_else_and_escapes_what_the_model_said() -> None:
-    """The HTML has its own style, a legend of what occurs, and no tag of the model's."""
+    """The page has its own style, and no tag of the model's."""
     page = token_view({"tokens": [1, 4, 5], "masks": [-100, 4, 5], "inference_logprobs": [1.0, -0.5, -0.25]}, Tokenizer()).html
 
-    assert body_of(page) == (
-        '<p>3 tokens: 1 prompt, 2 trained. <span class="prompt" title="before the first trained token">prompt</span> '
-        '<span class="trained" title="the label is the token">trained</span></p>\n'
-        '<pre><span class="prompt" title="prompt, position 0">&lt;|user|&gt;</span>'
-        '<span class="trained" title="trained, positions 1 to 2, logprob -0.375 on average, -0.500 at least">&lt;b&gt;yes</span></pre>\n'
-    )
-    assert page.startswith('<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">')
-    assert not [word for word in ("http:", "https:", "src=", "<script", "<link") if word in page]
-
-
-def test_the_page_has_a_row_for_each_position() -> None:
-    """With positions the HTML is a table."""
-    view = token_view({"tokens": [4], "masks": [4], "inference_logprobs": [-0.5]}, Tokenizer(), positions=True)
-
-    assert body_of(view.html).partition("</p>\n")[2] == (
-        "<table>\n"
-        "<tr><th>position</th><th>token</th><th>logprob</th><th>text</th></tr>\n"
-        f'<tr class="trained"><td>0</td><td>4</td><td>-0.5000</td><td>{html.escape(repr("<b>"))}</td></tr>\n'
-        "</table>\n"
-    )
+    assert "<p>3 tokens: 1 prompt, 2 trained</p>" in page
+    assert '<span class="trained p1" title="position 1, id 4, logprob -0.5000">&lt;b&gt;</span>' in page
+    assert not [word for word in ("http:", "https:", "src=", "<script", "<link", "<b>yes") if word in page]
 
 
 GROUP = {"tokens": [[1], [2, 5]], "masks": [[-100], [-100, 5]], "inference_logprobs": None, "scores": [0.0, 1.0]}

@@ -46,23 +46,6 @@ def test_system_and_user_messages_come_first() -> None:
     ]
 
 
-def test_a_call_has_its_result_in_the_history() -> None:
-    """One turn for the call, one for the answer; an object is written as JSON."""
-    result = agent_result.call("terminal", command="ls").returns({"output": "ä", "exit_code": 0, "error": None}).say("ä")
-
-    assert result == AgentResult(
-        messages=[
-            USER,
-            assistant("", call(1, "terminal", '{"command": "ls"}')),
-            tool(1, '{"output": "ä", "exit_code": 0, "error": null}'),
-            assistant("ä"),
-        ],
-        turns_used=2,
-        finished_naturally=True,
-        reasoning_per_turn=[None, None],
-    )
-
-
 def test_calls_before_the_first_result_are_parallel() -> None:
     """They stand in one message, and results answer them in order, one by one or together."""
     calls = agent_result.call("read_file", path="a").call("read_file", path="b")
@@ -78,61 +61,6 @@ def test_calls_before_the_first_result_are_parallel() -> None:
     ]
     assert calls.returns("1|a", "1|b").say("done") == result
     assert result.turns_used == 2
-
-
-def test_a_call_after_its_results_is_a_turn_of_its_own() -> None:
-    """Ids count the calls of the whole rollout."""
-    result = agent_result.call("terminal").returns("a").call("terminal").returns("b")
-
-    assert [message.get("tool_call_id") for message in result.messages] == [None, None, "call_1", None, "call_2"]
-    assert result.turns_used == 2
-
-
-def test_prose_beside_a_call_is_one_message() -> None:
-    """An answer without a call would have ended the loop, so the call belongs to it."""
-    result = agent_result.say("I look first.").call("terminal", command="ls").returns("a")
-
-    assert result.messages == [USER, assistant("I look first.", call(1, "terminal", '{"command": "ls"}')), tool(1, "a")]
-
-
-def test_reasoning_belongs_to_the_next_turn() -> None:
-    """One entry per turn, and the same text in the history; an empty text is no reasoning."""
-    result = agent_result.think("a look").call("terminal").returns("a").think("").say("done")
-
-    assert result.reasoning_per_turn == ["a look", None]
-    assert result.messages[1] == assistant("", call(1, "terminal", "{}"), reasoning_content="a look")
-    assert result.messages[3] == assistant("done")
-
-
-def test_arguments_can_be_given_as_text() -> None:
-    """The very spelling is kept; a blank text means no arguments."""
-    result = agent_result.call("terminal", '{"command":"ls"}').call("process", "").returns("a", "b")
-
-    assert result.messages[1] == assistant("", call(1, "terminal", '{"command":"ls"}'), call(2, "process", ""))
-
-
-def test_any_argument_name_can_be_given_by_name() -> None:
-    """Names of the builder's own parameters, too."""
-    result = agent_result.call("terminal", self=1, tool=2, raw=3).returns("")
-
-    assert result.messages[1] == assistant("", call(1, "terminal", '{"self": 1, "tool": 2, "raw": 3}'))
-
-
-def test_a_failed_call_is_a_tool_error() -> None:
-    """An error with a negative exit code is hermes' sign that the call itself failed."""
-    told = {"output": "", "exit_code": -1, "error": "no such directory"}
-
-    result = agent_result.call("terminal", command="ls").returns(told).say("sorry")
-
-    assert result.tool_errors == [
-        ToolError(
-            turn=1,
-            tool_name="terminal",
-            arguments='{"command": "ls"}',
-            error="no such directory",
-            tool_result=json.dumps(told),
-        )
-    ]
 
 
 @pytest.mark.parametrize(
@@ -165,63 +93,12 @@ def test_an_unknown_tool_is_answered_by_the_loop() -> None:
     ]
 
 
-def test_a_usual_tool_can_be_unknown() -> None:
-    """Then the model is not told that there is one."""
-    result = agent_result.unknown_tool("patch").say("sorry")
-
-    available = "['process', 'read_file', 'search_files', 'terminal', 'write_file']"
-    assert result.messages[2] == tool(1, json.dumps({"error": f"Unknown tool 'patch'. Available tools: {available}"}), "patch")
-
-
-def test_the_tools_that_there_are_can_be_named() -> None:
-    """Then just these are told."""
-    result = agent_result.offering("b", "a").unknown_tool("read_file").say("sorry")
-
-    assert result.messages[2] == tool(1, "{\"error\": \"Unknown tool 'read_file'. Available tools: ['a', 'b']\"}", "read_file")
-
-
-def test_bad_arguments_are_answered_by_the_loop() -> None:
-    """The model is told what is wrong with them."""
-    result = agent_result.bad_arguments("terminal", '{"command": ').say("sorry")
-
-    error = "Invalid arguments for terminal: Expecting value: line 1 column 13 (char 12)"
-    told = json.dumps({"error": f"{error}. Send one JSON object with the tool's parameters."})
-    assert result == AgentResult(
-        messages=[USER, assistant("", call(1, "terminal", '{"command": ')), tool(1, told), assistant("sorry")],
-        turns_used=2,
-        finished_naturally=True,
-        reasoning_per_turn=[None, None],
-        tool_errors=[ToolError(turn=1, tool_name="terminal", arguments='{"command": ', error=error, tool_result=told)],
-    )
-
-
-@pytest.mark.parametrize("error", [RuntimeError, RuntimeError()], ids=["class", "instance"])
-def test_a_tool_that_raised_is_answered_by_the_loop(error: object) -> None:
-    """The model is told the exception's name and text."""
-    result = agent_result.call("terminal").raises(error).say("sorry")
-
-    told = "Tool execution failed: RuntimeError: "
-    assert result.messages[2] == tool(1, json.dumps({"error": told}))
-    assert [(found.error, found.tool_result) for found in result.tool_errors] == [(told, json.dumps({"error": told}))]
-
-
 def test_also_adds_a_call_to_a_turn_that_is_answered() -> None:
     """A call that the loop answers by itself can stand first among parallel calls."""
     result = agent_result.unknown_tool("bash").also().call("terminal").returns("a").say("done")
 
     assert [len(message.get("tool_calls", ())) for message in result.messages] == [0, 2, 0, 0, 0]
     assert result.turns_used == 2
-
-
-def test_a_failed_model_call_counts_and_leaves_nothing() -> None:
-    """The history is what was said before."""
-    result = agent_result.call("terminal").returns("a").server_error()
-
-    assert result == AgentResult(
-        messages=[USER, assistant("", call(1, "terminal", "{}")), tool(1, "a")],
-        turns_used=2,
-        reasoning_per_turn=[None],
-    )
 
 
 def test_the_turn_limit_ends_a_rollout_without_an_answer() -> None:

@@ -79,11 +79,6 @@ def test_masks_and_logprobs_are_as_long_as_the_tokens(tokenizer: Any) -> None:
     assert len({logprob for _, mask, logprob in rows if mask != -100}) > 10
 
 
-def test_nodes_are_kept_while_the_result_grows(tokenizer: Any) -> None:
-    """The order of with_nodes and the steps does not matter, and the same result has the same nodes."""
-    assert LOOKED.with_nodes(tokenizer).say("a.txt") == LOOKED.say("a.txt").with_nodes(tokenizer)
-
-
 def test_a_path_is_as_good_as_a_tokenizer(tokenizer: Any, hermes_tokenizer: str) -> None:
     """The fixture hermes_tokenizer gives one, and it is what the expression shows."""
     result = agent_result.say("42").with_nodes(hermes_tokenizer)
@@ -91,11 +86,6 @@ def test_a_path_is_as_good_as_a_tokenizer(tokenizer: Any, hermes_tokenizer: str)
     assert result == agent_result.say("42").with_nodes(tokenizer)
     assert repr(result) == f"agent_result.say('42').with_nodes({hermes_tokenizer!r})"
     assert repr(agent_result.say("42").with_nodes(tokenizer)) == repr(result)
-
-
-def test_without_a_word_of_the_model_there_is_no_node(hermes_tokenizer: str) -> None:
-    """A server that failed at once sampled nothing."""
-    assert agent_result.server_error().with_nodes(hermes_tokenizer).managed_state == {"nodes": []}
 
 
 def test_a_template_that_rewrites_history_splits_the_nodes(tokenizer: Any) -> None:
