@@ -12,7 +12,6 @@ import gc
 import io
 import os
 import sys
-import threading
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.errors import HermesEnvError, UsageError
@@ -125,13 +124,6 @@ def _parser(command: str) -> argparse.ArgumentParser:
     check.add_argument("--format", choices=FORMATS, default="text", help="text (default), json, github or sarif")
     check.add_argument("--output", metavar="FILE", default="", help="write the report to a file instead of the terminal")
     check.add_argument("--allow-none", action="store_true", help="succeed on files without environments; for hooks")
-    check.add_argument("--baseline", metavar="FILE", default="", help="accept only the findings that FILE records")
-    check.add_argument(
-        "--write-baseline", action="store_true", help="record the current findings; an existing baseline only shrinks"
-    )
-    check.add_argument(
-        "--force-new", action="store_true", help="with --write-baseline: also add new findings to an existing baseline"
-    )
     check.set_defaults(run=_check)
 
     watch = commands.add_parser(
@@ -249,33 +241,25 @@ def _check(options: argparse.Namespace) -> int:
 
     gc.disable()  # the check collects by itself, every few files
     gc.freeze()
-    if options.force_new and not options.write_baseline:
-        raise UsageError("--force-new requires --write-baseline")
     if options.hermes_base:
         os.environ["HERMES_ENV_BASE"] = options.hermes_base
-    done = check(
+    text, exit_code = check(
         options.paths,
         select=_ids(options.select),
         ignore=_ids(options.ignore),
         is_strict=options.strict,
         form=options.format,
         has_colour=_has_colour() and not options.output,
-        processes=_processes(),
-        baseline=options.baseline,
-        writes_baseline=options.write_baseline,
-        adds_to_baseline=options.force_new,
         allows_none=options.allow_none,
         with_base_env=options.hermes_base_env,
     )
     if options.output:
         from pytest_hermes_env.atomic_files import write_text  # noqa: PLC0415
 
-        write_text(options.output, done.text)
+        write_text(options.output, text)
     else:
-        sys.stdout.write(done.text)
-    if done.note:
-        print(f"hermes-env: {done.note}", file=sys.stderr)
-    return done.exit_code
+        sys.stdout.write(text)
+    return exit_code
 
 
 def _watch(options: argparse.Namespace) -> int:
@@ -379,11 +363,6 @@ def _new(options: argparse.Namespace) -> int:
     )
     print(f"next: cd {project.directory} && pytest, then put your items, prompt and reward into {project.module}.py")
     return OK
-
-
-def _processes() -> int:
-    """Return the number of processes: one if this process has threads, which a fork would not copy."""
-    return (os.cpu_count() or 1) if threading.active_count() == 1 else 1
 
 
 def _ids(values: Sequence[str]) -> list[str]:

@@ -7,7 +7,6 @@
     │   ├── UnknownRule         a rule id that the catalogue does not have
     │   ├── BadSettings         the table [tool.hermes-env] of a pyproject.toml is invalid
     │   ├── BadCases            the cases declared beside an environment are invalid
-    │   ├── BadWaiver           a waiver has no reason or waives nothing
     │   ├── BadTarget           a target is not an environment or cannot be imported
     │   └── StrategyError       a strategy or check_reward has arguments from which nothing can be drawn
     ├── ScriptError             a script for the mock model is impossible
@@ -58,7 +57,6 @@ __all__ = [
     "BadCassette",
     "BadSettings",
     "BadTarget",
-    "BadWaiver",
     "BudgetSpent",
     "CallTimedOut",
     "CassetteMiss",
@@ -128,10 +126,6 @@ class BadSettings(UsageError):
 
 class BadCases(UsageError):
     """The cases declared beside an environment cannot be read, or are impossible."""
-
-
-class BadWaiver(UsageError):
-    """A waiver has no reason, or waives a rule that passes or does not exist."""
 
 
 class BadTarget(UsageError):

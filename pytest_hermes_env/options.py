@@ -171,11 +171,6 @@ FLAGS = (
         "Fail if rollouts exercise fewer than N rules of a class. all (default): every rule with a rollout half that applies, "
         "unless it says why it cannot be exercised. Also ini hermes_min_exercised.",
     ),
-    _value("--hermes-ledger", "FILE", "Fail if fewer rules exercise a class than the ledger stored in FILE records for it."),
-    _switch(
-        "--hermes-write-ledger",
-        "Store the rules that this run exercised in the FILE of --hermes-ledger instead of comparing with it.",
-    ),
     Flag(
         "--hermes-record",
         "Record mode of cassettes. none (default): replay only, no network. once: record missing cassettes. new: add rollouts "

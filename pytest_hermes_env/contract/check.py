@@ -7,13 +7,11 @@ What only a rollout can show is entered as not exercised.
 from __future__ import annotations
 
 import gc
-import itertools
 import os
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.baseline import Baseline
 from pytest_hermes_env.contract.file_check import (
     CheckedClass,
     CheckedFile,
@@ -21,7 +19,6 @@ from pytest_hermes_env.contract.file_check import (
     checked_file,
     without_abstract_classes,
 )
-from pytest_hermes_env.contract.fork_pool import shared_out
 from pytest_hermes_env.contract.ledger.ledger import Ledger, LedgerEntry
 from pytest_hermes_env.contract.ledger.settings import Settings
 from pytest_hermes_env.contract.ledger.waivers import waivers_of
@@ -92,31 +89,25 @@ def check_paths(
     rules: Sequence[Rule] = ALL_RULES,
     *,
     settings: Settings | None = None,
-    baseline: Baseline | None = None,
-    processes: int = 1,
     allows_none: bool = False,
     with_base_env: bool = False,
 ) -> StaticReport:
     """Check all environment classes in files and directories; ``path.py:Class`` checks one class.
 
     ``with_base_env`` also checks environments on Atropos' BaseEnv alone, against the rules that concern it.
-    Comments in the files, the waivers of ``settings`` and the ``baseline`` accept findings; those that accept nothing any more are
-    among the problems. With more than one process, many classes are shared out among forks of this one, which must have no other threads.
+    Comments in the files and the waivers of ``settings`` accept findings; those that accept nothing any more are among the problems.
 
     Raises: BadTarget when a path does not exist, contains no Python file, or when no environment is found (unless ``allows_none``).
     """
     targets = list(paths)
     files = list(_targets(targets))
-    tree = SourceTree(keeps=RECENT)  # a fork continues with a copy of its own
+    tree = SourceTree(keeps=RECENT)
 
-    done = itertools.count(1)
-
-    def check(index: int) -> CheckedFile:
-        if next(done) % RECENT == 0:
+    checked: list[CheckedFile] = []
+    for file, name in files:
+        checked.append(checked_file(file, name, rules, tree, with_base_env=with_base_env))
+        if len(checked) % RECENT == 0:
             gc.collect()  # syntax trees and what was made of them refer to each other
-        return checked_file(*files[index], rules, tree, with_base_env=with_base_env)
-
-    checked = shared_out(check, len(files), processes)
     judged = list(without_abstract_classes(checked))
     classes = {item.label: item for _, kept, _ in judged for item in kept}
     ledgers = tuple(_ledger(item, rules) for item in classes.values())
@@ -128,9 +119,6 @@ def check_paths(
     leftovers = {problem.path: problem for file in checked for problem in file.leftovers}
     ledgers = waivers.applied_to(ledgers)
     complaints = [*waivers.problems, *waivers.stale(ledgers, sees_rollouts=False)]
-    if baseline is not None:
-        ledgers = baseline.applied(ledgers)
-        complaints += baseline.complaints(ledgers)
     report = StaticReport(
         files=len({os.path.abspath(path) for path, _ in files}),
         ledgers=ledgers,

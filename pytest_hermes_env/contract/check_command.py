@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import os
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.atomic_files import write_text
-from pytest_hermes_env.contract.baseline import DEFAULT_FILE, Baseline, read_baseline, rewritten
 from pytest_hermes_env.contract.catalogue import select_rules
 from pytest_hermes_env.contract.check import check_paths, path_of
 from pytest_hermes_env.contract.ledger.settings import settings_for
-from pytest_hermes_env.contract.project_files import shown_path
 
 if TYPE_CHECKING:
     from pytest_hermes_env.contract.check import StaticReport
-
-
-@dataclass(frozen=True, kw_only=True)
-class Checked:
-    """The report as text, what else there is to say, and the exit code."""
-
-    text: str
-    note: str
-    exit_code: int
 
 
 def check(
@@ -38,56 +24,22 @@ def check(
     is_strict: bool = False,
     form: str = "text",
     has_colour: bool = False,
-    processes: int = 1,
-    baseline: str = "",
-    writes_baseline: bool = False,
-    adds_to_baseline: bool = False,
     allows_none: bool = False,
     with_base_env: bool = False,
-) -> Checked:
-    """Judge ``paths``. ``select`` given here replaces that of pyproject.toml, and so does ``baseline``.
+) -> tuple[str, int]:
+    """Judge ``paths``; return the report as text and the exit code. ``select`` given here replaces that of pyproject.toml.
 
     Raises: UsageError for what cannot be checked or was set wrongly.
     """
     start = time.perf_counter()
     settings = settings_for(_common(paths))
     rules = select_rules(select or settings.select, ignore if select else (*settings.ignore, *ignore))
-    file = baseline or settings.baseline
-    if writes_baseline:
-        file = file or os.path.join(settings.root, DEFAULT_FILE)
-    old = read_baseline(file) if file and not (writes_baseline and not os.path.exists(file)) else None
-    run = functools.partial(check_paths, paths, rules, settings=settings, with_base_env=with_base_env)
-    report = run(baseline=old, processes=processes, allows_none=allows_none)
-    note = ""
-    is_refused = False
-    if writes_baseline:
-        report, note, is_refused = _rewrite(report, file, old, run, adds=adds_to_baseline)
+    report = check_paths(paths, rules, settings=settings, allows_none=allows_none, with_base_env=with_base_env)
     strict = is_strict or settings.strict
     if strict:
         report = dataclasses.replace(report, ledgers=tuple(ledger.strictly() for ledger in report.ledgers))
     text = _formatted(report, form, is_strict=strict, has_colour=has_colour, seconds=time.perf_counter() - start)
-    return Checked(text=text, note=note, exit_code=1 if is_refused else report.exit_code(is_strict=strict))
-
-
-def _rewrite(
-    report: StaticReport,
-    file: str,
-    old: Baseline | None,
-    run: Callable[..., StaticReport],
-    *,
-    adds: bool,
-) -> tuple[StaticReport, str, bool]:
-    """Write the baseline and check again with it; return the new report, what was done, and whether findings were refused."""
-    text, count, taken, refused = rewritten(file, old, report.ledgers, adds=adds)
-    write_text(file, text)
-    note = f"{shown_path(os.path.abspath(file))}: {count} {'finding' if count == 1 else 'findings'} recorded, {taken} removed"
-    if refused:
-        note += (
-            f"; {len(refused)} refused, because a baseline only shrinks: fix them, waive them with a reason, "
-            "or add them with --force-new"
-        )
-    again = run(baseline=read_baseline(file), allows_none=True)
-    return again, note, bool(refused)
+    return text, report.exit_code(is_strict=strict)
 
 
 def _formatted(report: StaticReport, form: str, *, is_strict: bool, has_colour: bool, seconds: float) -> str:

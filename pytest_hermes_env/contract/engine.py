@@ -147,9 +147,7 @@ class ClassContract:
         """Return the findings, the first of them with a test that shows the violation alone, where rollouts showed it."""
         if not shown or self.evidence.collection.cls is None:
             return findings
-        scenarios = self.evidence.collection.scenarios
-        seen = [(finding, scenarios.get(finding.scenario)) for finding in shown]
-        test = reproduction_of(rule.id, seen, self.evidence.cls, self.evidence.collection.server_type)
+        test = reproduction_of(rule.id, self.evidence.cls, self.evidence.collection.server_type)
         return (dataclasses.replace(findings[0], reproduction=test), *findings[1:])
 
     def _static(self, rule: Rule) -> Verdict | None:

@@ -33,7 +33,7 @@ ENDED = pytest.StashKey[tuple["Account", list[str]]]()
 LIVE, LEDGER_ROWS, CASSETTES, REDACTION = "hermes-env-live", "hermes-env-rows", "hermes-env-cassettes", "hermes-env-redaction"
 CAUSES = "hermes-env-causes"
 """The names of the plugins with further hooks."""
-REPORTS = ("hermes_report_json", "hermes_sarif", "hermes_html", "hermes_ledger")
+REPORTS = ("hermes_report_json", "hermes_sarif", "hermes_html")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -74,8 +74,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(LiveMode(config), LIVE)
     config.stash[ROWS] = RowKeeper()
     config.pluginmanager.register(config.stash[ROWS], LEDGER_ROWS)
-    if config.getoption("hermes_write_ledger") and not config.getoption("hermes_ledger"):
-        raise pytest.UsageError("--hermes-write-ledger requires --hermes-ledger FILE, the file to write")
     minimum_of(config)
     config.pluginmanager.register(CassetteMode(config), CASSETTES)
     config.pluginmanager.register(CauseFirst(), CAUSES)

@@ -31,6 +31,11 @@ def shown_name(name: str) -> str:
     return shown(name.replace("\n", "\\n").replace("\t", "\\t"))
 
 
+def shown_path(path: str) -> str:
+    """Return a path relative to the working directory where it lies below it."""
+    return shown_name(path.removeprefix(os.getcwd() + os.sep))
+
+
 def environment_redactor(also: Mapping[str, str] | None = None) -> TextRedactor:
     """Return a redactor for what looks like a key, the secrets that the variables of this process hold now, and ``also``, by name."""
     return _redactor(frozenset({**secrets_of(os.environ), **(also or {})}.items()))

@@ -96,10 +96,10 @@ def test_a_contract_run_shows_neither_secrets_nor_commands(pytester: pytest.Pyte
     monkeypatch.setenv("DEPLOY_PASSWORD", "Gk7pQ2x9Zt4Lm8Rw1Yb5Nc3Vd6")
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     pytester.makepyfile(leaking=ENV)
-    files = ("--hermes-report-json", "r.json", "--hermes-sarif", "r.sarif", "--junitxml", "j.xml", "--hermes-ledger", "l.json")
+    files = ("--hermes-report-json", "r.json", "--hermes-sarif", "r.sarif", "--junitxml", "j.xml")
 
     result = pytester.runpytest_inprocess(
-        *("-p", "no:cacheprovider", "--hermes-env", "leaking.py", "-k", "HE403 or HE511", "--hermes-write-ledger", *files)
+        *("-p", "no:cacheprovider", "--hermes-env", "leaking.py", "-k", "HE403 or HE511", *files)
     )
 
     written = {file: (pytester.path / file).read_text() for file in files[1::2]}

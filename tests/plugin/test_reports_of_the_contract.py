@@ -1,4 +1,4 @@
-"""Machine-readable reports of a pytest run, and the stored ledger that it is compared with."""
+"""Machine-readable reports of a pytest run, and what waives a rule in it."""
 
 from __future__ import annotations
 
@@ -143,40 +143,6 @@ def test_a_finding_less_severe_than_its_rule_fails_only_a_strict_run(pytester: p
     assert severities(report(pytester)) == ["error", "warning"]
 
 
-def test_a_stored_ledger_fails_a_run_that_exercises_less(pytester: pytest.Pytester) -> None:
-    """It is only written on request; the failure lists the missing rules with reasons, and the missing classes."""
-    pytester.makepyfile(own=ENV.replace("super().wandb", "await super().wandb"))
-    words = ("--hermes-env", "own.py", "--hermes-ledger", "ledger.json")
-    missing = run(pytester, *words, "-k", CHEAP)
-    stored = run(pytester, *words, "--hermes-write-ledger", "-k", CHEAP)
-    same = run(pytester, *words, "-k", CHEAP)
-    fewer = run(pytester, *words, "-k", "HE101")
-    file = pytester.path / "ledger.json"
-    file.write_text(re.sub("own:OwnEnv", "old:OwnEnv", file.read_text(encoding="utf-8")), encoding="utf-8")
-    moved = run(pytester, *words, "-k", CHEAP)
-
-    assert [item.ret for item in (missing, stored, same, fewer, moved)] == [1, 0, 0, 1, 1]
-    missing.stdout.fnmatch_lines(
-        [
-            "hermes-env: error: the ledger ledger.json cannot be read: No such file or directory. "
-            "Add --hermes-write-ledger to store this run's"
-        ]
-    )
-    stored.stdout.fnmatch_lines(["hermes-env: ledger.json: the exercised rules of this run are stored"])
-    fewer.stdout.fnmatch_lines(
-        [
-            "hermes-env: ledger.json: own:OwnEnv was exercised by 2 rules before (in chat mode), now by 1 of them: "
-            "HE801 is not run (deselected, or the run ended before it)"
-        ]
-    )
-    moved.stdout.fnmatch_lines(
-        [
-            "hermes-env: ledger.json: old:OwnEnv was checked before (in chat mode) and is not in this run; "
-            "own:OwnEnv is: store the ledger again with --hermes-write-ledger"
-        ]
-    )
-
-
 WAIVED = ENV.replace("log(metrics)", "log(metrics)  # hermes: HE801 written for the old layer")
 TABLE = '[tool.hermes-env]\nselect = ["HE101", "HE801"]\n'
 TESTED = (
@@ -184,7 +150,7 @@ TESTED = (
 )
 
 
-def test_comments_and_settings_apply_at_both_pytest_doors(pytester: pytest.Pytester) -> None:
+def test_comments_and_settings_apply_to_targets_and_to_decorated_tests(pytester: pytest.Pytester) -> None:
     """The waived rule is an expected failure with its reason, and only the selected rules have items."""
     pytester.makepyfile(own=WAIVED, test_own=TESTED)
     pytester.makepyprojecttoml(TABLE)
@@ -214,14 +180,6 @@ def test_a_comment_that_rollouts_have_proven_stale_fails_the_run(pytester: pytes
         ]
     )
     assert any("pyproject.toml:2: [tool.hermes-env] has no key 'selct'. Nearest: select." in line for line in wrong.errlines)
-
-
-def test_writing_a_ledger_needs_its_file(pytester: pytest.Pytester) -> None:
-    """--hermes-write-ledger has no effect without a file, so it is an error."""
-    result = run(pytester, "--hermes-write-ledger")
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "ERROR: --hermes-write-ledger requires --hermes-ledger FILE, the file to write" in "\n".join(result.errlines)
 
 
 TALKATIVE = """

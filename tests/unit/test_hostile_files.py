@@ -15,7 +15,6 @@ from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
 from pytest_hermes_env.cassette.format import read_tape, text_of
 from pytest_hermes_env.cassette.tape import Header, ModelCall, ModelReply, ModelRequest, Tape
 from pytest_hermes_env.contract.ledger.settings import read_settings
-from pytest_hermes_env.contract.project_files import read_stored_json
 from pytest_hermes_env.errors import BadCases, BadCassette, BadSettings, ScriptError, UsageError
 from pytest_hermes_env.inference.yaml_script import parse_yaml
 from pytest_hermes_env.live.prices import load_prices
@@ -94,21 +93,16 @@ def test_a_hostile_yaml_file_is_refused(kind, read, error, tmp_path) -> None:
     refused(read, path, error)
 
 
-def _stored(path: Path) -> object:
-    return read_stored_json(str(path), kind="ledger", version=1, key="classes", hint="")
-
-
 @pytest.mark.parametrize("kind", JSON)
 @pytest.mark.parametrize(
     ("read", "error"),
     [
         pytest.param(read_tape, BadCassette, id="cassette"),
-        pytest.param(_stored, BadSettings, id="ledger"),
         pytest.param(lambda path: load_prices(str(path)), UsageError, id="prices"),
     ],
 )
 def test_a_hostile_json_file_is_refused(kind, read, error, tmp_path) -> None:
-    """Cassettes, stored ledgers and baselines, prices."""
+    """Cassettes and prices."""
     path = tmp_path / "hostile.json"
     path.write_text(JSON[kind])
 

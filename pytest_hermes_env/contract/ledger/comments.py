@@ -1,12 +1,13 @@
-"""Waivers written beside the code: ``# hermes: HE409 the values are our own constants``.
+"""Waivers written next to the code: ``# hermes: HE409 the values are our own constants (expires 2031-12-31)``.
 
 A comment behind code holds for its statement; one on a line of its own for the statement below; on a ``def`` or ``class`` line, or
-above it, for all that the function or class holds. Several ids are separated by commas.
+above it, for all that the function or class holds. Several ids are separated by commas; the date is optional.
 """
 
 from __future__ import annotations
 
 import ast
+import datetime as dt
 import difflib
 import io
 import re
@@ -27,6 +28,7 @@ WAIVERS_HOLD = "HE000"
 _MARK = b"hermes:"
 _COMMENT = re.compile(r"#\s*hermes:\s*(?P<text>.*?)\s*$")
 _TEXT = re.compile(r"(?P<ids>HE\d+(?:\s*,\s*HE\d+)*)\b[\s:,-]*(?P<reason>.*)", re.IGNORECASE)
+_EXPIRES = re.compile(r"\s*\(expires\b\s*(?P<date>[^)]*)\)$", re.IGNORECASE)
 _SOME_ID = re.compile(r"\bHE\d{3}\b")
 _BODIES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match)
@@ -35,13 +37,14 @@ _NO_CODE = frozenset({tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.
 
 @dataclass(frozen=True, kw_only=True)
 class CommentWaiver:
-    """A comment that accepts breaches of ``rules`` on the lines ``first`` to ``last`` of its file."""
+    """A comment that accepts violations of ``rules`` on the lines ``first`` to ``last`` of its file."""
 
     file: str
     path: str
     line: int
     rules: tuple[str, ...]
     reason: str
+    expires: dt.date | None
     first: int
     last: int
     owner: str
@@ -68,7 +71,8 @@ def read_comments(module: Module) -> tuple[list[CommentWaiver], list[FileProblem
                 problems.append(complaint(module.path, line, column, message))
             continue
         ids = tuple(word.strip().upper() for word in match["ids"].split(","))
-        wrong = _fault(ids, match["reason"])
+        reason, expires, wrong = _dated(match["reason"])
+        wrong = wrong or _fault(ids, reason)
         if wrong:
             problems.append(complaint(module.path, line, column, wrong))
             continue
@@ -79,7 +83,8 @@ def read_comments(module: Module) -> tuple[list[CommentWaiver], list[FileProblem
                 path=module.path,
                 line=line,
                 rules=ids,
-                reason=match["reason"],
+                reason=reason,
+                expires=expires,
                 first=first,
                 last=last,
                 owner=spans.owner(first),
@@ -91,6 +96,17 @@ def read_comments(module: Module) -> tuple[list[CommentWaiver], list[FileProblem
 def complaint(path: str, line: int, column: int, message: str) -> FileProblem:
     """Return what is wrong with a waiver, at its place."""
     return FileProblem(path=path, line=line, column=column, message=message, id=WAIVERS_HOLD, name="waivers-hold")
+
+
+def _dated(text: str) -> tuple[str, dt.date | None, str]:
+    """Return a reason without its date, the date, and what is wrong with that."""
+    match = _EXPIRES.search(text)
+    if match is None:
+        return text, None, ""
+    try:
+        return text[: match.start()], dt.date.fromisoformat(match["date"]), ""
+    except ValueError:
+        return text, None, f"this comment expires on {match['date']!r}, which is not a date such as 2026-12-31"
 
 
 def _fault(ids: tuple[str, ...], reason: str) -> str:
@@ -106,7 +122,7 @@ def _fault(ids: tuple[str, ...], reason: str) -> str:
 
 
 def _comments(text: bytes) -> Iterator[tuple[int, int, str, bool]]:
-    """Yield line, column, text and whether it stands alone, for each comment that speaks to us; strings are no comments."""
+    """Yield line, column, text and whether it stands alone, for each comment that begins with our mark; a string is not a comment."""
     code_lines: set[int] = set()
     found: list[tuple[int, int, str]] = []
     try:

@@ -33,7 +33,7 @@ _COLUMN = max(map(len, _WORDS)) + 2
 
 @dataclass(frozen=True, kw_only=True)
 class Accepted:
-    """A finding that does not count, why, and where that is written: ``env.py:30``, ``pyproject.toml:12``, a baseline."""
+    """A finding that does not count, why, and where that is written: ``env.py:30``, ``pyproject.toml:12``."""
 
     finding: Finding
     reason: str
@@ -65,7 +65,7 @@ class LedgerEntry:
     """Whether findings of severity warning fail the run."""
 
     def __post_init__(self) -> None:
-        """Redact what the entry tells: every report, both doors' terminal output and the stored ledger are made of entries."""
+        """Redact what the entry says: every report and all terminal output are made of entries."""
         told = {
             "note": shown(self.note),
             "waiver": shown(self.waiver),

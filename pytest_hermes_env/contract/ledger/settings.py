@@ -1,6 +1,6 @@
 """What a project says about its contract: the table ``[tool.hermes-env]`` of its pyproject.toml.
 
-Place in the flow: both doors read it once. The command line wins over it.
+Place in the flow: both entry points read it once. The command line wins over it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from pytest_hermes_env.contract.catalogue import find_rule, nearest, rules_named
-from pytest_hermes_env.contract.project_files import shown_path
 from pytest_hermes_env.errors import BadSettings, UnknownRule, shorten
+from pytest_hermes_env.redaction.shown_text import shown_path
 
 FILE = "pyproject.toml"
 TABLE = "hermes-env"
-_KEYS = ("select", "ignore", "strict", "baseline", "waivers")
+_KEYS = ("select", "ignore", "strict", "waivers")
 _WAIVER_KEYS = ("paths", "rules", "reason", "expires")
 _HEADER = re.compile(r"""^\s*\[\[\s*tool\s*\.\s*["']?hermes-env["']?\s*\.\s*["']?waivers["']?\s*\]\]""")
 
@@ -45,8 +45,6 @@ class Settings:
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     strict: bool = False
-    baseline: str = ""
-    """Absolute path of the baseline file, or empty."""
     waivers: tuple[PathWaiver, ...] = ()
 
     @property
@@ -118,13 +116,11 @@ class _Reader:
                 self._line_of("waivers"),
                 f"waivers must be tables: write [[tool.{TABLE}.waivers]] with {', '.join(_WAIVER_KEYS)}",
             )
-        baseline = self._text(table, "baseline", self._line_of("baseline"))
         return Settings(
             file=self.file,
             select=self._prefixes(table, "select"),
             ignore=self._prefixes(table, "ignore"),
             strict=self._flag(table, "strict"),
-            baseline=os.path.join(os.path.dirname(self.file), baseline) if baseline else "",
             waivers=tuple(
                 self._waiver(item, line) for item, line in zip(waivers, self._waiver_lines(len(waivers)), strict=True)
             ),

@@ -1,7 +1,7 @@
 """Which findings are accepted, why, and which waivers no longer hold.
 
-Place in the flow: both doors give their ledgers, the comments of the files that were read and the table of pyproject.toml; they get
-ledgers back in which accepted findings no longer count, and a complaint for each waiver that waives nothing.
+Place in the flow: `hermes-env check` and pytest give their ledgers, the comments of the files that were read and the table of
+pyproject.toml; they get ledgers back in which accepted findings no longer count, and a complaint for each waiver that waives nothing.
 
 A waiver is called stale only by a run that could have seen the violation: a rule with a half that runs rollouts is never settled by
 reading source, and a rule that was undecided, not exercised or not run settles nothing.
@@ -22,8 +22,8 @@ from pathlib import PurePath
 from pytest_hermes_env.contract.ledger.comments import CommentWaiver, complaint, read_comments
 from pytest_hermes_env.contract.ledger.ledger import Accepted, Ledger, LedgerEntry
 from pytest_hermes_env.contract.ledger.settings import PathWaiver, Settings
-from pytest_hermes_env.contract.project_files import shown_path
 from pytest_hermes_env.contract.verdict import Outcome
+from pytest_hermes_env.redaction.shown_text import shown_path
 from pytest_hermes_env.source import FileProblem, Module, SourceTree, read_classes
 from pytest_hermes_env.source.finding import Finding
 
@@ -51,7 +51,8 @@ class Waivers:
         """Return why a finding is accepted, or None."""
         file = os.path.abspath(finding.path) if finding.path else ""
         for comment in self.comments:
-            if rule_id in comment.rules and comment.file == file and comment.first <= finding.line <= comment.last:
+            is_here = comment.file == file and comment.first <= finding.line <= comment.last
+            if rule_id in comment.rules and is_here and not _is_expired(comment):
                 return Accepted(finding=finding, reason=comment.reason, origin=comment.origin)
         for waiver in self.paths:
             if rule_id in waiver.rules and not _is_expired(waiver) and file in self._files(waiver):
@@ -65,6 +66,9 @@ class Waivers:
         }
         complaints = []
         for comment in self.comments:
+            if _is_expired(comment):
+                complaints.append(complaint(comment.path, comment.line, 1, _expired(comment)))
+                continue
             checked = _checked_by_comment(comment, ledgers, sees_rollouts=sees_rollouts)
             complaints += [
                 complaint(comment.path, comment.line, 1, _stale(rule_id, comment.reason, "here"))
@@ -82,7 +86,7 @@ class Waivers:
         """Return why a waiver of pyproject.toml no longer holds."""
         files = self._files(waiver)
         if _is_expired(waiver):
-            return [f"the waiver of {', '.join(waiver.rules)} ({waiver.reason}) expired on {waiver.expires}"]
+            return [_expired(waiver)]
         if not files:
             return [f"the waiver of {', '.join(waiver.rules)} names {', '.join(waiver.paths)}, which matches no file"]
         if not _are_whole(files, ledgers):
@@ -163,7 +167,11 @@ def _stale(rule_id: str, reason: str, where: str) -> str:
     return f"{rule_id} is waived ({reason}), but no violation of it was found {where}: remove the waiver"
 
 
-def _is_expired(waiver: PathWaiver) -> bool:
+def _expired(waiver: CommentWaiver | PathWaiver) -> str:
+    return f"the waiver of {', '.join(waiver.rules)} ({waiver.reason}) expired on {waiver.expires}"
+
+
+def _is_expired(waiver: CommentWaiver | PathWaiver) -> bool:
     return waiver.expires is not None and waiver.expires < dt.datetime.now(tz=dt.UTC).date()
 
 

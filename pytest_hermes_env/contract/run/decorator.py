@@ -5,15 +5,14 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import pytest
 
-from pytest_hermes_env.contract.catalogue import find_rule, select_rules
+from pytest_hermes_env.contract.catalogue import select_rules
 from pytest_hermes_env.contract.run.session import RuleCheck, settings_of
 from pytest_hermes_env.contract.subject import subject_of
-from pytest_hermes_env.errors import BadWaiver, UnknownRule
 from pytest_hermes_env.layer import layer_of
 from pytest_hermes_env.play.cases.declaration import as_cases
 from pytest_hermes_env.play.cases.finding import cases_beside
@@ -23,27 +22,23 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 FIXTURE = "hermes_rule"
 
 
-def env_contract(
-    env_class: type, *, expected_failures: Mapping[str, str] | None = None, cases: Any = None
-) -> Callable[[Decorated], Decorated]:
+def env_contract(env_class: type, *, cases: Any = None) -> Callable[[Decorated], Decorated]:
     """Judge ``env_class`` by the contract, one test per rule.
 
     On a function, its one parameter is the check to call, ``def test_contract(check): check()``; a function without parameters
-    needs no body. On a class, a method ``test_contract`` is added. ``expected_failures`` maps rule ids to the reason why a
-    violation is accepted: the test is xfailed, and fails when the rule holds. ``cases`` are transcripts of known quality, made by
-    `item_cases`; without them, those in a file beside the class hold.
+    needs no body. On a class, a method ``test_contract`` is added. ``cases`` are transcripts of known quality, made by
+    `item_cases`; without them, those in a file next to the class's hold.
 
-    Raises: UnknownRule, BadWaiver, BadTarget, BadSettings, BadCases, all when the module is imported.
+    Raises: BadTarget, BadSettings, BadCases, all when the module is imported.
     """
     __tracebackhide__ = True
     layer_of(env_class)
-    waivers = _checked(expected_failures or {})
     settings = settings_of(subject_of(env_class).path, os.getcwd())
     rules = select_rules(settings.select, settings.ignore)
     declared = as_cases(cases) if cases is not None else None
     if declared is None:
         cases_beside(env_class)  # what is wrong with them shows once, when the module is imported
-    checks = [RuleCheck(env_class, rule, waivers.get(rule.id, ""), declared) for rule in rules]
+    checks = [RuleCheck(env_class, rule, declared) for rule in rules]
     parametrize = pytest.mark.parametrize(FIXTURE, checks, ids=[rule.label for rule in rules], indirect=True)
 
     def decorate(target: Decorated) -> Decorated:
@@ -78,17 +73,3 @@ def _test(function: Callable[..., Any]) -> Callable[..., Any]:
     )
     del test.__wrapped__
     return test
-
-
-def _checked(waivers: Mapping[str, str]) -> dict[str, str]:
-    __tracebackhide__ = True
-    checked: dict[str, str] = {}
-    for word, reason in waivers.items():
-        try:
-            rule = find_rule(word)
-        except UnknownRule as error:
-            raise UnknownRule(f"expected_failures: {error}") from error
-        if not isinstance(reason, str) or not reason.strip():
-            raise BadWaiver(f"expected_failures waives {word} without a reason: write why the violation is accepted")
-        checked[rule.id] = reason
-    return checked

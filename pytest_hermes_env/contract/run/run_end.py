@@ -19,15 +19,13 @@ from pytest_hermes_env.contract.ledger.ledger import Accepted, Ledger, LedgerEnt
 from pytest_hermes_env.contract.ledger.played_groups import groups_from
 from pytest_hermes_env.contract.ledger.settings import Settings, settings_for
 from pytest_hermes_env.contract.ledger.waivers import waivers_in
-from pytest_hermes_env.contract.project_files import shown_path
 from pytest_hermes_env.contract.reports import Account, github_lines, html_text, json_text, sarif_text, versions
 from pytest_hermes_env.contract.reports.text import problem_lines
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.contract.run.rows import minimum_of
-from pytest_hermes_env.contract.stored_ledger import fewer, read_stored, stored_text
 from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.errors import UsageError
-from pytest_hermes_env.redaction.shown_text import shown, shown_name
+from pytest_hermes_env.redaction.shown_text import shown, shown_name, shown_path
 from pytest_hermes_env.source import FileProblem, Module, SourceTree, read_class
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -49,14 +47,9 @@ def finish(session: pytest.Session, rows: Iterable[Mapping[str, Any]], seconds: 
     }
     problems = _complaints(ledgers, root)
     notes: list[str] = []
-    try:
-        is_fewer = _compare(config, ledgers, notes, is_complete=is_complete)
-    except UsageError as error:
-        notes.append(f"error: {error}")
-        is_fewer = True
     unplayed = [line for ledger in ledgers for line in _unplayed(ledger, minimum_of(config))]
     notes += unplayed
-    is_broken = bool(problems or unplayed) or is_fewer or any(ledger.is_vacuous for ledger in ledgers)
+    is_broken = bool(problems or unplayed) or any(ledger.is_vacuous for ledger in ledgers)
     if is_broken and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     account = Account(
@@ -188,23 +181,6 @@ def _complaints(ledgers: list[Ledger], root: str) -> list[FileProblem]:
         waivers = waivers_in(modules, settings)
         found += [*waivers.problems, *waivers.stale(checked, sees_rollouts=True)]
     return list(dict.fromkeys(found))
-
-
-def _compare(config: pytest.Config, ledgers: list[Ledger], notes: list[str], *, is_complete: bool) -> bool:
-    """Hold the run to the stored ledger, or store it; return whether fewer rules were exercised. Raises: UsageError."""
-    if not config.getoption("hermes_ledger"):
-        return False
-    file = _place(config, "hermes_ledger")
-    if config.getoption("hermes_write_ledger"):
-        if not is_complete:
-            notes.append(f"{file} was not changed: the run was interrupted")
-            return False
-        write_text(file, stored_text(read_stored(file) if os.path.exists(file) else {}, ledgers))
-        notes.append(f"{file}: the exercised rules of this run are stored")
-        return False
-    told = fewer(read_stored(file), ledgers, mode=str(config.getoption("hermes_mode")))
-    notes += [f"{file}: {line}" for line in told]
-    return bool(told)
 
 
 def _place(config: pytest.Config, option: str) -> str:

@@ -15,16 +15,14 @@ from typing import Any
 
 import pytest
 
-from pytest_hermes_env.contract.baseline import Baseline, read_baseline
 from pytest_hermes_env.contract.catalogue import select_rules
 from pytest_hermes_env.contract.engine import ClassContract, rank
 from pytest_hermes_env.contract.ladder import ladder_rows
-from pytest_hermes_env.contract.ledger.ledger import Accepted, Ledger, LedgerEntry
+from pytest_hermes_env.contract.ledger.ledger import Ledger, LedgerEntry
 from pytest_hermes_env.contract.ledger.played_groups import PlayedGroup, groups_of
 from pytest_hermes_env.contract.ledger.settings import Settings, settings_for
 from pytest_hermes_env.contract.ledger.waivers import Waivers, waivers_in
 from pytest_hermes_env.contract.playing import refused, scenarios_for
-from pytest_hermes_env.contract.project_files import shown_path
 from pytest_hermes_env.contract.reports.text import compact_lines, finding_lines
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.run.plays import Plays
@@ -35,7 +33,6 @@ from pytest_hermes_env.errors import (
     BadCases,
     BadSettings,
     BadTarget,
-    BadWaiver,
     NetworkBlocked,
     UnknownRule,
     UsageError,
@@ -48,9 +45,8 @@ from pytest_hermes_env.play.collection import Collection
 from pytest_hermes_env.play.evidence_file import PlayedClass, read_evidence
 from pytest_hermes_env.play.player import Job, coverage_settings
 from pytest_hermes_env.play.scenario import CASES
+from pytest_hermes_env.redaction.shown_text import shown_path
 from pytest_hermes_env.source.finding import Finding
-
-EXPECTED = "expected_failures"
 
 
 class ContractSession:
@@ -229,13 +225,8 @@ class CheckedClass:
         source = self.contract.source
         return waivers_in(source.module.reader.modules if source is not None else (), self.settings)
 
-    @functools.cached_property
-    def baseline(self) -> Baseline | None:
-        """The baseline that pyproject.toml names."""
-        return read_baseline(self.settings.baseline) if self.settings.baseline else None
-
-    def checked(self, rule: Rule, expected: str) -> Ledger:
-        """Return a ledger with the one entry of ``rule``, waivers applied; ``expected`` is the reason in expected_failures."""
+    def checked(self, rule: Rule) -> Ledger:
+        """Return a ledger with the one entry of ``rule``, waivers applied."""
         result = self.contract.result(rule)
         entry = LedgerEntry(
             rule=rule,
@@ -247,10 +238,7 @@ class CheckedClass:
             blocked_by=result.blocked_by,
             is_strict=self.is_strict,
         )
-        if expected and entry.outcome is Outcome.FAILED:
-            return self.ledger(entry.set_aside(lambda item: Accepted(finding=item, reason=expected, origin=EXPECTED)))
-        ledger = self.ledger(self.waivers.applied(entry))
-        return self.baseline.applied([ledger])[0] if self.baseline is not None else ledger
+        return self.ledger(self.waivers.applied(entry))
 
     def ledger(self, entry: LedgerEntry) -> Ledger:
         """Return the ledger of one entry."""
@@ -332,19 +320,18 @@ class RuleItem(pytest.Item):
 
 
 class RuleCheck:
-    """One rule on one class, with the reason why a violation is expected, if it is, and the cases that a test declares."""
+    """One rule on one class, with the cases that a test declares."""
 
-    def __init__(self, subject: type | Subject, rule: Rule, waiver: str = "", cases: Cases | None = None) -> None:
+    def __init__(self, subject: type | Subject, rule: Rule, cases: Cases | None = None) -> None:
         self.subject = subject
         self.rule = rule
-        self.waiver = waiver
         self.cases = cases
 
     def run(self, item: pytest.Item, session: ContractSession) -> None:
         """Check, put a row into the ledger, and pass, fail, skip or xfail like a test."""
         contract = session.contract(self.subject)
         try:
-            ledger = contract.checked(self.rule, self.waiver)
+            ledger = contract.checked(self.rule)
         except Exception as error:
             note = shorten(f"could not be checked: {type(error).__name__}: {error}")
             self._remember(item, contract.ledger(LedgerEntry(rule=self.rule, outcome=Outcome.UNDECIDED, note=note)))
@@ -354,11 +341,6 @@ class RuleCheck:
             item.addfinalizer(functools.partial(_refuse, contract.blocked))
             contract.blocked = ""
         (entry,) = ledger.entries
-        if self.waiver and entry.outcome is Outcome.PASSED:
-            raise_usage(
-                f"{self.rule.id} is waived for {contract.contract.subject.name} ({self.waiver}), but it is {entry.outcome}: "
-                f"{entry.note}. Remove the waiver."
-            )
         if entry.waiver:
             pytest.xfail(f"{self.rule.id} waived: {entry.waiver}")
         if entry.outcome is Outcome.FAILED:
@@ -368,8 +350,7 @@ class RuleCheck:
                 warnings.simplefilter("always")  # where all warnings are errors, these still fail by --hermes-strict only
                 item.warn(pytest.PytestWarning("\n".join(_failure(entry, item.config.option.verbose))))
         elif entry.outcome is not Outcome.PASSED:
-            waived = f"; whether the waiver ({self.waiver}) is still needed is unknown" if self.waiver else ""
-            pytest.skip(f"{self.rule.id} {entry.outcome}: {entry.note}{waived}")
+            pytest.skip(f"{self.rule.id} {entry.outcome}: {entry.note}")
 
     def _remember(self, item: pytest.Item, ledger: Ledger) -> None:
         (entry,) = ledger.entries
@@ -412,12 +393,6 @@ def _check_of(item: pytest.Item) -> RuleCheck | None:
     parameters = getattr(getattr(item, "callspec", None), "params", {})
     check = getattr(item, "check", None) or parameters.get("hermes_rule")
     return check if isinstance(check, RuleCheck) else None
-
-
-def raise_usage(message: str) -> None:
-    """Fail the test with a usage error, without the plugin's own frames."""
-    __tracebackhide__ = True
-    pytest.fail(f"{BadWaiver.__name__}: {message}", pytrace=False)
 
 
 def _failure(entry: LedgerEntry, verbosity: int) -> list[str]:

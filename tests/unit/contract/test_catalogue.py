@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_hermes_env import env_contract
 from pytest_hermes_env.cli import main
 from pytest_hermes_env.contract.catalogue import find_rule, rules_named, select_rules
 from pytest_hermes_env.contract.ledger.settings import settings_for
@@ -49,18 +48,6 @@ def test_a_former_name_holds_in_pyproject_toml(tmp_path, name, rule_id):
 def test_a_former_name_is_explained(capsys, name, rule_id):
     assert main(["explain", name]) == 0
     assert capsys.readouterr().out.startswith(f"{find_rule(rule_id).id} {find_rule(rule_id).name} (")
-
-
-@pytest.mark.parametrize(("name", "rule_id"), RENAMED.items())
-def test_a_former_name_is_waived_by_a_test(name, rule_id):
-    from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
-
-    @env_contract(TerminalTestEnv, expected_failures={name: "not yet"})
-    def contract(check):
-        check()
-
-    (parametrize,) = contract.pytestmark
-    assert {check.rule.id: check.waiver for check in parametrize.args[1] if check.waiver} == {rule_id: "not yet"}
 
 
 @pytest.mark.parametrize("word", ["file-parses", "HE111", "he111-file-parses"])

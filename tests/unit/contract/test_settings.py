@@ -32,7 +32,6 @@ def test_the_nearest_table_above_a_file_holds(tmp_path):
 select = ["HE3", "HE7"]
 ignore = "HE702"
 strict = true
-baseline = "old.json"
 
 [[tool.hermes-env.waivers]]
 paths = ["legacy/**"]
@@ -49,7 +48,6 @@ expires = 2031-01-02
         select=("HE3", "HE7"),
         ignore=("HE702",),
         strict=True,
-        baseline=str(tmp_path / "old.json"),
         waivers=(
             PathWaiver(
                 paths=("legacy/**",),
@@ -57,7 +55,7 @@ expires = 2031-01-02
                 reason="own constants",
                 expires=dt.date(2031, 1, 2),
                 file=file,
-                line=8,
+                line=7,
             ),
         ),
     )
@@ -81,7 +79,7 @@ WAIVER = '[[tool.hermes-env.waivers]]\npaths = "env.py"\nrules = ["HE301"]\nreas
         (
             "[tool.hermes-env]\nselct = []",
             "pyproject.toml:2: [tool.hermes-env] has no key 'selct'. Nearest: select. "
-            "Its keys are: select, ignore, strict, baseline, waivers.",
+            "Its keys are: select, ignore, strict, waivers.",
         ),
         ("[tool.hermes-env]\nselect = 3", "pyproject.toml:2: select must be a list of strings, not a number (3)"),
         (
@@ -89,7 +87,6 @@ WAIVER = '[[tool.hermes-env.waivers]]\npaths = "env.py"\nrules = ["HE301"]\nreas
             "pyproject.toml:2: select names 'XY1': no rule has this name or an id that begins so.",
         ),
         ("[tool.hermes-env]\nstrict = 'yes'", "pyproject.toml:2: strict must be true or false, not a string ('yes')"),
-        ("[tool.hermes-env]\nbaseline = true", "pyproject.toml:2: baseline must be a string, not a boolean (True)"),
         (
             "[tool.hermes-env]\nwaivers = 'none'",
             "pyproject.toml:2: waivers must be tables: write [[tool.hermes-env.waivers]] with paths, rules, reason, expires",

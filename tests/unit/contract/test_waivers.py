@@ -1,4 +1,4 @@
-"""Waivers at the door of `hermes-env check`: what they accept, and when they are themselves an error."""
+"""Waivers in `hermes-env check`: what they accept, and when they are themselves an error."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def here(tmp_path, monkeypatch):
     monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
 
 
-def checked(capsys, tmp_path, source, *, settings="", select="HE301,HE101", more=()):
+def checked(capsys, tmp_path, source, *, settings="", select="HE301,HE101"):
     """Check a source; return the exit code, the outcome of HE301, its reason, and the messages of problems."""
     (tmp_path / "env.py").write_text(source, encoding="utf-8")
     if settings:
         (tmp_path / "pyproject.toml").write_text(settings, encoding="utf-8")
-    code = main(["check", "env.py", "--select", select, "--format", "json", *more])
+    code = main(["check", "env.py", "--select", select, "--format", "json"])
     report = json.loads(capsys.readouterr().out)
     rule = next(row for row in report["classes"][0]["rules"] if row["id"] == "HE301")
     problems = [f"{item['path']}:{item['line']}: {item['message']}" for item in report["problems"]]
@@ -53,7 +53,7 @@ def checked(capsys, tmp_path, source, *, settings="", select="HE301,HE101", more
     ],
     ids=["behind", "above", "above-def", "def", "class", "end-of-statement"],
 )
-def test_a_comment_accepts_the_breach_of_its_statement(capsys, tmp_path, source):
+def test_a_comment_accepts_the_violation_in_its_statement(capsys, tmp_path, source):
     """Wherever it stands, the reason comes into the ledger."""
     assert "# hermes:" in source
 
@@ -87,11 +87,13 @@ def test_several_findings_need_several_waivers(capsys, tmp_path):
     [
         ("HE999 why", "this comment waives HE999, which is not a rule."),
         ("HE301", "this comment waives HE301 without a reason: write why the violation is accepted"),
+        ("HE301 (expires 2999-01-01)", "this comment waives HE301 without a reason: write why the violation is accepted"),
+        ("HE301 why (expires soon)", "this comment expires on 'soon', which is not a date such as 2026-12-31"),
         ("ignore HE301", "this comment waives nothing: write `# hermes: HE301 reason`, the id first"),
     ],
 )
 def test_a_comment_that_cannot_hold_is_an_error(capsys, tmp_path, comment, message):
-    """It is told with file and line, and the finding stays."""
+    """It is reported with file and line, and the finding stays."""
     source = ENV.replace(LINE, f"{LINE}  # hermes: {comment}")
     line = ENV[: ENV.index(LINE)].count("\n") + 1
 
@@ -118,6 +120,22 @@ def test_a_path_waiver_holds_until_it_expires(capsys, tmp_path):
 
     assert checked(capsys, tmp_path, ENV, settings=table + "expires = 2999-01-01\n") == (0, "waived", "old layer", [])
     assert checked(capsys, tmp_path, ENV, settings=table + "expires = 2020-01-01\n") == (1, "failed", "", [message])
+
+
+def test_a_comment_holds_until_it_expires(capsys, tmp_path):
+    """After its date the finding is back, and the comment is an error, too."""
+    line = ENV[: ENV.index(LINE)].count("\n") + 1
+
+    def dated(day):
+        return checked(capsys, tmp_path, ENV.replace(LINE, f"{LINE}  # hermes: HE301 old layer (expires {day})"))
+
+    assert dated("2999-01-01") == (0, "waived", "old layer", [])
+    assert dated("2020-01-01") == (
+        1,
+        "failed",
+        "",
+        [f"env.py:{line}: the waiver of HE301 (old layer) expired on 2020-01-01"],
+    )
 
 
 def test_a_path_waiver_that_fits_no_file_is_an_error(capsys, tmp_path):
@@ -148,81 +166,10 @@ def test_a_waiver_of_a_rule_that_only_reads_source_is_stale_when_nothing_is_foun
     assert checked(capsys, tmp_path, source, select="HE301")[0] == 0
 
 
-def test_a_baseline_accepts_what_it_records_and_only_shrinks(capsys, tmp_path):
-    """Moved lines keep their entry; a second violation fails; a mended one must be taken out."""
-    write = ("--write-baseline",)
-    given = ("--baseline", "hermes-env-baseline.json")
-    file = tmp_path / "hermes-env-baseline.json"
-    reason = "in the baseline hermes-env-baseline.json"
-    worse = "# moved\n\n" + ENV.replace(LINE, f"        x = result.output\n{LINE}")
-    mended = GOOD_FILE.replace("class Good", "class Env")
-
-    assert checked(capsys, tmp_path, ENV, more=write) == (0, "waived", reason, [])
-    recorded = file.read_text(encoding="utf-8")
-    assert [row["rule"] for row in json.loads(recorded)["findings"]] == ["HE301"]
-    assert checked(capsys, tmp_path, "# moved\n\n" + ENV, more=given) == (0, "waived", reason, [])
-    assert checked(capsys, tmp_path, worse, more=given)[:2] == (1, "failed")
-    assert checked(capsys, tmp_path, worse, more=write)[:2] == (1, "failed")
-    assert file.read_text(encoding="utf-8") == recorded
-    assert checked(capsys, tmp_path, worse, more=(*write, "--force-new"))[:2] == (0, "waived")
-    code, outcome, _, problems = checked(capsys, tmp_path, mended, more=given)
-    assert (code, outcome, len(problems)) == (1, "passed", 2)
-    assert problems[1] == (
-        "hermes-env-baseline.json:1: HE301 in env.py:Env ('x = result.output') no longer occurs: "
-        "`hermes-env check --write-baseline` removes it"
-    )
-    assert checked(capsys, tmp_path, mended, more=write) == (0, "passed", "", [])
-    assert json.loads(file.read_text(encoding="utf-8"))["findings"] == []
-
-
-def test_writing_a_baseline_tells_what_it_did(capsys, tmp_path):
-    """What was recorded, and what was refused and why, goes to the error stream."""
+def test_a_report_that_cannot_be_written_is_a_usage_error(capsys, tmp_path):
+    """Its directory is a file."""
     (tmp_path / "env.py").write_text(ENV, encoding="utf-8")
-    main(["check", "env.py", "--select", "HE301", "--write-baseline"])
-    first = capsys.readouterr().err
-    (tmp_path / "env.py").write_text(ENV.replace(LINE, f"        x = result.output\n{LINE}"), encoding="utf-8")
-    code = main(["check", "env.py", "--select", "HE301", "--write-baseline"])
 
-    assert (first, code, capsys.readouterr().err) == (
-        "hermes-env: hermes-env-baseline.json: 1 finding recorded, 0 removed\n",
-        1,
-        "hermes-env: hermes-env-baseline.json: 1 finding recorded, 0 removed; 1 refused, because a baseline only shrinks: "
-        "fix them, waive them with a reason, or add them with --force-new\n",
-    )
+    code = main(["check", "env.py", "--output", "env.py/report"])
 
-
-@pytest.mark.parametrize(
-    ("words", "text", "complaint"),
-    [
-        (
-            ["--baseline", "b.json"],
-            None,
-            "the baseline b.json cannot be read: No such file or directory. `hermes-env check PATH --write-baseline` writes one",
-        ),
-        (["--baseline", "b.json"], "{", "the baseline b.json is not JSON: "),
-        (
-            ["--baseline", "b.json", "--write-baseline"],
-            "[]",
-            'b.json is not a baseline: expected an object with "version": 1 and "findings": [...]',
-        ),
-        (
-            ["--baseline", "b.json"],
-            '{"version": 1, "findings": [3]}',
-            "b.json: finding 1 needs the strings rule, path, class, line, fingerprint; got 3",
-        ),
-        (["--force-new"], None, "--force-new requires --write-baseline"),
-        (["--output", "env.py/report"], None, "env.py/report cannot be written: "),
-    ],
-)
-def test_wrong_use_of_files_is_told(capsys, tmp_path, words, text, complaint):
-    """A file that is not there, or is something else, is never overwritten or taken for empty."""
-    (tmp_path / "env.py").write_text(ENV, encoding="utf-8")
-    if text is not None:
-        (tmp_path / "b.json").write_text(text, encoding="utf-8")
-
-    code = main(["check", "env.py", *words])
-
-    assert (code, capsys.readouterr().err[: len(complaint) + 19]) == (
-        2,
-        f"hermes-env: error: {complaint}"[: len(complaint) + 19],
-    )
+    assert (code, capsys.readouterr().err) == (2, "hermes-env: error: env.py/report cannot be written: File exists\n")

@@ -1,4 +1,4 @@
-"""The pytest doors of the contract: --hermes-env and @env_contract, as users run them."""
+"""The entry points of the contract in pytest: --hermes-env and @env_contract, as users run them."""
 
 from __future__ import annotations
 
@@ -86,8 +86,8 @@ def test_rules_are_selected_by_name(pytester: pytest.Pytester) -> None:
     result.assert_outcomes(passed=selected, deselected=RULES - selected)
 
 
-@pytest.mark.parametrize("door", ["--hermes-env", "decorated"])
-def test_rules_are_selected_by_a_flag(pytester: pytest.Pytester, door: str) -> None:
+@pytest.mark.parametrize("entry_point", ["--hermes-env", "decorated"])
+def test_rules_are_selected_by_a_flag(pytester: pytest.Pytester, entry_point: str) -> None:
     """--hermes-rules selects by ids and beginnings of ids; other tests of the run stay."""
     pytester.makepyfile(
         test_own=f"""
@@ -96,13 +96,13 @@ def test_rules_are_selected_by_a_flag(pytester: pytest.Pytester, door: str) -> N
 
         def test_of_the_project(): ...
 
-        if {door == "decorated"}:
+        if {entry_point == "decorated"}:
             @env_contract(TerminalTestEnv)
             def test_contract(check): check()
         """
     )
 
-    target = ["--hermes-env", GOOD] if door == "--hermes-env" else []
+    target = ["--hermes-env", GOOD] if entry_point == "--hermes-env" else []
     result = run(pytester, "test_own.py", *target, "--hermes-rules", "HE101,HE104", "--hermes-rules", "HE70")
 
     selected = 2 + sum(rule.id.startswith("HE70") for rule in ALL_RULES)
@@ -177,26 +177,24 @@ spec = importlib.util.spec_from_file_location("word_count_env", {bad!r})
 module = importlib.util.module_from_spec(spec)
 sys.modules["word_count_env"] = module
 spec.loader.exec_module(module)
-REASONS = {reasons}
 """
 
 
 def test_a_decorated_function_is_one_test_per_rule(pytester: pytest.Pytester) -> None:
-    """Waived rules are expected failures, with their reason in the ledger; the others pass or fail."""
-    waived = ("HE105", "HE301")
+    """The class may come from anywhere; each rule passes or fails."""
     pytester.makepyfile(
-        DECORATED.format(bad=str(BAD), reasons=dict.fromkeys(waived, "old"))
+        DECORATED.format(bad=str(BAD))
         + """
-@env_contract(module.WordCountEnv, expected_failures=REASONS)
+@env_contract(module.WordCountEnv)
 def test_contract(check):
     check()
 """
     )
 
-    result = run(pytester, "--hermes-rules", ",".join([*waived, "HE101", "HE801"]))
+    result = run(pytester, "--hermes-rules", "HE101,HE801")
 
-    result.assert_outcomes(passed=1, failed=1, xfailed=2, deselected=RULES - 4)
-    result.stdout.fnmatch_lines(["*contract of *WordCountEnv*", "*waived*"])
+    result.assert_outcomes(passed=1, failed=1, deselected=RULES - 2)
+    result.stdout.fnmatch_lines(["*contract of *WordCountEnv*"])
 
 
 def test_a_decorated_class_gets_the_tests(pytester: pytest.Pytester) -> None:
@@ -216,49 +214,6 @@ class TestTerminal:
 
     result.assert_outcomes(passed=3, skipped=1, deselected=RULES - 3)
     result.stdout.fnmatch_lines(["*::TestTerminal::test_contract?HE301-messages-not-final-response? PASSED*"])
-
-
-@pytest.mark.parametrize(
-    ("waivers", "message"),
-    [
-        ('{"HE999": "why"}', "expected_failures: there is no rule 'HE999'."),
-        ('{"HE301": " "}', "expected_failures waives HE301 without a reason: write why the violation is accepted"),
-    ],
-)
-def test_a_bad_waiver_is_an_error_on_import(pytester: pytest.Pytester, waivers: str, message: str) -> None:
-    """An unknown rule or an empty reason fails on import, before any test."""
-    pytester.makepyfile(
-        f"""
-from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
-from pytest_hermes_env import env_contract
-
-@env_contract(TerminalTestEnv, expected_failures={waivers})
-def test_contract(check): check()
-"""
-    )
-
-    result = run(pytester)
-
-    result.assert_outcomes(errors=1)
-    assert any(message in line for line in result.outlines)
-
-
-def test_a_waiver_for_a_rule_that_holds_fails(pytester: pytest.Pytester) -> None:
-    """A stale waiver must be removed."""
-    pytester.makepyfile(
-        """
-from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
-from pytest_hermes_env import env_contract
-
-@env_contract(TerminalTestEnv, expected_failures={"HE101": "not yet"})
-def test_contract(check): check()
-"""
-    )
-
-    result = run(pytester, "-k", "HE101")
-
-    result.assert_outcomes(failed=1, deselected=RULES - 1)
-    result.stdout.fnmatch_lines(["*HE101 is waived for TerminalTestEnv (not yet), but it is passed:*Remove the waiver.*"])
 
 
 def test_a_run_that_exercised_nothing_fails(pytester: pytest.Pytester) -> None:
