@@ -1,4 +1,4 @@
-"""HE205: shuffles are seeded, and lists of the module are copied first."""
+"""HE205: shuffles are seeded."""
 
 from __future__ import annotations
 
@@ -28,38 +28,21 @@ def unseeded(what: str) -> str:
 
 CASES = (
     broken("random.shuffle", env("random.shuffle(rows)  # <- here"), unseeded("random.shuffle()")),
-    broken("under another name", env("mix(rows)  # <- here"), unseeded("shuffle()")),
+    broken("under another name", env("mix(rows)  # <- here"), unseeded("random.shuffle()")),
     broken("random.sample", env("rows = random.sample(ROWS, 3)  # <- here"), unseeded("random.sample()")),
     broken("numpy", env("order = np.random.permutation(3)  # <- here"), unseeded("numpy.random.permutation()")),
-    broken("a generator without a seed", env("rng = random.Random()\nrng.shuffle(rows)  # <- here"), unseeded("shuffle()")),
+    broken(
+        "a generator without a seed", env("rng = random.Random()  # <- here\nrng.shuffle(rows)"), unseeded("random.Random()")
+    ),
     broken("a dataset", env("self.rows = self.data.shuffle()  # <- here"), unseeded("shuffle()")),
     broken(
         "scikit-learn",
         env("from sklearn.model_selection import train_test_split\na, b = train_test_split(rows)  # <- here"),
-        unseeded("train_test_split()"),
+        unseeded("sklearn.model_selection.train_test_split()"),
     ),
     broken(
         "in a helper",
         env("rows = mixed(rows)", "def mixed(rows):\n    random.shuffle(rows)  # <- here\n    return rows\n"),
-        unseeded("random.shuffle()"),
-    ),
-    broken(
-        "the module's list",
-        env("random.Random(1).shuffle(ROWS)  # <- here"),
-        "shuffle() shuffles the module-level list ROWS in place",
-    ),
-    broken(
-        "the module's list, by another name",
-        env("mine = ROWS\nrandom.Random(1).shuffle(mine)  # <- here"),
-        "shuffle() shuffles the module-level list ROWS in place",
-    ),
-    *(
-        broken(f"a seed of {seed}", env(f"random.Random({seed}).shuffle(rows)  # <- here"), unseeded("shuffle()"))
-        for seed in ("hash(f'{self.name}/1')", "hash(('train', 1))", "id(self)")
-    ),
-    broken(
-        "a seeded module whose seed is the time",
-        env("import time\nrandom.seed(time.time())\nrandom.shuffle(rows)  # <- here"),
         unseeded("random.shuffle()"),
     ),
     sound("a seed that is the hash of a number", env("random.Random(hash(self.config.seed)).shuffle(rows)")),

@@ -271,29 +271,6 @@ def test_a_sum_too_deep_to_follow_is_undecided(tmp_path):
     assert outcomes["HE701"] in {Outcome.UNDECIDED, Outcome.FAILED}
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_lines_taken_away_and_swapped_never_stop_the_rules(tmp_path, seed):
-    import random
-
-    chance = random.Random(seed)
-    lines = (
-        (Path(__file__).parents[3] / "environments" / "terminal_test_env" / "terminal_test_env.py")
-        .read_text(encoding="utf-8")
-        .splitlines()
-    )
-    for _ in range(chance.randint(1, 4)):
-        first, second = chance.randrange(len(lines)), chance.randrange(len(lines))
-        if chance.random() < 0.5:
-            del lines[first]
-        else:
-            lines[first], lines[second] = lines[second], lines[first]
-    (tmp_path / "env.py").write_text("\n".join(lines), encoding="utf-8")
-
-    reading = read_classes(str(tmp_path / "env.py"))
-    notes = [entry.note for ledger in check_all(reading.classes) for entry in ledger.entries]
-    assert [note for note in notes if note.startswith(RULE_RAISED)] == []
-
-
 @pytest.mark.parametrize("is_reversed", [False, True])
 def test_a_chain_of_hundreds_of_classes_is_read(is_reversed: bool, tmp_path: Path) -> None:
     """Whichever of them is looked at first."""
