@@ -74,7 +74,7 @@ class ClassContract:
         """Return the files in which the source shows an error that rollouts might not confirm."""
         found: set[str] = set()
         for rule in rules:
-            if rule.dynamic is not None and rule.rollouts_decide and (verdict := self._static(rule)) is not None:
+            if rule.dynamic is not None and (verdict := self._static(rule)) is not None:
                 found |= {os.path.realpath(item.path) for item in verdict.findings if rule.severity_of(item) is Severity.ERROR}
         return frozenset(found)
 
@@ -168,7 +168,7 @@ def combined(
     ``lines_run`` are the lines that the rollouts ran: an error in the source that they reached and did not confirm is a warning.
     """
     halves = [half for half in (static, dynamic) if half is not None]
-    read = [_weighed(rule, finding, dynamic, lines_run) for finding in static.findings] if static else []
+    read = [_with_confirmation(rule, finding, dynamic, lines_run) for finding in static.findings] if static else []
     findings = _merged(rule, read, dynamic)
     if findings:
         notes = "; ".join(half.note for half in halves if half.note)
@@ -207,12 +207,12 @@ def rank(rule: Rule, finding: Finding) -> tuple[int, bool]:
     return list(Severity).index(rule.severity_of(finding)), not finding.is_confirmed
 
 
-def _weighed(rule: Rule, finding: Finding, dynamic: Verdict | None, lines_run: AbstractSet[Line]) -> Finding:
+def _with_confirmation(rule: Rule, finding: Finding, dynamic: Verdict | None, lines_run: AbstractSet[Line]) -> Finding:
     """Return a finding from the source with what the rollouts said: they confirmed it, did not, or did not check it."""
     if dynamic is None:
         return dataclasses.replace(finding, confirmation="not checked in rollouts: this rule reads the source only")
     if dynamic.outcome is Outcome.PASSED:
-        if not rule.rollouts_decide or rule.severity_of(finding) is not Severity.ERROR:
+        if rule.severity_of(finding) is not Severity.ERROR:
             return dataclasses.replace(finding, confirmation=f"not confirmed: {dynamic.note}")
         if not was_run(finding.path, finding.line, lines_run):
             return dataclasses.replace(finding, confirmation="not checked in rollouts: no rollout ran this line")

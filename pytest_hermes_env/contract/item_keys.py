@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pytest_hermes_env.source import Function, Kind, calls_in, data_flow, last_name
+from pytest_hermes_env.source import Function, last_name, reach_of
 
 if TYPE_CHECKING:
     from pytest_hermes_env.source import ClassSource
@@ -42,13 +42,11 @@ def _reads(source: ClassSource, function: Function, item: str, depth: int) -> It
                 yield function, node, key
     if depth == _DEPTH:
         return
-    for call in calls_in([data_flow(source).entry(function)]):
-        for value in call.callee:
-            if call.function is function and isinstance(value.target, Function) and value.target is not function:
-                names = value.target.positional[1 if value.kind is Kind.METHOD and not value.target.is_static else 0 :]
-                for given, name in zip(call.node.args, names, strict=False):
-                    if _is_name(given, item):
-                        yield from _reads(source, value.target, name, depth + 1)
+    for call in reach_of(source).calls_in(function):
+        if isinstance(call.target, Function) and call.target is not function:
+            for given, name in zip(call.node.args, call.target.positional_without_self, strict=False):
+                if _is_name(given, item):
+                    yield from _reads(source, call.target, name, depth + 1)
 
 
 def _is_name(node: ast.expr, name: str) -> bool:

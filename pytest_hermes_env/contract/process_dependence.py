@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from pytest_hermes_env.source import ClassSource, Function, Kind, data_flow, last_name
+from pytest_hermes_env.source import ClassSource, Function, last_name, reach_of
 
 _CLOCKS = frozenset({"time.time", "time.time_ns", "time.localtime", "time.gmtime", "time.strftime", "time.ctime"})
 _DATES = frozenset({"now", "utcnow", "today"})
@@ -24,11 +24,9 @@ Place = tuple[Function, ast.AST, str]
 
 def process_dependent(source: ClassSource) -> Iterator[Place]:
     """Yield the places in what compute_reward runs that may give something else in another process, and what they depend on."""
-    for frame in data_flow(source).reached("compute_reward"):
-        function = frame.function
-        for call in frame.calls:
-            known = {value.name for value in call.callee if value.kind is Kind.EXTERNAL}
-            if known & _CLOCKS or (call.name in _DATES and "date" in ast.unparse(call.node.func)):
+    for function in reach_of(source).functions("compute_reward"):
+        for call in reach_of(source).calls_in(function):
+            if call.dotted in _CLOCKS or (call.name in _DATES and "date" in ast.unparse(call.node.func)):
                 yield function, call.node, "the clock"
             elif call.name == "hash" and isinstance(call.node.func, ast.Name):
                 yield function, call.node, "a hash, which PYTHONHASHSEED changes"

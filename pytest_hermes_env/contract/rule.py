@@ -34,8 +34,7 @@ class Rule:
     """One law: how serious a violation is, and the two halves that can see one.
 
     ``scenarios`` names the scenarios whose evidence the dynamic half reads. ``doc`` is the docstring of the rule's module, which begins with its id and name.
-    ``former_names`` select the rule like its name. ``rollouts_decide``: an error in the source that rollouts reached and did not
-    confirm is a warning; False where rollouts see only some of the violations that the source shows, such as a race.
+    ``former_names`` select the rule like its name.
     ``holds_for_base_env``: the law is one of Atropos' BaseEnv, and the source can be judged without the Hermes layer.
     """
 
@@ -45,7 +44,6 @@ class Rule:
     dynamic: DynamicHalf | None = None
     scenarios: tuple[str, ...] = ()
     former_names: tuple[str, ...] = ()
-    rollouts_decide: bool = True
     holds_for_base_env: bool = False
 
     @cached_property

@@ -6,14 +6,14 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.source.classes import ClassSource, External, Resolved, class_of, resolve
-from pytest_hermes_env.source.frames import Call, Frame, calls_in, constructs
+from pytest_hermes_env.source.classes import ClassSource, External, Resolved, class_of, resolve, resolve_name
 from pytest_hermes_env.source.installed import installed_config_fields
-from pytest_hermes_env.source.syntax import annotation_text, flat_statements, last_name
-from pytest_hermes_env.source.values import Kind
+from pytest_hermes_env.source.modules import Module
+from pytest_hermes_env.source.reach import Call, reach_of
+from pytest_hermes_env.source.syntax import annotation_text, flat_statements
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 LAYER_CONFIG = "HermesAgentEnvConfig"
 BASE_CONFIG = "BaseEnvConfig"
@@ -32,39 +32,6 @@ class ConfigField:
         """Whether neither Atropos nor the layer has a field of this name."""
         return self.name not in installed_config_fields()
 
-    @property
-    def is_described(self) -> bool:
-        """Whether the field has a description."""
-        if self._has_docstring:
-            return True
-        candidates = [self.node.value, *_annotated(self.node.annotation)]
-        calls = [item for item in candidates if isinstance(item, ast.Call)]
-        return any(_describes(word) for call in calls for word in call.keywords) or (
-            self.node.value is not None and not calls and not _is_plain(self.node.value)
-        )
-
-    @property
-    def _has_docstring(self) -> bool:
-        """Whether a string follows the field, in a class whose model_config uses such strings as descriptions."""
-        settings = self.owner.own_attributes.get("model_config")
-        if settings is None or "use_attribute_docstrings" not in ast.unparse(settings):
-            return False
-        body = self.owner.node.body
-        after = body[body.index(self.node) + 1 :] if self.node in body else []
-        return bool(after) and isinstance(after[0], ast.Expr) and isinstance(after[0].value, ast.Constant)
-
-
-def _annotated(annotation: ast.expr) -> list[ast.expr]:
-    """Return the metadata of ``Annotated[type, ...]``."""
-    if isinstance(annotation, ast.Subscript) and last_name(annotation.value) == "Annotated":
-        return annotation.slice.elts[1:] if isinstance(annotation.slice, ast.Tuple) else []
-    return []
-
-
-def _is_plain(value: ast.expr) -> bool:
-    """Return whether a default is a bare value without a description; a name may refer to a described Field."""
-    return isinstance(value, (ast.Constant, ast.List, ast.Dict, ast.Tuple, ast.Set, ast.UnaryOp, ast.BinOp, ast.JoinedStr))
-
 
 def config_class(source: ClassSource) -> Resolved | None:
     """Return what env_config_cls refers to: a class that was read or an External; None if it is missing or computed."""
@@ -79,58 +46,66 @@ def config_class(source: ClassSource) -> Resolved | None:
     return resolve(owner.module, node)
 
 
-def is_layer_config(target: Resolved | None) -> bool | None:
-    """Return whether a class inherits from the layer's configuration; None if its bases cannot all be read."""
-    if isinstance(target, External):
-        return True if target.last == LAYER_CONFIG else False if target.last == BASE_CONFIG else None
-    if not isinstance(target, ClassSource):
-        return None
-    if any(item.is_subclass_of(LAYER_CONFIG) for item in target.readable):
-        return True
-    strange = [item for item in target.external if not item.is_known and item.last not in {BASE_CONFIG, "BaseModel"}]
-    return None if strange else False
-
-
 def config_fields(config: ClassSource) -> Iterator[ConfigField]:
-    """Yield the fields that a configuration class and its readable bases declare; each name once, the nearest first."""
+    """Yield the fields that a configuration class and its readable bases below the layer's declare; each name once, the nearest first."""
     seen: set[str] = set()
     for owner in config.readable:
         if owner.name == LAYER_CONFIG:
             return
-        for statement in flat_statements(owner.node.body):
-            if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
-                continue
+        for name, node in _declared_in(owner):
+            if name not in seen:
+                seen.add(name)
+                yield ConfigField(name=name, node=node, owner=owner)
+
+
+def _declared_in(owner: ClassSource) -> Iterator[tuple[str, ast.AnnAssign]]:
+    for statement in flat_statements(owner.node.body):
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
             name = statement.target.id
-            if name.startswith("_") or name in seen or name == "model_config":
-                continue
-            if "ClassVar" in annotation_text(statement.annotation):
-                continue
-            seen.add(name)
-            yield ConfigField(name=name, node=statement, owner=owner)
+            if not name.startswith("_") and name != "model_config" and "ClassVar" not in annotation_text(statement.annotation):
+                yield name, statement
 
 
-def config_calls(frames: Iterable[Frame]) -> Iterator[Call]:
-    """Yield the calls that make a configuration of the layer or of Atropos."""
-    for call in calls_in(frames):
-        if any(constructs(call, name) for name in (LAYER_CONFIG, BASE_CONFIG)) or any(
-            value.kind in {Kind.ATTRIBUTE, Kind.PART} and value.name == "env_config_cls" for value in call.callee
-        ):
-            yield call
+def names_taken(config: Resolved | None, module: Module) -> frozenset[str] | None:
+    """Return the names of all fields that a configuration class takes, those of a fork's own layer included; None if unknown.
+
+    ``module`` is the file that names the class.
+    """
+    if isinstance(config, External) and config.last in {LAYER_CONFIG, BASE_CONFIG}:
+        layer = module.imported(config.dotted.rpartition(".")[0]) if "." in config.dotted else None
+        own = resolve_name(layer, config.last) if layer is not None else None
+        return names_taken(own, layer) if layer is not None and isinstance(own, ClassSource) else installed_config_fields()
+    if not isinstance(config, ClassSource) or any(
+        _takes_more(owner) for owner in config.readable if owner.name != LAYER_CONFIG
+    ):
+        return None
+    found = set(installed_config_fields())
+    for owner in config.readable:
+        found |= {name for name, _ in _declared_in(owner)}
+        for base in owner.bases:
+            if isinstance(base, External) and base.last != "BaseModel" and not base.is_known:
+                inherited = names_taken(base, owner.module)
+                if inherited is None:
+                    return None
+                found |= inherited
+    return frozenset(found)
 
 
-def is_handed_on(made: Call, frames: Iterable[Frame]) -> bool:
-    """Return whether what a call makes is given to another call than that of a list, or a method of it is called."""
-    return any(
-        value.node is made.node
-        for call in calls_in(frames)
-        if call.name not in {"append", "extend", "insert"}
-        for values in (call.receiver, *call.every_argument)
-        for value in values
-        if value.kind is Kind.INSTANCE
-    )
+def _takes_more(config: ClassSource) -> bool:
+    """Return whether a class takes other names: it allows extra fields, has aliases, or changes what it is given first."""
+    for node in ast.walk(config.node):
+        if isinstance(node, ast.keyword) and node.arg in {"extra", "alias", "validation_alias", "alias_generator"}:
+            return True
+        if isinstance(node, ast.Constant) and node.value in {"extra", "before"}:
+            return True
+    return "__init__" in config.own_methods
 
 
-def _describes(word: ast.keyword) -> bool:
-    """Return whether a keyword of Field is a description that is not empty, or ``**`` keywords that cannot be read."""
-    is_empty = isinstance(word.value, ast.Constant) and not word.value.value
-    return word.arg is None or (word.arg == "description" and not is_empty)
+def config_calls(source: ClassSource) -> Iterator[tuple[Call, Resolved | None]]:
+    """Yield the calls that make a configuration in what config_init leads to, each with the class that is made."""
+    for call in reach_of(source).calls("config_init"):
+        if call.name == "env_config_cls":
+            is_computed = source.unreadable or source.has("env_config_cls")
+            yield call, config_class(source) or (None if is_computed else External(dotted=LAYER_CONFIG))
+        elif call.makes(LAYER_CONFIG) or call.makes(BASE_CONFIG):
+            yield call, call.target

@@ -47,6 +47,8 @@ def constant_value(node: ast.AST | None, module: Module, function: Function | No
             return value
         case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
             return [item for part in parts for item in _spread(part, module, function, inner)]
+        case ast.Dict(keys=keys):  # what it gives in a loop, and holds
+            return [UNKNOWN if key is None else constant_value(key, module, function, inner) for key in keys]
         case ast.JoinedStr(values=parts):
             return _text([constant_value(part, module, function, inner) for part in parts])
         case ast.FormattedValue(value=value):
@@ -112,7 +114,11 @@ def _call(node: ast.Call, module: Module, function: Function | None, depth: int)
         if len(given) == 1 and default is not None:
             given.append(constant_value(default, module, function, depth))
         return FromEnvironment(name=str(given[0]), default=given[1] if len(given) > 1 else None)
-    if isinstance(node.func, ast.Name) and node.func.id in {"list", "tuple", "set", "sorted", "str"} and len(node.args) == 1:
+    if (
+        isinstance(node.func, ast.Name)
+        and node.func.id in {"list", "tuple", "set", "frozenset", "sorted", "str"}
+        and len(node.args) == 1
+    ):
         return constant_value(node.args[0], module, function, depth)
     if isinstance(node.func, ast.Attribute) and node.func.attr in {"strip", "rstrip", "lstrip", "split"}:
         held = constant_value(node.func.value, module, function, depth)

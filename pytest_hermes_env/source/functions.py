@@ -16,6 +16,7 @@ from pytest_hermes_env.source.syntax import (
     defaults_of,
     is_annotated_as,
     last_name,
+    parameters,
     positional_parameters,
 )
 
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pytest_hermes_env.source.modules import Module
-
-_CONTEXT_MANAGERS = frozenset({"contextmanager", "asynccontextmanager"})
-_PROPERTIES = frozenset({"property", "cached_property"})
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -72,19 +70,9 @@ class Function:
         return "classmethod" in self.decorators or self.name in {"__init_subclass__", "__class_getitem__"}
 
     @property
-    def is_property(self) -> bool:
-        """Whether reading the attribute calls it."""
-        return bool(_PROPERTIES & self.decorators)
-
-    @property
     def is_abstract(self) -> bool:
         """Whether subclasses must define it."""
         return any(name.startswith("abstract") for name in self.decorators)
-
-    @property
-    def is_context_manager(self) -> bool:
-        """Whether it is a generator that a with statement enters."""
-        return bool(_CONTEXT_MANAGERS & self.decorators)
 
     @cached_property
     def positional(self) -> tuple[str, ...]:
@@ -143,10 +131,7 @@ class Function:
 
     def scope_of(self, node: ast.AST) -> ast.AST:
         """Return the innermost def or lambda around ``node``."""
-        for _, parent in self.ancestors(node):
-            if isinstance(parent, SCOPES):
-                return parent
-        return self.node
+        return next((parent for _, parent in self.ancestors(node) if isinstance(parent, SCOPES)), self.node)
 
     def finally_of(self, node: ast.AST) -> ast.Try | None:
         """Return the try statement whose ``finally`` block contains ``node``, or None."""
@@ -163,6 +148,44 @@ class Function:
             yield node
             if not isinstance(node, (*SCOPES, ast.ClassDef)):
                 pending += reversed(children(node))
+
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """The nodes of the body, nested functions included, without nested classes: their self is another one."""
+        found: list[ast.AST] = []
+        pending: list[ast.AST] = [*reversed(self.node.body)]
+        while pending:
+            node = pending.pop()
+            found.append(node)
+            if not isinstance(node, ast.ClassDef) and not (isinstance(node, SCOPES) and self._hides_self(node)):
+                pending += reversed(children(node))
+        return tuple(found)
+
+    def _hides_self(self, node: ast.AST) -> bool:
+        return not self.is_static and bool(set(self.positional[:1]) & set(parameters(node)))
+
+    def is_self(self, node: ast.AST) -> bool:
+        """Tell whether an expression is the environment, or its class in a classmethod."""
+        return isinstance(node, ast.Name) and not self.is_static and self.positional[:1] == (node.id,)
+
+    @cached_property
+    def local_names(self) -> frozenset[str]:
+        """The names that the function binds itself: parameters, assigned names, imports, nested functions."""
+        found = set(self.positional) | {item.arg for item in self.node.args.kwonlyargs}
+        for node in self.nodes:
+            if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+                found.add(node.id)
+            elif isinstance(node, ast.alias):
+                found.add((node.asname or node.name).partition(".")[0])
+            elif isinstance(node, ast.arg):
+                found.add(node.arg)
+            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                found.add(node.name)
+        return frozenset(found)
+
+    def values_of(self, name: str) -> list[ast.expr | None]:
+        """Return the values that the function, or one inside it, gives a local name; None for one that is unpacked or iterated."""
+        return list(assigned_values(self, name, iter(self.nodes)))
 
 
 def function_of(node: FunctionNode, module: Module, owner: ast.ClassDef | None = None) -> Function:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import collections
-import contextlib
 import errno
 import os
 import re
@@ -21,7 +20,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pytest_hermes_env.redaction.shown_text import shown
 from pytest_hermes_env.source.installed import folders_of
 from pytest_hermes_env.source.layer_names import LAYER_FILES, LAYER_PACKAGE
-from pytest_hermes_env.source.normal_form import normalise
 from pytest_hermes_env.source.syntax import flat_statements, last_name, named_values
 
 if TYPE_CHECKING:
@@ -304,8 +302,6 @@ class SourceTree:
             return FileProblem(path=path, message=f"the file does not parse: {error}")
         except (RecursionError, MemoryError):
             return FileProblem(path=path, message="the file does not parse: it nests too deeply")
-        with contextlib.suppress(RecursionError):  # the rest stays as it is written: each rewriting keeps the meaning
-            normalise(tree)
         return Module(path=path, file=file, tree=tree, text=text, reader=self)
 
 

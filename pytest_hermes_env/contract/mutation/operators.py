@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
 
@@ -17,12 +18,10 @@ from pytest_hermes_env.source import (
     LAYER_CONTEXT,
     LAYER_EVALUATION,
     LAYER_LOOP,
-    Change,
     ClassSource,
     Function,
-    Kind,
-    data_flow,
     last_name,
+    reach_of,
 )
 
 PLACES = 2
@@ -50,7 +49,7 @@ def breakages(source: ClassSource) -> list[Breakage]:
 
 def _functions(source: ClassSource, *methods: str) -> list[Function]:
     """Return the named methods and all functions that they reach, each once."""
-    return list(dict.fromkeys(frame.function for frame in data_flow(source).reached(*methods)))
+    return list(reach_of(source).functions(*methods))
 
 
 def _nodes(functions: list[Function], kind: type[_Node]) -> Iterator[tuple[Function, _Node]]:
@@ -64,6 +63,37 @@ def _calls(functions: list[Function], name: str) -> Iterator[tuple[Function, ast
     for function, node in _nodes(functions, ast.Call):
         if last_name(node.func) == name:
             yield function, node
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Change:
+    """A change of an attribute of self: ``how`` is the method that makes it, or ``set`` or ``part`` for an assignment."""
+
+    attribute: str
+    how: str
+    node: ast.AST
+    function: Function
+
+    @property
+    def statement(self) -> ast.stmt:
+        """The statement that makes it."""
+        return self.function.statement_of(self.node)
+
+
+def _changes(functions: list[Function]) -> Iterator[_Change]:
+    for function in functions:
+        for node in function.nodes:
+            match node:
+                case ast.Call(func=ast.Attribute(value=ast.Attribute(value=holder, attr=name), attr=how)):
+                    pass
+                case ast.Attribute(value=holder, attr=name, ctx=ast.Store()):
+                    how = "set"
+                case ast.Subscript(value=ast.Attribute(value=holder, attr=name), ctx=ast.Store() | ast.Del()):
+                    how = "part"
+                case _:
+                    continue
+            if function.is_self(holder):
+                yield _Change(attribute=name, how=how, node=node, function=function)
 
 
 def _made(rule: str, name: str, function: Function, node: ast.AST, text: str) -> Breakage:
@@ -225,29 +255,21 @@ def evaluation_without_tools(source: ClassSource) -> Iterator[Breakage]:
 
 def buffers_that_evaluation_fills(source: ClassSource) -> Iterator[Breakage]:
     """HE702: evaluation writes to what training keeps, or no longer puts it back."""
-    training = [change for frame in data_flow(source).reached(*TRAINING) for change in frame.changes]
-    kept = {change.attribute for change in training if change.how != "set"}
-    shared = {frame.function for frame in data_flow(source).reached(*TRAINING)}
+    shared = _functions(source, *TRAINING)
+    training = [change for change in _changes(shared) if change.how in {*_ADDS, "part"}]
+    kept = {change.attribute for change in training}
     restored = False
-    for frame in data_flow(source).reached("evaluate"):
-        for change in frame.changes:
-            inside = frame.function not in shared and frame.function.finally_of(change.node) is not None
-            if inside and change.attribute in kept:
-                restored = True
-                yield _without(
-                    "HE702", f"evaluation does not restore self.{change.attribute}", frame.function, _statement(change)
-                )
+    for change in _changes([function for function in _functions(source, "evaluate") if function not in shared]):
+        if change.attribute in kept and change.function.finally_of(change.node) is not None:
+            restored = True
+            yield _without("HE702", f"evaluation does not restore self.{change.attribute}", change.function, change.statement)
     function = _method(source, "evaluate")
     if function is None or restored:
         return
     for change in training:
-        if change.how in _ADDS and isinstance(change.node, ast.Call) and _is_of_self(change.node.func):
+        if isinstance(change.node, ast.Call) and _is_of_self(change.node.func):
             line = f"{_text(change.node.func)}({'[0.0]' if change.how == 'extend' else '0.0'})"
             yield _begun_with("HE702", f"evaluation adds to self.{change.attribute}", function, line)
-
-
-def _statement(change: Change) -> ast.stmt:
-    return change.function.statement_of(change.node)
 
 
 def _is_of_self(node: ast.AST) -> bool:
@@ -327,17 +349,12 @@ def metrics_taken_for_granted(source: ClassSource) -> Iterator[Breakage]:
 
 def buffers_that_grow(source: ClassSource) -> Iterator[Breakage]:
     """HE803: what was reported stays in its buffer."""
-    for frame in data_flow(source).reached("wandb_log"):
-        for change in frame.changes:
-            statement = _statement(change)
-            is_assignment = isinstance(statement, ast.Assign) and [*map(type, statement.targets)] == [ast.Attribute]
-            empties = change.how == "clear" or (change.how == "set" and is_assignment)
-            if empties and (isinstance(statement, ast.Expr) or is_assignment) and not _is_alias(change):
-                yield _without("HE803", f"self.{change.attribute} is reported and never emptied", frame.function, statement)
-
-
-def _is_alias(change: Change) -> bool:
-    return any(value.kind is Kind.ATTRIBUTE for value in change.value)
+    for change in _changes(_functions(source, "wandb_log")):
+        statement = change.statement
+        is_assignment = isinstance(statement, ast.Assign) and [*map(type, statement.targets)] == [ast.Attribute]
+        empties = change.how == "clear" or (change.how == "set" and is_assignment)
+        if empties and (isinstance(statement, ast.Expr) or is_assignment):
+            yield _without("HE803", f"self.{change.attribute} is reported and never emptied", change.function, statement)
 
 
 OPERATORS: tuple[Operator, ...] = (

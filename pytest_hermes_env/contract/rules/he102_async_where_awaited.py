@@ -9,8 +9,8 @@ Why: Python reports the mistake at the first await, with "object float can't be 
 model answered and the reward was computed, in every rollout, and the base counts it as a failed reward of 0.0. An async
 `format_prompt` sends the model "<coroutine object ...>" as its task.
 
-Fix: Write `async def` for the five, `def` for `format_prompt`, and `evaluate(self, *args, **kwargs)` or
-`evaluate(self)`.
+Fix: Where a coroutine is dropped or used as a result, write `await` in front of the call. Otherwise write `async def`
+for the five, `def` for `format_prompt`, and `evaluate(self, *args, **kwargs)` or `evaluate(self)`.
 
 Source: atroposlib 0.4.0, `envs/base.py`: `await self.setup()`, `self.get_next_item()`, `self.evaluate()`,
 `self.wandb_log()`; `environments.hermes_base_env`, `collect_trajectory`: `await self.compute_reward()`,
@@ -22,27 +22,16 @@ from __future__ import annotations
 import ast
 import dataclasses
 import re
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.awaited_calls import used_unawaited
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.play.journal import Reward
 from pytest_hermes_env.play.scenario import CASES, PROBES
 from pytest_hermes_env.play.unavailable import Cause, ErrorKind
-from pytest_hermes_env.source import (
-    ClassKind,
-    ClassSource,
-    External,
-    Function,
-    Kind,
-    Value,
-    data_flow,
-    finding_at,
-    last_name,
-    resolve,
-)
+from pytest_hermes_env.source import Call, ClassKind, ClassSource, Function, finding_at, last_name, reach_of
 from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
@@ -57,9 +46,6 @@ SCENARIOS = ("items", "setup", *PLAYED.values(), PROBES)
 _PLAIN_DECORATORS = frozenset(
     {"abstractmethod", "classmethod", "final", "no_type_check", "override", "retry", "staticmethod", "typechecked"}
 )
-_AWAITABLE = frozenset(
-    {"create_task", "ensure_future", "gather", "run_in_executor", "shield", "sleep", "to_thread", "wait_for"}
-)
 _COROUTINES = frozenset({"asyncio.sleep", "asyncio.to_thread", "asyncio.wait_for"})
 REPORTED_ELSEWHERE = frozenset({"evaluate_log", "wandb_log"})
 """HE705 and HE801 report these."""
@@ -68,148 +54,104 @@ _NEVER_AWAITABLE = (
     ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.JoinedStr, ast.Compare, ast.BinOp, ast.UnaryOp, ast.ListComp,
     ast.DictComp, ast.SetComp, ast.Subscript,
 )  # fmt: skip
+_PLAIN_FUNCTIONS = frozenset({"bool", "dict", "float", "int", "len", "list", "max", "min", "round", "set", "str", "sum"})
+_OF_COROUTINES = frozenset({name for name in dir(Coroutine) if not name.startswith("_")} | {"__await__"})
 
 
 def static(source: ClassSource) -> Verdict:
-    """Look at how each of the six methods is defined, wherever the class has it from."""
+    """Look at how each of the six methods is defined, and for coroutines that nobody awaits.
+
+    It stays beside the rollouts because a missing ``async`` or ``await`` is seen in one line, long before anything can be played.
+    """
     findings: list[Finding] = []
-    doubts: list[str] = []
-    of_layer = () if source.class_kind is ClassKind.ATROPOS else OF_LAYER
-    for name in (*OF_ATROPOS, *of_layer):
-        function, reason = _given(source, name)
-        if function is None:
-            doubts += [reason] if reason else []
-            continue
-        fault, doubt = _fault(source, name, function)
-        if fault:
+    doubt = ""
+    for name in (*OF_ATROPOS, *(() if source.class_kind is ClassKind.ATROPOS else OF_LAYER)):
+        function = source.methods.get(name)
+        if function is None or function.decorators - _PLAIN_DECORATORS:
+            is_elsewhere = function is not None or source.has(name) or bool(source.unreadable)
+            doubt = doubt or (f"what {name} returns is known only at run time" if is_elsewhere else "")
+        elif fault := _fault(function):
             findings.append(finding_at(function, function.node, fault))
-        elif doubt:
-            doubts.append(doubt)
-        if name == "evaluate" and not fault and (demanded := _demanded(function)):
-            findings.append(finding_at(function, function.node, _demands(demanded)))
+        elif name == "evaluate" and (required := _required(function)):
+            findings.append(finding_at(function, function.node, _demands(required)))
     findings += [finding for _, finding in _forgotten(source)]
-    return Verdict.of_source(
-        findings, "methods that are awaited are async, and format_prompt is not", doubt=next(iter(doubts), "")
+    return Verdict.of_source(findings, "methods that are awaited are async, and format_prompt is not", doubt=doubt)
+
+
+def _fault(function: Function) -> str:
+    """Return what is certainly wrong with a method."""
+    name = function.name
+    is_generator = any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in function.own_nodes())
+    if name == "format_prompt":
+        if function.is_async:
+            return "format_prompt is async, but its result is used without an await: the model receives '<coroutine object …>'"
+        return "format_prompt is a generator; it must return the prompt" if is_generator else ""
+    if is_generator:
+        return f"{name} is {'an async' if function.is_async else 'a'} generator, which cannot be awaited"
+    returned = [node.value for node in function.own_nodes() if isinstance(node, ast.Return)]
+    may_be = any(value is not None and _may_be_awaitable(value) for value in returned) and not _is_annotated_otherwise(function)
+    return "" if function.is_async or may_be else f"{name} is not async, but it is awaited"
+
+
+def _may_be_awaitable(value: ast.expr) -> bool:
+    is_plain = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in _PLAIN_FUNCTIONS
+    return not is_plain and not isinstance(value, _NEVER_AWAITABLE)
+
+
+def _is_annotated_otherwise(function: Function) -> bool:
+    """Whether a method says that it returns what cannot be awaited."""
+    given = function.node.returns
+    return given is not None and (
+        (isinstance(given, ast.Constant) and given.value is None) or last_name(given) in _PLAIN_FUNCTIONS
     )
 
 
-def _forgotten(source: ClassSource) -> Iterator[tuple[str, Finding]]:
-    """Yield calls of async functions in the class's own methods whose result is used, or dropped, without an await, by name."""
-    for item in source.readable:
-        for function in item.own_methods.values():
-            for call in data_flow(source).entry(function).calls:
-                is_certain = bool(call.callee) and all(_is_coroutine_function(value) for value in call.callee)
-                if call.function is function and is_certain and (how := used_unawaited(function, call.node)):
-                    name = call.name or "a call"
-                    message = f"{function.name} calls {name} without await: the coroutine {how}"
-                    yield name, finding_at(function, call.node, message)
-
-
-def _is_coroutine_function(value: Value) -> bool:
-    if isinstance(value.target, Function):
-        is_plain = value.target.is_async and not value.target.decorators - _PLAIN_DECORATORS
-        is_plain &= not any(isinstance(node, ast.Yield) for node in value.target.own_nodes())
-        return is_plain and value.target.name not in REPORTED_ELSEWHERE
-    return value.kind is Kind.EXTERNAL and value.name in _COROUTINES
+def _required(function: Function) -> list[str]:
+    every = [*function.positional_without_self, *(item.arg for item in function.node.args.kwonlyargs)]
+    return [name for name in every if name not in function.defaults]
 
 
 def _demands(names: list[str]) -> str:
     return f"evaluate requires {', '.join(names)}, but Atropos calls evaluate() without arguments"
 
 
-def _given(source: ClassSource, name: str) -> tuple[Function | None, str]:
-    """Return the method, or why it cannot be told what it is; neither where the class simply has none (that is HE101's)."""
-    function = source.methods.get(name)
-    given = source.attribute(name)
-    before = [item.node for item in source.readable[: source.readable.index(given[0])]] if given is not None else []
-    if given is not None and (function is None or function.owner not in before):
-        owner, node = given
-        inside = owner.own_methods.get(node.id) if isinstance(node, ast.Name) else None
-        target = inside or resolve(owner.module, node)
-        if isinstance(target, Function):
-            return target, ""
-        return None, f"{name} is a class-level value computed at run time"
-    if function is None and source.unreadable:
-        return None, f"{name} may come from {source.unreadable[0]}, which cannot be read"
-    return function, ""
+def _forgotten(source: ClassSource) -> Iterator[tuple[str, Finding]]:
+    """Yield calls of async functions in the class's methods whose result is used, or dropped, without an await, by name."""
+    for item in source.readable:
+        for function in item.own_methods.values():
+            for call in reach_of(source).calls_in(function):
+                if _gives_a_coroutine(call) and (how := _used_unawaited(function, call.node)):
+                    message = f"{function.name} calls {call.name} without await: the coroutine {how}"
+                    yield call.name, finding_at(function, call.node, message)
 
 
-def _fault(source: ClassSource, name: str, function: Function) -> tuple[str, str]:
-    """Return what is certainly wrong with a method, and what cannot be known of it."""
-    if strange := sorted(function.decorators - _PLAIN_DECORATORS):
-        fault = next((fault for node in function.node.decorator_list if (fault := _of_wrapper(name, function, node))), "")
-        return fault, "" if fault else f"the decorator @{strange[0]} may change what {name} returns"
-    frame = data_flow(source).entry(function)
-    if name == "format_prompt":
-        if function.is_async:
-            return (
-                "format_prompt is async, but its result is used without an await: the model receives '<coroutine object …>'",
-                "",
-            )
-        return ("format_prompt is a generator; it must return the prompt", "") if frame.is_generator else ("", "")
-    if function.is_async:
-        return (f"{name} is an async generator, which cannot be awaited", "") if frame.is_generator else ("", "")
-    if frame.is_generator:
-        return f"{name} is a generator, but it is awaited: write `async def`", ""
-    returns = [node for node in function.own_nodes() if isinstance(node, ast.Return)]
-    kinds = {_is_awaitable(source, function, node.value) for node in returns} or {False}
-    if False in kinds:
-        return f"{name} is not async, but it is awaited", ""
-    return "", f"{name} is not async, and what it returns comes from code that cannot be read" if None in kinds else ""
+def _gives_a_coroutine(call: Call) -> bool:
+    target = call.target
+    if not isinstance(target, Function):
+        return call.dotted in _COROUTINES
+    is_plain = target.is_async and not target.decorators - _PLAIN_DECORATORS and target.name not in REPORTED_ELSEWHERE
+    return is_plain and not any(isinstance(node, ast.Yield) for node in target.own_nodes())
 
 
-def _of_wrapper(name: str, function: Function, decorator: ast.expr) -> str:
-    """Return what is certainly wrong with a method because its decorator returns a nested function that is not async."""
-    wrapping = resolve(function.module, decorator)
-    if not isinstance(wrapping, Function) or wrapping.is_async or name == "format_prompt":
-        return ""
-    returned = [node.value for node in wrapping.own_nodes() if isinstance(node, ast.Return)]
-    inner = {node.name: node for node in wrapping.node.body if isinstance(node, ast.FunctionDef)}
-    for value in returned:
-        wrapper = inner.get(value.id) if isinstance(value, ast.Name) else None
-        if len(returned) == 1 and wrapper is not None and not _may_return(wrapper):
-            return f"the decorator @{last_name(decorator)} makes {name} a function that returns nothing, but it is awaited"
-    return ""
+def _used_unawaited(function: Function, node: ast.AST) -> str:
+    """Return how a coroutine is used as if it were its result, or nothing: it is dropped, or an attribute or item of it is read."""
+    parent = function.parents[node]
+    if isinstance(parent, ast.Expr):
+        return "is dropped: nothing of it runs"
+    reads = [_read_of(function, node)]
+    name = parent.targets[0] if isinstance(parent, ast.Assign) and len(parent.targets) == 1 else None
+    if isinstance(name, ast.Name):
+        uses = [other for other in function.nodes if isinstance(other, ast.Name) and other.id == name.id and other is not name]
+        reads = [_read_of(function, use) for use in uses if isinstance(use.ctx, ast.Load)]
+    first = reads[0] if reads and None not in reads else None  # else somebody else gets it
+    return f"is no result: {ast.unparse(first)} raises" if first is not None else ""
 
 
-def _may_return(node: ast.FunctionDef) -> bool:
-    """Whether a function returns a value of any kind."""
-    return any(isinstance(item, (ast.Return, ast.Yield, ast.YieldFrom)) and item.value is not None for item in ast.walk(node))
-
-
-def _is_awaitable(source: ClassSource, function: Function, node: ast.expr | None) -> bool | None:
-    """Whether an expression certainly can, certainly cannot, or may be awaited (None)."""
-    if node is None or isinstance(node, _NEVER_AWAITABLE):
-        return False
-    if not isinstance(node, ast.Call):
-        return None
-    frame = data_flow(source).entry(function)
-    callees = [value for call in frame.calls if call.node is node for value in call.callee]
-    answers = {_gives_awaitable(value) for value in callees}
-    return answers.pop() if len(answers) == 1 else None
-
-
-def _gives_awaitable(value: Value) -> bool | None:
-    if isinstance(value.target, Function):
-        return True if value.target.is_async else None if value.target.decorators - _PLAIN_DECORATORS else False
-    if value.kind is Kind.LOCAL:
-        return isinstance(value.node, ast.AsyncFunctionDef)
-    if value.kind is Kind.BASE_METHOD:
-        return value.name in {*AWAITED, "collect_trajectory", "collect_trajectories", "evaluate_log"} or None
-    if value.kind is Kind.EXTERNAL:
-        dotted = External(dotted=value.name)
-        if dotted.last in _AWAITABLE:
-            return True
-        return False if dotted.is_known else None
-    return None
-
-
-def _demanded(function: Function) -> list[str]:
-    """Return the parameters without a default, self left out."""
-    arguments = function.node.args
-    positional = function.positional[0 if function.is_static and function.owner is not None else 1 :]
-    every = [*positional, *(item.arg for item in arguments.kwonlyargs)]
-    return [name for name in every if name not in function.defaults]
+def _read_of(function: Function, node: ast.AST) -> ast.expr | None:
+    parent = function.parents[node]
+    if isinstance(parent, ast.Attribute) and parent.value is node and parent.attr not in _OF_COROUTINES:
+        return parent
+    return parent if isinstance(parent, ast.Subscript) and parent.value is node else None
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -277,10 +219,8 @@ def _seen(evidence: Evidence, name: str) -> Iterator[str]:
 
 def _may_be_awaited(evidence: Evidence, name: str) -> bool:
     """Whether a plain function hands on something that can be awaited, as far as its source tells."""
-    if evidence.source is None:
-        return True
-    function, _ = _given(evidence.source, name)
-    return function is None or not _fault(evidence.source, name, function)[0]
+    function = evidence.source.methods.get(name) if evidence.source is not None else None
+    return function is None or bool(function.decorators - _PLAIN_DECORATORS) or not _fault(function)
 
 
 RULE = Rule(

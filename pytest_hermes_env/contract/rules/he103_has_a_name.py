@@ -15,18 +15,20 @@ Source: `environments.hermes_base_env`, `HermesAgentBaseEnv.name`; atroposlib 0.
 
 from __future__ import annotations
 
+import ast
+
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.play.class_record import COMPUTED
-from pytest_hermes_env.source import UNKNOWN, ClassKind, ClassSource, FromEnvironment, constant_value, data_flow, finding_at
+from pytest_hermes_env.source import UNKNOWN, ClassKind, ClassSource, FromEnvironment, constant_value, finding_at, reach_of
 from pytest_hermes_env.source.finding import Severity
 
 _OF_THE_BASE = "hermes-agent"
 
 
 def static(source: ClassSource) -> Verdict:
-    """Look at the class-level value of name, and at what the constructor sets."""
+    """Look at the class-level value of name, and at what the constructor sets: it is one line, which a linter sees at once."""
     given = source.attribute("name")
     if given is None:
         return _without_value(source)
@@ -42,8 +44,8 @@ def static(source: ClassSource) -> Verdict:
 def _without_value(source: ClassSource) -> Verdict:
     if "name" in source.methods:
         return Verdict.undecided("name is computed by a property")
-    constructor = data_flow(source).reached("__init__")
-    if any(change.attribute == "name" and change.how == "set" for frame in constructor for change in frame.changes):
+    nodes = (node for function in reach_of(source).functions("__init__") for node in function.nodes)
+    if any(isinstance(node, ast.Attribute) and node.attr == "name" and isinstance(node.ctx, ast.Store) for node in nodes):
         return Verdict.passed("the constructor sets name")
     if source.unreadable:
         return Verdict.undecided(f"name may come from {source.unreadable[0]}, which cannot be read")

@@ -35,6 +35,10 @@ def static(source: ClassSource) -> Verdict:
     """Look for the block and for what it calls."""
     module = source.module
     blocks = [item for item in flat_statements(module.tree.body) if isinstance(item, ast.If) and _is_guard(item)]
+    effect = f"`python {os.path.basename(source.path)} serve` would do nothing"
+    if not blocks and (wrong := _almost_a_guard(module)) is not None:
+        message = f'__name__ is compared with {wrong.value!r}, not with "__main__", so cli() is never called: {effect}'
+        return Verdict.failed([finding_at(source, wrong, message)])
     if outside := next(_outside(module, blocks), None):
         return Verdict.failed(
             [finding_at(source, outside, "cli() is called when the file is imported, not only when it is run")]
@@ -46,9 +50,7 @@ def static(source: ClassSource) -> Verdict:
         what = (
             'the block under if __name__ == "__main__" does not call cli()' if blocks else 'no if __name__ == "__main__": block'
         )
-        return Verdict.failed(
-            [finding_at(source, source.node, f"{what}: `python {os.path.basename(source.path)} serve` would do nothing")]
-        )
+        return Verdict.failed([finding_at(source, source.node, f"{what}: {effect}")])
     names = {target for target in started if isinstance(target, ClassSource)}
     if names and len(names) == len(started) and not any(item is source or source in item.readable for item in names):
         other = min(item.name for item in names)
@@ -62,6 +64,18 @@ def _is_guard(node: ast.If) -> bool:
         and {"__name__", "__main__"} <= {getattr(part, "id", getattr(part, "value", None)) for part in _sides(item)}
         for item in ast.walk(node.test)
     )
+
+
+def _almost_a_guard(module: Module) -> ast.Constant | None:
+    """Return the text that __name__ is compared with where it is not "__main__"."""
+    for statement in flat_statements(module.tree.body):
+        test = statement.test if isinstance(statement, ast.If) else None
+        if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq):
+            sides = _sides(test)
+            texts = [part for part in sides if isinstance(part, ast.Constant) and part.value not in {"__main__", None}]
+            if texts and any(isinstance(part, ast.Name) and part.id == "__name__" for part in sides):
+                return texts[0]
+    return None
 
 
 def _sides(node: ast.Compare) -> list[ast.expr]:

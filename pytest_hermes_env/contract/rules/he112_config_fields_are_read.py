@@ -16,31 +16,24 @@ that are never read.
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.source import (
+    LAYER_ENV,
+    Call,
     ClassSource,
     Function,
-    Kind,
-    calls_in,
     config_class,
     config_fields,
-    data_flow,
     finding_at,
+    imported_modules,
     installed_config_fields,
-    last_name,
+    reach_of,
     sorted_findings,
 )
 from pytest_hermes_env.source.finding import Severity
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_hermes_env.source import Call, Module
-
-_MOST_FILES = 40
 _CONFIGS = frozenset({"config", "cfg", "env_config", "settings", "_config"})
 _DUMPS = frozenset({"dict", "model_dump", "model_dump_json", "vars", "asdict"})
 _HARMLESS = frozenset({"isinstance", "print", "type", "repr", "str", "hasattr", "deepcopy", "copy", "id"})
@@ -56,7 +49,7 @@ def static(source: ClassSource) -> Verdict:
     fields = [field for field in config_fields(config) if field.is_own]
     if not fields:
         return Verdict.not_applicable("the environment adds no settings")
-    unread, modules = fields, _modules(source, config)
+    unread, modules = fields, imported_modules(*source.modules, *(item.module for item in config.readable))
     while unread and (module := next(modules, None)) is not None:
         unread = [field for field in unread if field.name not in module.words_read]
     if not unread:
@@ -71,27 +64,13 @@ def static(source: ClassSource) -> Verdict:
     )
 
 
-def _modules(source: ClassSource, config: ClassSource) -> Iterator[Module]:
-    """Yield the files of the class and of its configuration, then what they import from their own tree, each parsed when it is reached."""
-    found = dict.fromkeys([*source.modules, *(item.module for item in config.readable)])
-    yield from found
-    waiting = list(found)
-    while waiting and len(found) < _MOST_FILES:
-        module = waiting.pop(0)
-        for dotted in module.imports:
-            imported = module.imported(dotted)
-            if imported is not None and imported not in found:
-                found[imported] = None
-                waiting.append(imported)
-                yield imported
-
-
 def _handed_over(source: ClassSource) -> str:
     """Return who is given the whole configuration and may read any field, or an empty string."""
-    for call in calls_in(data_flow(source).every_frame()):
-        if any(isinstance(value.target, Function) for value in call.callee) or _is_ours(call):
+    reach = reach_of(source)
+    for call in (call for function in reach.every_function() for call in reach.calls_in(function)):
+        if isinstance(call.target, Function) or call.dotted.startswith(f"{LAYER_ENV}."):
             continue
-        name = call.name or last_name(call.node.func)
+        name = call.name
         if name == "getattr" and len(call.node.args) > 1 and _is_config(call.node.args[0]):
             if not isinstance(call.node.args[1], ast.Constant):
                 return "getattr with a name computed at run time"
@@ -121,11 +100,6 @@ def _is_built(node: ast.expr, call: Call) -> bool:
         )
         for item in call.function.own_nodes()
     )
-
-
-def _is_ours(call: Call) -> bool:
-    """Whether a call leads into the layer or Atropos, which know only their own fields."""
-    return any(value.kind in {Kind.SUPER, Kind.BASE_METHOD} for value in (*call.callee, *call.receiver))
 
 
 def _is_config(node: ast.expr) -> bool:

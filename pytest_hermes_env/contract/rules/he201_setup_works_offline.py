@@ -22,27 +22,14 @@ from typing import TYPE_CHECKING
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.source import (
-    Call,
-    ClassSource,
-    External,
-    Frame,
-    Function,
-    Kind,
-    data_flow,
-    finding_at,
-    last_name,
-)
-from pytest_hermes_env.source.finding import Finding, Severity
+from pytest_hermes_env.source import Call, ClassSource, Function, finding_at, last_name, reach_of
+from pytest_hermes_env.source.finding import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _FETCHES = frozenset({"load_dataset", "snapshot_download", "hf_hub_download", "urlopen", "urlretrieve", "create_connection"})
 _HTTP = re.compile(r"(?:requests|httpx)\.(?:get|post|head|request|stream)|nltk\.download|gdown\.\w+")
-_READERS = frozenset({"read_csv", "read_json", "read_parquet", "scan_parquet"})
-_MAY_FETCH = re.compile(r"download|fetch|(?:load|get)_(?:dataset|data|hub|remote)|from_hub")
-_LOCAL = frozenset({"load_from_disk"})
 _CATCHES = frozenset(
     {
         "Exception",
@@ -59,82 +46,51 @@ _CATCHES = frozenset(
 
 
 def static(source: ClassSource) -> Verdict:
-    """Look at every call that asks the network, from setup on."""
-    start = data_flow(source).method("setup")
-    if start is None:
+    """Look at every call that asks the network, from setup on.
+
+    It stays beside the rollouts because these play one configuration, and a data set is often loaded only with another.
+    """
+    if "setup" not in source.methods:
         return Verdict.undecided("there is no setup to read")
-    findings: list[Finding] = []
-    doubts: list[str] = []
-    protected = 0
-    for frame in _unprotected(start):
-        for call in frame.calls:
-            certain = _fetches(call)
-            if certain is False:
-                continue
-            if _is_protected(frame.function, call.node):
-                protected += 1
-            elif certain:
-                message = f"{_name(call)} fails without a network, and nothing catches the error"
-                findings.append(finding_at(call.function, call.node, message))
-            else:
-                doubts.append(f"{_name(call)} on line {call.node.lineno} may use the network, and its code cannot be read")
-    if not protected and source.unreadable and source.methods["setup"].owner not in [item.node for item in source.readable]:
-        doubts.append("setup cannot be read")
-    note = "everything that setup may fetch has a fallback" if protected else "setup fetches nothing without a fallback"
-    return Verdict.of_source(findings, note, doubt=next(iter(doubts), ""))
+    findings = [
+        finding_at(call.function, call.node, f"{_fetcher(call)}() fails without a network, and nothing catches the error")
+        for call in _unprotected(source)
+        if _fetcher(call)
+    ]
+    return Verdict.of_source(findings, "setup fetches nothing without a fallback")
 
 
-def _unprotected(start: Frame) -> Iterator[Frame]:
-    """Yield the frames that setup reaches by calls whose failure nothing catches."""
-    seen = {id(start)}
-    waiting = [start]
+def _unprotected(source: ClassSource) -> Iterator[Call]:
+    """Yield the calls that setup leads to and whose failure nothing catches."""
+    seen: set[Function] = set()
+    waiting = [source.methods["setup"]]
     while waiting:
-        frame = waiting.pop()
-        yield frame
-        for node, target in frame.edges:
-            if id(target) not in seen and not _is_protected(frame.function, node):
-                seen.add(id(target))
-                waiting.append(target)
+        function = waiting.pop()
+        if function in seen:
+            continue
+        seen.add(function)
+        for call in reach_of(source).calls_in(function):
+            if not _is_protected(function, call.node):
+                yield call
+                if isinstance(call.target, Function):
+                    waiting.append(call.target)
 
 
-def _fetches(call: Call) -> bool | None:
-    """Whether a call certainly, certainly not, or perhaps (None) asks the network."""
-    dotted = next((value.name for value in call.callee if value.kind is Kind.EXTERNAL), "")
-    name = call.name or last_name(call.node.func)
-    if any(isinstance(value.target, Function) for value in call.callee) or name in _LOCAL:
-        return False
-    if name in _FETCHES or _HTTP.fullmatch(dotted) or any(_is_fetcher(values) for values in call.arguments):
-        return not _is_local_file(call)
-    if name in _READERS:
-        first = call.node.args[0] if call.node.args else None
-        text = first.value if isinstance(first, ast.Constant) else ""
-        return isinstance(text, str) and text.startswith(("http", "hf://", "s3://"))
-    if dotted and not External(dotted=dotted).is_known and _MAY_FETCH.search(name):
-        return None
-    return False
+def _fetcher(call: Call) -> str:
+    """Return the name of the function that asks the network, also where it is handed to a thread; empty for another call."""
+    names = [call.name, *(last_name(item) for item in call.node.args if isinstance(item, (ast.Name, ast.Attribute)))]
+    fetchers = [name for name in names if name in _FETCHES]
+    is_readable = isinstance(call.target, Function) or _is_local_file(call.node)
+    return "" if is_readable else fetchers[0] if fetchers else call.name if _HTTP.fullmatch(call.dotted) else ""
 
 
-def _is_fetcher(values: frozenset[object]) -> bool:
-    """Whether an argument is itself such a function: asyncio.to_thread(load_dataset, ...)."""
-    return any(getattr(value, "name", "").rpartition(".")[2] in _FETCHES for value in values)
-
-
-def _is_local_file(call: Call) -> bool:
+def _is_local_file(call: ast.Call) -> bool:
     """Whether load_dataset reads files of this machine: load_dataset("json", data_files="items.jsonl")."""
-    words = {word.arg: word.value for word in call.node.keywords}
-    files = words.get("data_files")
-    first = call.node.args[0] if call.node.args else None
-    kind = first.value if isinstance(first, ast.Constant) else None
+    files = next((word.value for word in call.keywords if word.arg == "data_files"), None)
+    kind = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
     if kind not in {"json", "csv", "parquet", "text", "arrow"} or files is None:
         return False
     return not any(isinstance(part, ast.Constant) and "://" in str(part.value) for part in ast.walk(files))
-
-
-def _name(call: Call) -> str:
-    fetcher = next(
-        (value.name for values in call.arguments for value in values if value.name.rpartition(".")[2] in _FETCHES), ""
-    )
-    return (fetcher.rpartition(".")[2] or call.name or last_name(call.node.func) or "a call") + "()"
 
 
 def _is_protected(function: Function, node: ast.AST) -> bool:

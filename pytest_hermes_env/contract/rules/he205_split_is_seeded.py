@@ -23,193 +23,57 @@ from typing import TYPE_CHECKING
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.source import (
-    ClassSource,
-    External,
-    Function,
-    class_of,
-    data_flow,
-    finding_at,
-    keyword,
-    last_name,
-    resolve,
-    sorted_findings,
-)
-from pytest_hermes_env.source.finding import Finding, Severity
+from pytest_hermes_env.source import Call, ClassSource, finding_at, keyword, reach_of
+from pytest_hermes_env.source.finding import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
-    from pytest_hermes_env.source import Module
-
-_SHUFFLES = frozenset({"shuffle", "sample", "permutation", "permuted"})
+_SHARED = ("random", "numpy.random")
+"""The modules whose functions share one generator."""
+_DRAWS = frozenset({"shuffle", "sample", "permutation"})
 _SPLITS = frozenset({"train_test_split", "random_split", "KFold", "ShuffleSplit"})
-_GENERATORS = frozenset({"Random", "RandomState", "default_rng", "Generator", "SystemRandom"})
+_GENERATORS = frozenset({f"{module}.{name}" for module in _SHARED for name in ("Random", "RandomState", "default_rng")})
 _SEEDS = frozenset({"seed", "set_seed", "manual_seed", "seed_everything"})
-_SHARED = frozenset({"random", "numpy.random", "np.random"})
-_CHANGING = frozenset(
-    {"id", "time.time", "time.time_ns", "time.monotonic", "time.perf_counter", "os.getpid", "os.urandom", "uuid.uuid1", "uuid.uuid4",
-     "datetime.datetime.now", "datetime.datetime.utcnow", "datetime.date.today", "secrets.randbits", "secrets.randbelow",
-     "random.random", "random.randint", "random.getrandbits"}
-)  # fmt: skip
-"""Calls whose result is another one in every process."""
+_SEED_WORDS = ("seed", "random_state", "generator", "rng")
 
 
 def static(source: ClassSource) -> Verdict:
-    """Look at every shuffle that setup and the constructor reach."""
-    frames = data_flow(source).reached("__init__", "setup")
-    if not frames:
+    """Look at every shuffle that setup and the constructor lead to.
+
+    It stays beside the rollouts because these compare training items, which a benchmark has none of.
+    """
+    calls = list(reach_of(source).calls("__init__", "setup"))
+    if not calls:
         return Verdict.undecided("there is no setup to read")
-    is_seeded = any(_seeds(node, frame.function.module) for frame in frames for node in frame.function.own_nodes()) or any(
-        _seeds(node, module) for module in source.modules for node in _at_module_level(module)
+    is_seeded = any(call.name in _SEEDS for call in calls) or any(
+        isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in _SEEDS
+        for module in source.modules
+        for node in ast.walk(
+            ast.Module(body=[item for item in module.tree.body if isinstance(item, ast.Expr)], type_ignores=[])
+        )
     )
-    findings: list[Finding] = []
-    count = 0
-    for function in dict.fromkeys(frame.function for frame in frames):
-        for node in ast.walk(function.node):
-            if not isinstance(node, ast.Call):
-                continue
-            what = _shuffled(node, function)
-            if what is None:
-                continue
-            count += 1
-            if not is_seeded and not _has_seed(node, function):
-                findings.append(finding_at(function, node, f"{what} has no fixed seed: the split differs in every run"))
-            names = [name for given in _given(node) if (name := _of_module(given, function))]
-            findings += [finding_at(function, node, f"{what} shuffles the module-level list {name} in place") for name in names]
-    return Verdict.of(sorted_findings(findings), f"{count} seeded shuffles" if count else "nothing is shuffled")
+    findings = [
+        finding_at(call.function, call.node, f"{call.dotted or call.name}() has no fixed seed: the split differs in every run")
+        for call in calls
+        if not is_seeded and _is_unseeded(call)
+    ]
+    return Verdict.of_source(findings, "nothing is shuffled without a seed")
 
 
-def _at_module_level(module: Module) -> Iterator[ast.AST]:
-    for statement in module.tree.body:
-        if isinstance(statement, ast.Expr):
-            yield statement.value
-
-
-def _seeds(node: ast.AST, module: Module) -> bool:
-    """Whether a call seeds the shared generator with something."""
-    if not isinstance(node, ast.Call) or last_name(node.func) not in _SEEDS or not (node.args or node.keywords):
-        return False
-    holder = node.func.value if isinstance(node.func, ast.Attribute) else None
-    is_known = holder is None or _dotted(holder, module) in {*_SHARED, "torch", "transformers", "pytorch_lightning"}
-    return is_known and not any(_changes(given, module) for given in [*node.args, *(word.value for word in node.keywords)])
-
-
-def _changes(seed: ast.expr, module: Module) -> bool:
-    """Whether a seed is another one in every process: made of the time, of random numbers, or of the hash of a text."""
-    for node in ast.walk(seed):
-        if isinstance(node, ast.Call):
-            name = _dotted(node.func, module) or (ast.unparse(node.func) if isinstance(node.func, ast.Name) else "")
-            if name.removeprefix("builtins.") in _CHANGING:
-                return True
-            if name.removeprefix("builtins.") == "hash" and any(map(_is_text, node.args)):
-                return True
-    return False
-
-
-def _is_text(node: ast.expr) -> bool:
-    """Whether an expression makes, or contains, a text, whose hash depends on the process."""
-    if isinstance(node, ast.Tuple):
-        return any(map(_is_text, node.elts))
-    if isinstance(node, ast.BinOp):
-        return _is_text(node.left) or _is_text(node.right)
-    if isinstance(node, ast.Call):
-        return last_name(node.func) in {"str", "repr", "join", "format", "lower", "strip"}
-    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
-
-
-def _shuffled(node: ast.Call, function: Function) -> str | None:
-    """Return the name of the shuffle or split that a call is, None when it is none."""
-    dotted = _dotted(node.func, function.module)
-    name = dotted.rpartition(".")[2] or last_name(node.func)
-    if name in _SPLITS:
-        return f"{name}()"
-    if name not in _SHUFFLES:
-        return None
-    if isinstance(node.func, ast.Name):
-        return f"{name}()" if dotted.rpartition(".")[0] in {"random", "numpy.random"} else None
-    holder = _dotted(node.func.value, function.module) if isinstance(node.func, ast.Attribute) else ""
-    if name == "shuffle" or holder in _SHARED or _generator(node.func, function) is not None:
-        return f"{holder}.{name}()" if holder in _SHARED else f"{name}()"
-    return None
-
-
-def _has_seed(node: ast.Call, function: Function) -> bool:
-    for word in ("seed", "random_state", "generator", "rng"):
-        given = keyword(node, word)
-        if given is not None:
-            return _is_seed(given, function.module)
-    if any(word.arg is None for word in node.keywords):
+def _is_unseeded(call: Call) -> bool:
+    module, _, name = call.dotted.rpartition(".")
+    if module in _SHARED and name in _DRAWS:
         return True
-    name = last_name(node.func)
-    if name in _SPLITS:
-        off = keyword(node, "shuffle")
-        return isinstance(off, ast.Constant) and off.value is False
-    if not isinstance(node.func, ast.Attribute):
-        return False
-    if _dotted(node.func.value, function.module) in _SHARED:
-        return False
-    made = _generator(node.func, function)
-    if made is not None:
-        return any(_is_seed(given, function.module) for given in [*made.args[:1], *(word.value for word in made.keywords)])
-    return name != "shuffle" or bool(node.args)  # dataset.shuffle() has none; other generators come from elsewhere
-
-
-def _is_seed(given: ast.expr, module: Module) -> bool:
-    return not (isinstance(given, ast.Constant) and given.value is None) and not _changes(given, module)
-
-
-def _generator(func: ast.expr, function: Function) -> ast.Call | None:
-    """Return the construction of the generator that a method is called on, where it can be seen."""
-    if not isinstance(func, ast.Attribute):
-        return None
-    holder = func.value
-    if isinstance(holder, ast.Call) and last_name(holder.func) in _GENERATORS:
-        return holder
-    if isinstance(holder, (ast.Name, ast.Attribute)):
-        word = last_name(holder)
-        owner_class = class_of(function.owner, function.module) if function.owner else None
-        owners = [function.node, *(item.node for item in owner_class.own_methods.values())] if owner_class else [function.node]
-        for owner in owners:
-            for node in ast.walk(owner):
-                made = (
-                    node.value
-                    if isinstance(node, ast.Assign) and any(last_name(item) == word for item in node.targets)
-                    else None
-                )
-                if isinstance(made, ast.Call) and last_name(made.func) in _GENERATORS:
-                    return made
-    return None
-
-
-def _given(node: ast.Call) -> list[ast.expr]:
-    return node.args[:1] if last_name(node.func) == "shuffle" else []
-
-
-def _of_module(node: ast.expr, function: Function) -> str:
-    """Return the name of the module's list that an expression is, also by way of a local name; nothing for a copy."""
-    for _ in range(4):
-        if not isinstance(node, ast.Name):
-            return ""
-        bound = [item.value for item in function.own_nodes() if isinstance(item, ast.Assign) and _binds(item, node.id)]
-        if not bound:
-            break
-        if len(bound) != 1:
-            return ""
-        node = bound[0]
-    arguments = function.node.args
-    if not isinstance(node, ast.Name) or any(item.arg == node.id for item in (*arguments.posonlyargs, *arguments.args)):
-        return ""
-    return node.id if node.id in function.module.names else ""
-
-
-def _binds(node: ast.Assign, name: str) -> bool:
-    return any(isinstance(item, ast.Name) and item.id == name for item in node.targets)
-
-
-def _dotted(node: ast.expr, module: Module) -> str:
-    target = resolve(module, node)
-    return target.dotted if isinstance(target, External) else ""
+    is_given = any(keyword(call.node, word) is not None for word in _SEED_WORDS) or any(
+        word.arg is None for word in call.node.keywords
+    )
+    if call.dotted in _GENERATORS:
+        return not (call.node.args or is_given)
+    if call.name == "shuffle" and not call.dotted:
+        return not (call.node.args or is_given)  # that of a data set
+    off = keyword(call.node, "shuffle")
+    return name in _SPLITS and not is_given and not (isinstance(off, ast.Constant) and off.value is False)
 
 
 def dynamic(evidence: Evidence) -> Verdict:

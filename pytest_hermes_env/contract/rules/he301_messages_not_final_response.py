@@ -3,8 +3,8 @@ Code reads only the fields that an `AgentResult` has; the answer and the tool ca
 
 What: Code that holds an `AgentResult` reads `messages`, `managed_state`, `turns_used`, `finished_naturally`,
 `reasoning_per_turn` or `tool_errors`, and nothing else: not `final_response`, `tool_calls`, `tools_used`, `output` or
-`response`, not `result[...]`, not `result.get(...)`. The result is followed from the second parameter of
-`compute_reward`, from `await agent.run(...)` and from the `result` of an `agent_rollout`, through aliases and helpers.
+`response`, not `result[...]`, not `result.get(...)`. In the source the result is followed from the second parameter of
+`compute_reward` and from `await agent.run(...)`, through other names and helpers.
 
 Why: `AgentResult` has no such fields. The AttributeError is swallowed on the way to the trainer, where it looks like a
 reward of 0.0 for every rollout: the model learns nothing, at full GPU cost. Behind `getattr(result, "output", "")` the
@@ -23,129 +23,84 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence, finding_in
+from pytest_hermes_env.contract.message_parts import results_in
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.play.journal import UnknownRead
 from pytest_hermes_env.play.scenario import CASES
-from pytest_hermes_env.source import (
-    RESULT_FIELDS,
-    Access,
-    Call,
-    ClassSource,
-    Frame,
-    Kind,
-    Values,
-    data_flow,
-    finding_at,
-    may_be,
-    must_be,
-)
+from pytest_hermes_env.source import RESULT_FIELDS, ClassSource, Function, finding_at, last_name
 from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_SHORT = 40
+
 
 def static(source: ClassSource) -> Verdict:
-    """Look at every read of a value that is certainly an AgentResult."""
-    frames = data_flow(source).every_frame()
-    findings = [finding for frame in frames for finding in (*_violations(frame), *_guarded(frame))]
+    """Look at every read of a name that certainly holds an AgentResult.
+
+    It stays beside the rollouts because these do not see a read through ``vars(result)``, nor those of a benchmark's reward.
+    """
+    findings = [finding for function, names in results_in(source).items() for finding in _violations(function, names)]
     doubt = ""
     if not source.has("compute_reward") and source.unreadable:
         doubt = f"compute_reward may come from {source.unreadable[0]}, which cannot be read"
     return Verdict.of_source(findings, "only AgentResult's own fields are read", doubt=doubt)
 
 
-def _violations(frame: Frame) -> Iterator[Finding]:
-    for access in frame.reads:
-        if not must_be(access.base, Kind.RESULT):
-            continue
-        name = _foreign_name(access)
-        if name:
-            what = f"{frame.function.name} reads {_text(access.node.value)}{name}"
-            yield finding_at(frame.function, access.node, f"{what}, which AgentResult does not have")
-    for call in frame.calls:
-        name = _asked_for(call, "getattr")
-        if name and len(call.node.args) + len(call.node.keywords) == 2:  # noqa: PLR2004  # no default
-            what = f"{frame.function.name} reads {_text(call.node.args[0])}.{name} through getattr"
-            yield finding_at(frame.function, call.node, f"{what}, which AgentResult does not have")
-    for node in _dict_reads(frame):
-        what = f"{frame.function.name} reads {_text(node)}"
-        yield finding_at(frame.function, node, f"{what}, which AgentResult does not have")
-
-
-def _dict_reads(frame: Frame) -> Iterator[ast.Subscript | ast.Call]:
-    """Yield reads of foreign fields through the result's dict: ``vars(result)["x"]``, ``result.__dict__.get("x")``, asdict."""
-    dicts: set[ast.AST] = {call.node for call in frame.calls if call.name in _AS_DICT and _is_result(call.arguments[:1])}
-    dicts |= {access.node for access in frame.reads if _is_dunder_dict(access)}
-    if not dicts:
-        return
-    named = {
-        target.id: statement.value
-        for statement in frame.function.own_nodes()
-        if isinstance(statement, ast.Assign) and statement.value in dicts
-        for target in statement.targets
-        if isinstance(target, ast.Name)
-    }
-    for node in frame.function.own_nodes():
-        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
-            holder, key, is_guarded = node.value, node.slice, False
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get" and node.args:
-            holder, key, is_guarded = node.func.value, node.args[0], len(node.args) > 1
+def _violations(function: Function, names: frozenset[str]) -> Iterator[Finding]:
+    asked = {word for node in function.nodes for called, _, word, _ in _asked_for(node, names) if called == "hasattr"}
+    for node in function.nodes:
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in names:
+            is_own = node.attr in RESULT_FIELDS | asked or node.attr.startswith("__") or not isinstance(node.ctx, ast.Load)
+            read = "" if is_own else f"{node.value.id}.{node.attr}" + ("(...)" if node.attr == "get" else "")
+        elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in names:
+            read = _text(node)
         else:
-            continue
-        is_dict = holder in dicts or (isinstance(holder, ast.Name) and holder.id in named)
-        if is_dict and not is_guarded and isinstance(key, ast.Constant) and key.value not in RESULT_FIELDS:
-            yield node
+            read = _text(node) if _reads_dict(node, names) else ""
+        if read:
+            yield finding_at(function, node, f"{function.name} reads {read}, which AgentResult does not have")
+        for called, name, word, is_guarded in _asked_for(node, names):
+            if not is_guarded:
+                what = f"{function.name} reads {name}.{word} through getattr, which AgentResult does not have"
+                yield finding_at(function, node, what)
+            else:
+                what = f"{function.name} reads {word!r} from {name} with {called}"
+                message = f"{what}: AgentResult never has it, so the fallback is always used"
+                yield dataclasses.replace(finding_at(function, node, message), severity=Severity.WARNING)
 
 
-def _is_result(arguments: tuple[Values, ...]) -> bool:
-    return bool(arguments) and must_be(arguments[0], Kind.RESULT)
+def _asked_for(node: ast.AST, names: frozenset[str]) -> Iterator[tuple[str, str, str, bool]]:
+    """Yield the function, the result, the foreign field, and whether something else is used in its place: getattr and hasattr."""
+    match node:
+        case ast.Call(
+            func=ast.Name(id="getattr" | "hasattr" as called), args=[ast.Name(id=name), ast.Constant(value=str(word)), *rest]
+        ):
+            if name in names and word not in RESULT_FIELDS and not word.startswith("__"):
+                yield called, name, word, bool(rest) or called == "hasattr"
 
 
-def _is_dunder_dict(access: Access) -> bool:
-    return isinstance(access.node, ast.Attribute) and access.node.attr == "__dict__" and must_be(access.base, Kind.RESULT)
+def _reads_dict(node: ast.AST, names: frozenset[str]) -> bool:
+    """Tell whether a node reads a foreign field through the result's dict: ``vars(result)["x"]``, ``vars(result).get("x")``."""
+    match node:
+        case (
+            ast.Subscript(value=ast.Call(args=[ast.Name(id=name)]) as holder, slice=ast.Constant(value=str(word)))
+            | ast.Call(
+                func=ast.Attribute(value=ast.Call(args=[ast.Name(id=name)]) as holder, attr="get"),
+                args=[ast.Constant(value=str(word))],
+            )
+        ):
+            return last_name(holder.func) in {"vars", "asdict"} and name in names and word not in RESULT_FIELDS
+    return False
 
 
-def _foreign_name(access: Access) -> str:
-    """Return how the access reads when it is none of AgentResult's own fields."""
-    if isinstance(access.node, ast.Subscript):
-        return f"[{_text(access.node.slice)}]"
-    name = access.node.attr
-    if name in RESULT_FIELDS or (name.startswith("__") and name.endswith("__")):
-        return ""
-    return f".{name}(...)" if name == "get" else f".{name}"
-
-
-def _asked_for(call: Call, function: str) -> str:
-    """Return the field, foreign to AgentResult, that getattr or hasattr is asked for."""
-    if call.name != function or not call.arguments or not may_be(call.arguments[0], Kind.RESULT) or not call.node.args[1:]:
-        return ""
-    word = call.node.args[1]
-    if not isinstance(word, ast.Constant) or not isinstance(word.value, str) or word.value in RESULT_FIELDS:
-        return ""
-    return "" if word.value.startswith("__") else word.value
-
-
-def _guarded(frame: Frame) -> Iterator[Finding]:
-    """Yield reads that do no harm and find nothing: hasattr, and getattr with a default."""
-    for call in frame.calls:
-        name = _asked_for(call, "hasattr")
-        if not name and len(call.node.args) > 2:  # noqa: PLR2004  # getattr with a default
-            name = _asked_for(call, "getattr")
-        if name and must_be(call.arguments[0], Kind.RESULT):
-            what = f"{frame.function.name} reads {name!r} from {_text(call.node.args[0])} with {call.name}"
-            message = f"{what}: AgentResult never has it, so the fallback is always used"
-            yield dataclasses.replace(finding_at(frame.function, call.node, message), severity=Severity.WARNING)
-
-
-def _text(node: ast.expr) -> str:
+def _text(node: ast.AST) -> str:
     text = ast.unparse(node)
-    return text if len(text) <= 40 else text[:39] + "…"  # noqa: PLR2004  # a line of a message
+    return text if len(text) <= _SHORT else text[: _SHORT - 1] + "…"
 
 
 SCENARIOS = ("happy", "silent", "evaluate")
-_AS_DICT = frozenset({"vars", "asdict"})
 
 
 def dynamic(evidence: Evidence) -> Verdict:

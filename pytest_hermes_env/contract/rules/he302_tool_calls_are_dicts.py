@@ -22,22 +22,11 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence, finding_in
+from pytest_hermes_env.contract.message_parts import DICTS, MessageParts, results_in
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict, one_per_place
 from pytest_hermes_env.play.scenario import PROBES
-from pytest_hermes_env.source import (
-    DICTS,
-    ClassSource,
-    Frame,
-    Function,
-    Kind,
-    Values,
-    data_flow,
-    finding_at,
-    last_name,
-    must_be,
-    sorted_findings,
-)
+from pytest_hermes_env.source import ClassSource, Function, finding_at, last_name, reach_of
 from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
@@ -50,53 +39,44 @@ _WORDS = {"message": "a message", "call": "a tool call", "function": "a tool cal
 
 
 def static(source: ClassSource) -> Verdict:
-    """Look at attribute reads of what certainly stands in the messages of an AgentResult."""
-    findings = sorted_findings(finding for frame in data_flow(source).every_frame() for finding in _violations(frame))
-    if not findings and not source.has("compute_reward") and source.unreadable:
-        return Verdict.undecided(f"compute_reward may come from {source.unreadable[0]}, which cannot be read")
-    return Verdict.of(findings, "messages and tool calls are read as dicts")
+    """Look at attribute reads of what certainly stands in the messages of an AgentResult.
+
+    It stays beside the rollouts because a broad ``except`` around the read hides the error from them.
+    """
+    parts = MessageParts(source=source, results=results_in(source))
+    findings = [finding for function in reach_of(source).every_function() for finding in _violations(function, parts)]
+    doubt = ""
+    if not source.has("compute_reward") and source.unreadable:
+        doubt = f"compute_reward may come from {source.unreadable[0]}, which cannot be read"
+    return Verdict.of_source(findings, "messages and tool calls are read as dicts", doubt=doubt)
 
 
-def _violations(frame: Frame) -> Iterator[Finding]:
-    for access in frame.reads:
-        node = access.node
-        if isinstance(node, ast.Attribute) and _is_dict(access.base) and not hasattr(dict, node.attr):
-            yield from _finding(frame, node, access.base, ast.unparse(node))
-    for call in frame.calls:
-        if call.name == "getattr" and len(call.node.args) > 1 and _is_dict(call.arguments[0]):
-            word, *default = call.node.args[1:]
-            name = word.value if isinstance(word, ast.Constant) else None
-            is_wrong = isinstance(name, str) and not hasattr(dict, name)
-            if is_wrong and not (default and _also_as_a_dict(frame.function, call.node.args[0], name)):
-                yield from _finding(frame, call.node, call.arguments[0], ast.unparse(call.node))
+def _violations(function: Function, parts: MessageParts) -> Iterator[Finding]:
+    for node in function.nodes:
+        match node:
+            case ast.Attribute(value=read, attr=name):
+                pass
+            case ast.Call(func=ast.Name(id="getattr"), args=[read, ast.Constant(value=str(name))]):
+                pass
+            case _:
+                continue
+        part = parts.of(function, read) if not hasattr(dict, name) else ""
+        if part in DICTS and not _has_another_way(function, node, ast.unparse(read)):
+            message = f"{function.name} reads {ast.unparse(node)}, but {_WORDS[part]} is a dict"
+            yield finding_at(function, node, message)
 
 
-def _also_as_a_dict(function: Function, read: ast.expr, name: object) -> bool:
-    """Whether a function that has a default for a dict reads the same from it as from a dict, or asks what it is."""
-    words = [node for node in function.own_nodes() if isinstance(node, ast.Constant) and node.value == name]
-    asked = (node for node in function.own_nodes() if isinstance(node, ast.Call) and last_name(node.func) == "isinstance")
-    return len(words) > 1 or any(node.args and ast.unparse(node.args[0]) == ast.unparse(read) for node in asked)
-
-
-def _is_dict(values: Values) -> bool:
-    return must_be(values, Kind.MESSAGE) and all(value.name in DICTS for value in values)
-
-
-def _finding(frame: Frame, node: ast.AST, base: Values, text: str) -> Iterator[Finding]:
-    if _has_another_way(frame.function, node):
-        return
-    what = " or ".join(sorted(_WORDS[value.name] for value in base))
-    yield finding_at(frame.function, node, f"{frame.function.name} reads {text}, but {what} is a dict")
-
-
-def _has_another_way(function: Function, node: ast.AST) -> bool:
-    """Tell whether a handler of AttributeError stands around the read: then it asks by trying."""
+def _has_another_way(function: Function, node: ast.AST, read: str) -> bool:
+    """Tell whether the function asks what it reads from, or a handler of AttributeError is around the read."""
+    for other in function.nodes:
+        match other:
+            case ast.Call(func=ast.Name(id="isinstance" | "hasattr"), args=[asked, *_]) if ast.unparse(asked) == read:
+                return True
     for child, parent in function.ancestors(node):
         if isinstance(parent, ast.Try) and child in parent.body:
-            for handler in parent.handlers:
-                kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-                if any(kind is not None and last_name(kind) == "AttributeError" for kind in kinds):
-                    return True
+            kinds = [part for handler in parent.handlers if handler.type is not None for part in ast.walk(handler.type)]
+            if any(isinstance(part, (ast.Name, ast.Attribute)) and last_name(part) == "AttributeError" for part in kinds):
+                return True
     return False
 
 

@@ -25,21 +25,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.message_parts import MessageParts, results_in
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.play.journal import LoopStarted
 from pytest_hermes_env.source import (
     ClassSource,
-    Frame,
-    bindings,
+    Function,
+    argument,
     constant_value,
-    data_flow,
     finding_at,
     installed_tools,
     last_name,
-    may_name_a_tool,
-    origins,
-    sorted_findings,
+    reach_of,
 )
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -47,20 +45,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _OWN_TOOLS = "_resolve_tools_for_group"
-_COUNTS = frozenset({"count", "index", "isdisjoint", "issubset", "issuperset", "intersection"})
+_COUNTS = frozenset({"count", "get", "index", "isdisjoint", "issubset", "issuperset", "intersection"})
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Asked:
     """One comparison with names of tools."""
 
-    frame: Frame
+    function: Function
     node: ast.AST
     names: tuple[str, ...]
 
 
 def static(source: ClassSource) -> Verdict:
-    """Look at the constants that names of called tools are compared with."""
+    """Look at the constants that names of called tools are compared with.
+
+    It stays beside the rollouts because these are satisfied when one of several names exists, and a benchmark has none.
+    """
     if not source.has("compute_reward") and source.unreadable:
         return Verdict.undecided(f"compute_reward may come from {source.unreadable[0]}, which cannot be read")
     asked = list(_comparisons(source))
@@ -72,11 +73,11 @@ def static(source: ClassSource) -> Verdict:
     unknown = [(one, name) for one in asked for name in one.names if name not in tools]
     if unknown and (own := _own_tools(source)):
         return Verdict.undecided(f"{own}, so {unknown[0][1]!r} may be one of the environment's own tools")
-    findings = sorted_findings(
-        finding_at(one.frame.function, one.node, f"{one.frame.function.name} looks for a tool {name!r}{_hint(name, tools)}")
+    findings = [
+        finding_at(one.function, one.node, f"{one.function.name} looks for a tool {name!r}{_hint(name, tools)}")
         for one, name in unknown
-    )
-    return Verdict.of(findings, f"hermes has {', '.join(sorted({name for one in asked for name in one.names}))}")
+    ]
+    return Verdict.of_source(findings, f"hermes has {', '.join(sorted({name for one in asked for name in one.names}))}")
 
 
 def _hint(name: str, tools: frozenset[str]) -> str:
@@ -86,58 +87,46 @@ def _hint(name: str, tools: frozenset[str]) -> str:
 
 
 def _comparisons(source: ClassSource) -> Iterator[_Asked]:
-    """Yield the comparisons in what compute_reward reaches, each once."""
-    start = data_flow(source).method("compute_reward")
-    seen: set[ast.AST] = set()
-    frames = data_flow(source).reached_from(start) if start is not None else ()
-    for frame in frames:
-        for compared in frame.comparisons:
-            others = [
-                part for part, values in zip(compared.parts, compared.operands, strict=True) if not may_name_a_tool(values)
-            ]
-            names = tuple(
-                name
-                for part in others
-                for node, holder in origins(part, frame, frames)
-                for name in _constants(source, holder, node)
+    """Yield the comparisons in what compute_reward leads to."""
+    parts = MessageParts(source=source, results=results_in(source))
+    for function in reach_of(source).functions("compute_reward"):
+        for node in function.nodes:
+            match node:
+                case ast.Compare(left=left, comparators=others):
+                    sides = [left, *others]
+                case ast.BinOp(left=left, op=ast.BitAnd() | ast.Sub(), right=right):
+                    sides = [left, right]
+                case ast.Call(func=ast.Attribute(value=holder, attr=name), args=[given, *_]) if name in _COUNTS:
+                    sides = [holder, given]
+                case ast.Subscript(value=holder, slice=given) if parts.of(function, node) == "":
+                    sides = [holder, given]
+                case _:
+                    continue
+            constants = [side for side in sides if parts.of(function, side) not in {"name", "names"}]
+            names = (
+                tuple(name for side in constants for name in _names(source, function, side))
+                if len(constants) < len(sides)
+                else ()
             )
-            if names and compared.node not in seen:
-                seen.add(compared.node)
-                yield _Asked(frame=frame, node=compared.node, names=names)
-        for call in frame.calls:
-            if call.name == "get" and call.arguments and may_name_a_tool(call.arguments[0]) and call.node not in seen:
-                seen.add(call.node)
-                if names := _keys(frame, call.node.func.value if isinstance(call.node.func, ast.Attribute) else call.node):
-                    yield _Asked(frame=frame, node=call.node, names=names)
-            if call.name in _COUNTS and call.node.args and may_name_a_tool(call.receiver) and call.node not in seen:
-                seen.add(call.node)
-                if names := _constants(source, frame, call.node.args[0]):
-                    yield _Asked(frame=frame, node=call.node, names=names)
+            if names:
+                yield _Asked(function=function, node=node, names=names)
 
 
-def _keys(frame: Frame, node: ast.expr) -> tuple[str, ...]:
-    """Return the keys of a dict that is written down here or in the module."""
-    named = [item.node for item in frame.function.module.names.get(last_name(node), ()) if not item.module]
-    bound = list(bindings(frame.function, node.id)) if isinstance(node, ast.Name) else []
-    return tuple(
-        key.value
-        for held in (node, *bound, *named)
-        if isinstance(held, ast.Dict)
-        for key in held.keys
-        if isinstance(key, ast.Constant) and isinstance(key.value, str)
-    )
-
-
-def _constants(source: ClassSource, frame: Frame, node: ast.expr) -> tuple[str, ...]:
-    """Return the names that an expression is known to hold; texts that are no tool's name are left out."""
-    module = frame.function.module
-    value = constant_value(node, module, frame.function)
-    if isinstance(node, ast.Attribute) and (given := source.attribute(node.attr)) is not None:
-        value = constant_value(given[1], given[0].module)
-    if isinstance(node, ast.Call) and last_name(node.func) in {"frozenset", "set", "tuple", "list"} and node.args:
-        value = constant_value(node.args[0], module, frame.function)
-    items = value if isinstance(value, (list, tuple, set, frozenset)) else [value]
-    return tuple(item for item in items if isinstance(item, str) and item.isidentifier() and not item.startswith("mcp_"))
+def _names(source: ClassSource, function: Function, node: ast.expr) -> Iterator[str]:
+    """Yield the names that an expression is known to hold, also as a parameter; texts that are no tool's name are left out."""
+    value = constant_value(node, function.module, function)
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, str) and item.isidentifier() and not item.startswith("mcp_"):
+            yield item
+    if isinstance(node, ast.Name) and node.id in function.positional_without_self:
+        for call in reach_of(source).calls("compute_reward"):
+            given = (
+                argument(call.node, function.positional_without_self.index(node.id), node.id)
+                if call.target is function
+                else None
+            )
+            if given is not None and not isinstance(given, ast.Name):
+                yield from _names(source, call.function, given)
 
 
 def _own_tools(source: ClassSource) -> str:
@@ -175,8 +164,8 @@ def dynamic(evidence: Evidence) -> Verdict:
 
 def _not_offered(one: _Asked, offered: frozenset[str]) -> Finding:
     names = ", ".join(map(repr, one.names))
-    message = f"{one.frame.function.name} looks for a tool {names}, which these toolsets do not offer"
-    finding = finding_at(one.frame.function, one.node, message, seen=f"offered: {', '.join(sorted(offered))}")
+    message = f"{one.function.name} looks for a tool {names}, which these toolsets do not offer"
+    finding = finding_at(one.function, one.node, message, seen=f"offered: {', '.join(sorted(offered))}")
     known = installed_tools()
     is_known = bool(known) and all(name in known for name in one.names)
     return dataclasses.replace(finding, severity=Severity.WARNING) if is_known else finding

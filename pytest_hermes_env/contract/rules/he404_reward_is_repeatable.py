@@ -6,8 +6,7 @@ and both rewards are equal. Where the code reads a clock, hashes, iterates over 
 or the import, another process calls it too, with another `PYTHONHASHSEED` and on another day. In addition, as warnings: repeating a tool call does not raise the reward, removing the
 final answer does not raise it, and the order of independent tool results does not change it. A reward may pay for the
 use of a tool, therefore the extra call is added only where there was one. A wrong answer may score below no answer,
-therefore an answer is removed only where the reward was not negative. The source is read for rewards that are computed
-from what earlier rewards left on self, such as the mean or length of a buffer.
+therefore an answer is removed only where the reward was not negative.
 
 Why: Within a group all rollouts share one item, and the differences of their rewards are the training signal. A random
 or time-dependent part is noise that the optimiser follows. A policy finds a reward that rises with padding within
@@ -21,35 +20,20 @@ Source: atroposlib 0.4.0, `envs/base.py` (scores of one group are compared with 
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.process_dependence import process_dependent
-from pytest_hermes_env.contract.reward_history import rewards_from_history
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.play.probing.record import Relation
 from pytest_hermes_env.play.scenario import CASES, ELSEWHERE, PROBES
-from pytest_hermes_env.source import ClassSource, finding_at, sorted_findings
+from pytest_hermes_env.source import finding_at
 from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-
-def static(source: ClassSource) -> Verdict:
-    """Look for state of earlier rewards in what compute_reward returns."""
-    findings = sorted_findings(
-        finding_at(
-            function,
-            node,
-            f"the reward depends on earlier ones: {ast.unparse(node)}, and compute_reward changes self.{attribute}",
-        )
-        for function, node, attribute in rewards_from_history(source)
-    )
-    return Verdict.of(findings[:1], "the reward reads nothing that rewards change")
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -63,11 +47,11 @@ def dynamic(evidence: Evidence) -> Verdict:
         reason = "every reward calls a judge, whose answers are not scripted" if asks else "compute_reward raised every time"
         return Verdict.not_exercised(reason, "HE403", "HE301", acceptable_gap=asks)
     steady = [*_unsteady(evidence), *cases]
-    if not steady and not _is_earned(evidence) and evidence.source is not None and any(rewards_from_history(evidence.source)):
-        return Verdict.not_exercised("every reward that was compared is 0")
     elsewhere, compared = _elsewhere(evidence) if not steady else ([], "")
     findings = [*steady, *elsewhere, *(_related(evidence, relation) for relation in evidence.probes.relations)]
-    note = f"{len(twice)} results got the same reward twice{compared}"
+    note = (
+        f"{len(twice)} results got the same reward twice{'' if _is_earned(evidence) else ', which was 0 each time'}{compared}"
+    )
     return Verdict.of(
         findings, f"{note}; rewards that call a judge were not compared" if evidence.probes.asks_a_judge else note
     )
@@ -132,4 +116,4 @@ def _related(evidence: Evidence, relation: Relation) -> Finding:
     )
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=(PROBES, CASES))
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(PROBES, CASES))

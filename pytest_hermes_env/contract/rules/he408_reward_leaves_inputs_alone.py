@@ -16,30 +16,15 @@ tokens, after the reward).
 
 from __future__ import annotations
 
-import ast
-
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.input_changes import changed_inputs
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.play.journal import Reward
 from pytest_hermes_env.play.scenario import CASES, PROBES
-from pytest_hermes_env.source import ClassSource, finding_at, sorted_findings
 from pytest_hermes_env.source.finding import Finding, Severity
 
 ROLLOUTS = ("happy", "concurrent_groups", "evaluate")
 _INPUTS = {"item": "the item", "messages": "result.messages"}
-
-
-def static(source: ClassSource) -> Verdict:
-    """Look at what is done with the two inputs, and with what is inside them, in compute_reward and its helpers."""
-    if not source.has("compute_reward"):
-        return Verdict.undecided("compute_reward cannot be read")
-    findings = [
-        finding_at(function, node, f"{function.name} changes {what} that compute_reward received: {ast.unparse(node)}")
-        for function, node, what in changed_inputs(source)
-    ]
-    return Verdict.of(sorted_findings(findings), "nothing in the source changes the inputs of compute_reward")
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -60,4 +45,4 @@ def dynamic(evidence: Evidence) -> Verdict:
     return Verdict.of(findings.values(), f"item and result were unchanged after {len(evidence.probes.probes)} rewards")
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=(PROBES, CASES, *ROLLOUTS))
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(PROBES, CASES, *ROLLOUTS))

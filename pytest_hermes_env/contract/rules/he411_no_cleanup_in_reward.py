@@ -18,50 +18,30 @@ Source: `environments.hermes_base_env.HermesAgentBaseEnv.agent_rollout`: the lay
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.play.journal import Cleaned
 from pytest_hermes_env.play.scenario import CASES, PROBES
-from pytest_hermes_env.source import Call, ClassSource, Frame, Kind, data_flow, finding_at, must_be, sorted_findings
-from pytest_hermes_env.source.finding import Finding, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-_CLEANS = "cleanup"
+from pytest_hermes_env.source import ClassSource, finding_at, reach_of
+from pytest_hermes_env.source.finding import Severity
 
 
 def static(source: ClassSource) -> Verdict:
-    """Look for a clean-up of the context in compute_reward and in all that it reaches."""
-    start = data_flow(source).method("compute_reward")
-    if start is None:
-        missing = source.unreadable[0] if source.unreadable else "nowhere"
-        return Verdict.undecided(f"compute_reward may come from {missing}, which cannot be read")
-    frames = data_flow(source).reached("compute_reward", "evaluate")  # an evaluation scores in the context of its rollout
-    findings = sorted_findings(finding for frame in frames for finding in _violations(frame))
-    return Verdict.of(findings, "compute_reward does not clean up its tool context")
+    """Look for the clean-up of a context that a method was given, in what compute_reward leads to.
 
-
-def _violations(frame: Frame) -> Iterator[Finding]:
-    name = frame.function.name
-    for access in frame.reads:
-        if isinstance(access.node, ast.Attribute) and access.node.attr == _CLEANS and must_be(access.base, Kind.CONTEXT):
-            message = f"{name} cleans up the tool context that it was given: {ast.unparse(access.node)}"
-            yield finding_at(frame.function, access.node, message)
-    for call in frame.calls:
-        if _asks_for_cleanup(call):
-            message = f"{name} cleans up the tool context that it was given: {ast.unparse(call.node)}"
-            yield finding_at(frame.function, call.node, message)
-
-
-def _asks_for_cleanup(call: Call) -> bool:
-    if call.name != "getattr" or len(call.node.args) < 2 or not must_be(call.arguments[0], Kind.CONTEXT):  # noqa: PLR2004
-        return False
-    word = call.node.args[1]
-    return isinstance(word, ast.Constant) and word.value == _CLEANS
+    It stays beside the rollouts because these may never reach the line, such as one for long rollouts.
+    """
+    findings = [
+        finding_at(function, node, f"{function.name} cleans up the tool context that it was given: {ast.unparse(node)}")
+        for function in reach_of(source).functions("compute_reward")
+        for node in function.nodes
+        if isinstance(node, ast.Attribute) and node.attr == "cleanup" and isinstance(node.value, ast.Name)
+        if node.value.id
+        in {*function.context_parameters, *(function.positional[3:4] if function.name == "compute_reward" else ())}
+    ]
+    return Verdict.of_source(findings, "compute_reward does not clean up its tool context")
 
 
 def dynamic(evidence: Evidence) -> Verdict:

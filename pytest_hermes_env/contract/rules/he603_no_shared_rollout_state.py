@@ -25,234 +25,54 @@ from collections.abc import Iterator
 
 from pytest_hermes_env.contract.evidence import Evidence, finding_in
 from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.shared_slots import SlotUse, reads_of_slots, writes_of_slots
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.play.journal import Crossed, SurroundingChanged
 from pytest_hermes_env.play.scenario import Scenario
-from pytest_hermes_env.source import (
-    Change,
-    ClassSource,
-    Frame,
-    Function,
-    Kind,
-    data_flow,
-    finding_at,
-    sorted_findings,
-)
+from pytest_hermes_env.source import ClassSource, Function, finding_at, reach_of
 from pytest_hermes_env.source.finding import Finding, Severity
 
-_ENVIRON = frozenset({"os.environ", "environ"})
-_COLLECTS = frozenset({"append", "extend", "insert", "add", "appendleft"})
 _ROLLOUT = ("format_prompt", "collect_trajectory", "collect_trajectories", "compute_reward")
 
 
 def static(source: ClassSource) -> Verdict:
-    """Look for what rollouts set from their own arguments where others can see it, and read back."""
-    frames = [
-        frame
-        for name in _ROLLOUT
-        if (start := data_flow(source).method(name))
-        for frame in data_flow(source).reached_from(start)
-    ]
-    if not frames:
-        return Verdict.not_applicable("no method that rollouts run can be read")
-    reads = [(frame.function, node) for frame in frames for node in _attributes_read(frame)]
-    findings: list[Finding] = []
-    for frame in frames:
-        for change in frame.changes:
-            if change.how != "set" or not _is_of_the_rollout(change.function, change.node) or _reads_itself(change):
-                continue
-            if any(
-                node.attr == change.attribute
-                and (
-                    _is_later(change.function, change.node, function, node) or _is_elsewhere(source, change.function, function)
-                )
-                for function, node in reads
-            ):
-                message = (
-                    f"{change.function.name} stores data of one rollout in self.{change.attribute}, and rollouts read it "
-                    "back: another rollout may have set it by then"
-                )
-                findings.append(finding_at(change.function, change.node, message))
-        findings += _in_the_process(frame)
-    findings += _in_slots(source, frames)
-    findings += [found for function in dict.fromkeys(frame.function for frame in frames) for found in _in_defaults(function)]
-    findings += _of_the_next_item(source, reads)
-    return Verdict.of(sorted_findings(findings), "rollouts store nothing where other rollouts see it")
+    """Look for methods that keep their item on self or in a global, from where rollouts read it.
 
-
-def _of_the_next_item(source: ClassSource, reads: list[tuple[Function, ast.Attribute]]) -> Iterator[Finding]:
-    """Yield where get_next_item keeps the item that it returns: while a rollout runs, the next ones are taken."""
-    start = data_flow(source).method("get_next_item")
-    for frame in data_flow(source).reached_from(start) if start is not None else ():
-        returned = {
-            ast.unparse(node.value) for node in frame.function.own_nodes() if isinstance(node, ast.Return) and node.value
-        }
-        for change in frame.changes:
-            value = getattr(change.function.statement_of(change.node), "value", None)
-            is_item = value is not None and {ast.unparse(value), f"self.{change.attribute}"} & returned
-            if change.how == "set" and is_item and any(node.attr == change.attribute for _, node in reads):
-                message = (
-                    f"{change.function.name} keeps its item in self.{change.attribute}, and rollouts read it: by then it is the "
-                    "item of a later group"
-                )
-                yield finding_at(change.function, change.node, message)
-
-
-def _attributes_read(frame: Frame) -> Iterator[ast.Attribute]:
-    for access in frame.reads:
-        node = access.node
-        if isinstance(node, ast.Attribute) and any(value.kind is Kind.SELF for value in access.base):
-            yield node
-
-
-def _reads_itself(change: Change) -> bool:
-    """Tell whether the new value is made of the old one: a sum or a mean of all rollouts."""
-    value = getattr(change.function.statement_of(change.node), "value", None)
-    nodes = ast.walk(value) if value is not None and isinstance(change.node, ast.Attribute) else ()
-    return any(isinstance(node, ast.Attribute) and node.attr == change.attribute for node in nodes)
-
-
-def _is_later(writer: Function, change: ast.AST, reader: Function, node: ast.AST) -> bool:
-    """Tell whether a read may happen after an await that follows the change."""
-    written, line = getattr(change, "lineno", 0), getattr(node, "lineno", 0)
-    if reader is not writer:
-        return reader.name in _ROLLOUT or writer.name in {"format_prompt", "collect_trajectories", "collect_trajectory"}
-    if _locks(writer, change) & _locks(writer, node):
-        return False
-    awaits = [item.lineno for item in writer.own_nodes() if isinstance(item, (ast.Await, ast.AsyncFor, ast.AsyncWith))]
-    return any(written < awaited <= line for awaited in awaits)
-
-
-def _locks(function: Function, node: ast.AST) -> set[ast.AST]:
-    """Return the blocks around ``node`` that only one rollout at a time is in."""
-    return {
-        parent
-        for _, parent in function.ancestors(node)
-        if isinstance(parent, ast.AsyncWith) and any("lock" in ast.unparse(item.context_expr).lower() for item in parent.items)
+    It stays beside the rollouts because they meet only sometimes, and those of a group have the same item.
+    """
+    reach = reach_of(source)
+    reads = {
+        node.attr
+        for function in reach.functions(*_ROLLOUT)
+        for node in function.nodes
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and function.is_self(node.value)
     }
+    findings = [
+        finding_at(
+            function,
+            target,
+            f"{function.name} keeps its item in {ast.unparse(target)}: another rollout may have set it by then",
+        )
+        for name in (*_ROLLOUT, "get_next_item")
+        if (function := source.methods.get(name)) is not None
+        for target in _kept_items(function)
+        if not isinstance(target, ast.Attribute) or target.attr in reads
+    ]
+    return Verdict.of_source(findings, "rollouts keep no item where other rollouts see it")
 
 
-def _is_elsewhere(source: ClassSource, writer: Function, reader: Function) -> bool:
-    """Tell whether a method of rollouts leads to the reader and not to the writer: the base class awaits between the two."""
-    flow = data_flow(source)
-    reached = [{frame.function for frame in flow.reached_from(start)} for name in _ROLLOUT if (start := flow.method(name))]
-    return any(reader in functions and writer not in functions for functions in reached)
-
-
-def _is_of_the_rollout(function: Function, node: ast.AST) -> bool:
-    """Tell whether what is assigned at ``node`` comes from a parameter of the function."""
-    statement = function.statement_of(node)
-    value = getattr(statement, "value", None)
-    return value is not None and bool(_names_in(value) & _names_of_the_rollout(function))
-
-
-def _names_of_the_rollout(function: Function) -> set[str]:
-    """Return the parameters of a function, and the names that it computes from them."""
-    found = set(function.positional if function.is_static else function.positional[1:])
-    found |= {item.arg for item in function.node.args.kwonlyargs}
-    size = -1
-    while size != len(found):
-        size = len(found)
-        for node in function.own_nodes():
-            if isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and node.value and _names_in(node.value) & found:
-                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                found |= {name for target in targets for name in _stored_in(target)}
-            elif isinstance(node, (ast.For, ast.AsyncFor)) and _names_in(node.iter) & found:
-                found |= _stored_in(node.target)
-    return found
-
-
-def _stored_in(target: ast.AST) -> set[str]:
-    return {item.id for item in ast.walk(target) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)}
-
-
-def _names_in(node: ast.AST) -> set[str]:
-    return {item.id for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Load)}
-
-
-def _in_the_process(frame: Frame) -> Iterator[Finding]:
-    """Yield what a rollout sets in a module global, in os.environ, or by os.chdir."""
-    function = frame.function
-    shared = {name for node in function.own_nodes() if isinstance(node, ast.Global) for name in node.names}
-    for node in function.own_nodes():
-        if isinstance(node, ast.Assign) and _is_of_the_rollout(function, node):
+def _kept_items(function: Function) -> Iterator[ast.expr]:
+    """Yield the attributes of self and the globals to which a method assigns the item that it is given, or gives out."""
+    nodes = list(function.own_nodes())
+    returned = {node.value.id for node in nodes if isinstance(node, ast.Return) and isinstance(node.value, ast.Name)}
+    items = returned if function.name == "get_next_item" else set(function.positional_without_self[:1])
+    shared = {name for node in nodes if isinstance(node, ast.Global) for name in node.names}
+    for node in nodes:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id in items:
             for target in node.targets:
-                if isinstance(target, ast.Name) and target.id in shared:
-                    message = f"{function.name} stores data of one rollout in the global {target.id}, which all rollouts share"
-                    yield finding_at(function, node, message)
-        if any(_names_in(value) & _names_of_the_rollout(function) for value in _put_into_environ(node)):
-            message = f"{function.name} stores data of one rollout in os.environ, which all rollouts share"
-            yield finding_at(function, node, message)
-    for call in frame.calls:
-        if any(value.kind is Kind.EXTERNAL and value.name == "os.chdir" for value in call.callee):
-            message = f"{function.name} changes the working directory, which all rollouts share"
-            yield finding_at(call.function, call.node, message)
-
-
-def _in_defaults(function: Function) -> Iterator[Finding]:
-    """Yield where a function adds to a list or set that is the default of its parameter, and so the same one in all rollouts."""
-    arguments = function.node.args
-    named = [*zip(reversed([*arguments.posonlyargs, *arguments.args]), reversed(arguments.defaults), strict=False)]
-    named += [
-        (name, value) for name, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if value is not None
-    ]
-    shared = {name.arg for name, value in named if _is_new_collection(value)}
-    rebound = {
-        name
-        for node in function.own_nodes()
-        if isinstance(node, ast.Assign)
-        for item in node.targets
-        for name in _stored_in(item)
-    }
-    for node in function.own_nodes() if shared - rebound else ():
-        grown: ast.expr | None = node.target if isinstance(node, ast.AugAssign) else None
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _COLLECTS:
-            grown = node.func.value
-        if isinstance(grown, ast.Name) and grown.id in shared - rebound:
-            what = f"adds to {grown.id}, whose default is made once: it holds what all rollouts have added"
-            yield finding_at(function, node, f"{function.name} {what}")
-
-
-def _is_new_collection(node: ast.expr) -> bool:
-    """Whether an expression makes a list or a set; a dict by default remembers, by what it is asked for."""
-    is_made = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"list", "set", "deque"}
-    return is_made or isinstance(node, (ast.List, ast.Set, ast.ListComp, ast.SetComp))
-
-
-def _put_into_environ(node: ast.AST) -> list[ast.expr]:
-    """Return the values that a statement or call puts into os.environ."""
-    if isinstance(node, ast.Assign):
-        places = [target.value for target in node.targets if isinstance(target, ast.Subscript)]
-        return [node.value] if any(ast.unparse(place) in _ENVIRON for place in places) else []
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        is_put = node.func.attr in {"update", "setdefault"} and ast.unparse(node.func.value) in _ENVIRON
-        if is_put or ast.unparse(node.func) == "os.putenv":
-            return [*node.args, *(word.value for word in node.keywords)]
-    return []
-
-
-def _in_slots(source: ClassSource, frames: list[Frame]) -> Iterator[Finding]:
-    """Yield what a rollout puts into a place that all rollouts share, and reads back; in the module, also without a read."""
-    functions = list(dict.fromkeys(frame.function for frame in frames))
-    reads = [(function, use) for function in functions for use in reads_of_slots(function)]
-    for function in functions:
-        for use in writes_of_slots(function):
-            if use.value is None or not _names_in(use.value) & _names_of_the_rollout(function) or _adds(use):
-                continue
-            is_read = any(
-                read.slot == use.slot
-                and (_is_later(function, use.node, reader, read.node) or _is_elsewhere(source, function, reader))
-                for reader, read in reads
-            )
-            if is_read or use.slot.is_of_the_module:
-                what = f"keeps what belongs to one rollout in {use.text}, which all rollouts share"
-                yield finding_at(function, use.node, f"{function.name} {what}")
-
-
-def _adds(use: SlotUse) -> bool:
-    """Tell whether what is written contains what the place held: a sum or a mean of all rollouts."""
-    return use.value is not None and any(ast.unparse(node) == use.text for node in ast.walk(use.value))
+                is_of_self = isinstance(target, ast.Attribute) and function.is_self(target.value)
+                is_locked = any(isinstance(parent, ast.AsyncWith) for _, parent in function.ancestors(node))
+                if not is_locked and (is_of_self or (isinstance(target, ast.Name) and target.id in shared)):
+                    yield target
 
 
 SCENARIOS = ("concurrent_groups", "evaluate")
@@ -310,8 +130,8 @@ def _overwritten(evaluation: Scenario) -> Iterator[Finding]:
 
 def _is_read(source: ClassSource | None, name: str) -> bool:
     """Tell whether what rollouts run reads ``name``, and not only to put something into it."""
-    frames = data_flow(source).reached(*_ROLLOUT) if source is not None else ()
-    return any(_reads(frame.function, name) for frame in frames)
+    functions = reach_of(source).functions(*_ROLLOUT) if source is not None else ()
+    return any(_reads(function, name) for function in functions)
 
 
 def _reads(function: Function, name: str) -> bool:
@@ -331,5 +151,4 @@ RULE = Rule(
     dynamic=dynamic,
     scenarios=SCENARIOS,
     former_names=("rollouts-do-not-meet",),
-    rollouts_decide=False,
 )

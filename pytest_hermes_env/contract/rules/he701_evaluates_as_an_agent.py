@@ -19,112 +19,44 @@ atroposlib 0.4.0, `envs/base.py`, `BaseEnv.evaluate`.
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rollout_blocks import without_evaluate
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.play.journal import LoopStarted
 from pytest_hermes_env.play.unavailable import ErrorKind
-from pytest_hermes_env.source import (
-    LAYER_LOOP,
-    LAYER_RUNS,
-    Call,
-    ClassSource,
-    Function,
-    Kind,
-    calls_in,
-    calls_layer,
-    constructs,
-    data_flow,
-    finding_at,
-    last_name,
-    must_be,
-    sorted_findings,
-    unresolved_calls,
-)
+from pytest_hermes_env.source import LAYER_LOOP, LAYER_RUNS, ClassSource, finding_at, last_name, reach_of
 from pytest_hermes_env.source.finding import Finding, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _LOGS = frozenset({"critical", "debug", "error", "exception", "info", "log", "print", "warn", "warning"})
 _COMPLETIONS = frozenset({"chat_completion", "completion"})
 
 
 def static(source: ClassSource) -> Verdict:
-    """Look for a loop with tools in what evaluate reaches."""
-    start = data_flow(source).method("evaluate")
-    if start is None:
-        return without_evaluate(source)
-    frames = data_flow(source).reached_without(start, "compute_reward")
-    calls = list(calls_in(frames))
-    if any(calls_layer(call, LAYER_RUNS) for call in calls):
+    """Look for the agent in what evaluate leads to, and for a chat completion or nothing at all in its place.
+
+    It stays beside the rollouts because the most common mistake of all is written in one line.
+    """
+    evaluate = source.methods.get("evaluate")
+    if evaluate is None:
+        is_elsewhere = source.unreadable or source.has("evaluate")
+        reason = "evaluate is not in code that can be read" if is_elsewhere else "there is no evaluate (HE101)"
+        return Verdict.undecided(reason) if is_elsewhere else Verdict.not_applicable(reason)
+    calls = list(reach_of(source).calls("evaluate", without={"compute_reward"}))
+    if any(call.is_of_base(LAYER_RUNS) for call in calls):
         return Verdict.passed("evaluate uses the rollouts of the base class")
-    loops = [call for call in calls if constructs(call, LAYER_LOOP)]
-    kept = _kept_on_self(source)
-    if loops or any(_runs_kept(call, kept) for call in calls):
-        findings = sorted_findings(finding for call in loops for finding in _fault_of_loop(call, calls))
-        if findings and len(findings) >= len({call.node for call in loops}):
-            return Verdict.failed(findings)
-        return Verdict.passed("evaluate runs a HermesAgentLoop with tools")
-    doubt = next(unresolved_calls(frames), None)
-    if doubt is not None:
-        return Verdict.undecided(f"line {doubt.node.lineno}: {doubt.name}(...) calls code that cannot be read")
-    return Verdict.failed([_without_loop(start.function, calls)])
-
-
-def _fault_of_loop(loop: Call, calls: list[Call]) -> Iterator[Finding]:
-    node = loop.node
-    if "**" not in loop.keywords and not any(isinstance(item, ast.Starred) for item in node.args):
-        given = loop.keywords.get("tool_schemas")
-        written = next((word.value for word in node.keywords if word.arg == "tool_schemas"), None)
-        if given is None and len(loop.arguments) > 1:
-            given, written = loop.arguments[1], node.args[1]
-        is_none = isinstance(written, ast.Constant) and written.value is None
-        if given is None or is_none or must_be(given, Kind.EMPTY):
-            yield finding_at(loop.function, node, "evaluate runs a HermesAgentLoop without tools: tool_schemas is empty")
-            return
-    runs = [call for call in calls if any(value.kind is Kind.RUN and value.node is node for value in call.callee)]
-    if not runs:
-        if not _escapes(loop, calls):
-            yield finding_at(loop.function, node, "evaluate builds a HermesAgentLoop and never awaits its run")
-    elif all(isinstance(call.function.parents.get(call.node), ast.Expr) for call in runs):
-        yield finding_at(runs[0].function, runs[0].node, "evaluate calls run of a HermesAgentLoop without awaiting it")
-
-
-def _escapes(loop: Call, calls: list[Call]) -> bool:
-    """Whether the loop is handed to something else, which may run it."""
-    if any(call.name == "run" and not any(value.kind is Kind.RUN for value in call.callee) for call in calls):
-        return True
-    given = (value for call in calls for values in call.every_argument for value in values)
-    return any(value.kind is Kind.INSTANCE and value.node is loop.node for value in given)
-
-
-def _kept_on_self(source: ClassSource) -> frozenset[str]:
-    """Return the attributes of self that hold a HermesAgentLoop."""
-    return frozenset(
-        change.attribute
-        for frame in data_flow(source).every_frame()
-        for change in frame.changes
-        for value in change.value
-        if change.how == "set" and value.kind is Kind.INSTANCE and value.name == LAYER_LOOP
-    )
-
-
-def _runs_kept(call: Call, kept: frozenset[str]) -> bool:
-    return call.name == "run" and any(value.kind is Kind.ATTRIBUTE and value.name in kept for value in call.receiver)
-
-
-def _without_loop(function: Function, calls: list[Call]) -> Finding:
+    if any(call.makes(LAYER_LOOP) for call in calls):
+        return Verdict.passed("evaluate builds a HermesAgentLoop")
+    if all(map(_is_idle, evaluate.node.body)):
+        return Verdict.failed([finding_at(evaluate, evaluate.node, "evaluate is a stub: it evaluates nothing")])
+    for call in calls:
+        if call.target is None and any(call.function.is_self(item) for item in call.node.args):
+            return Verdict.undecided(f"line {call.node.lineno}: {call.name}(...) is given the environment, and cannot be read")
     for call in calls:
         if call.name in _COMPLETIONS or ast.unparse(call.node.func).endswith("chat.completions.create"):
             message = f"evaluate calls the model through {call.name}, one turn without tools, and runs no HermesAgentLoop"
-            return finding_at(call.function, call.node, message)
-    if all(map(_is_idle, function.node.body)):
-        return finding_at(function, function.node, "evaluate is a stub: it evaluates nothing")
-    return finding_at(function, function.node, "evaluate runs no HermesAgentLoop")
+            return Verdict.failed([finding_at(call.function, call.node, message)])
+    return Verdict.undecided("how evaluate runs the agent is known only at run time")
 
 
 def _is_idle(statement: ast.stmt) -> bool:

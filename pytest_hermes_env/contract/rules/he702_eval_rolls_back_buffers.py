@@ -24,175 +24,64 @@ reads the same object.
 from __future__ import annotations
 
 import ast
-import re
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rollout_blocks import without_evaluate
 from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.training_buffers import EvaluationReach, Site, adds_to
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.play.buffers import changed, growth
 from pytest_hermes_env.play.journal import LoopStarted, Reward
 from pytest_hermes_env.play.scenario import Scenario
-from pytest_hermes_env.source import (
-    Change,
-    ClassSource,
-    Frame,
-    Kind,
-    calls_in,
-    data_flow,
-    finding_at,
-    last_name,
-    sorted_findings,
-)
-from pytest_hermes_env.source.finding import Finding, Severity
+from pytest_hermes_env.source import LAYER_EVALUATION, LAYER_ROLLOUTS, ClassSource, Function, finding_at, reach_of
+from pytest_hermes_env.source.finding import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_MODE = re.compile(
-    r"(^|_)(evals?|evaluat(e|ing|ion)|held_?out|mode|phase|record(ing)?|split|train(ing)?)(_|$)",
-    re.IGNORECASE,
-)
-_REGISTERS = frozenset({"callback", "push_async_callback"})
+_ADDS = frozenset({"append", "extend", "appendleft", "add", "update"})
+_SCORES = LAYER_ROLLOUTS | {LAYER_EVALUATION, "compute_reward"}
 
 
 def static(source: ClassSource) -> Verdict:
-    """Compare what evaluate changes on self with what training keeps there, and look for what puts it back."""
-    start = data_flow(source).method("evaluate")
-    if start is None:
-        return without_evaluate(source)
-    reach = EvaluationReach(source=source, start=start)
-    if not reach.kept:
-        if source.unreadable:
-            return Verdict.undecided(f"training may keep buffers in {source.unreadable[0]}, which cannot be read")
-        return Verdict.not_applicable("training keeps no buffers on self")
-    if not reach.sites:
-        unread = next((call for call in calls_in(reach.own) if _scores_elsewhere(call.name, call.callee)), None)
-        if unread is not None:
-            return Verdict.undecided(f"line {unread.node.lineno} calls compute_reward of an object that cannot be followed")
-        return Verdict.passed("evaluate leaves the training buffers alone")
-    findings = sorted_findings(finding for site in reach.sites for finding in _check(reach, site))
-    if not findings:
-        return Verdict.passed(f"evaluate restores {_names(frozenset().union(*(site.attributes for site in reach.sites)))}")
-    doubt = _doubt(reach)
-    return Verdict.undecided(doubt) if doubt else Verdict.failed(findings)
+    """Look for buffers that compute_reward fills, and that the code of evaluate never names.
+
+    It stays beside the rollouts because this is how most people write it, and it shows in two lines.
+    """
+    reach = reach_of(source)
+    reward, evaluate = source.methods.get("compute_reward"), source.methods.get("evaluate")
+    if reward is None or evaluate is None:
+        return Verdict.undecided("compute_reward and evaluate cannot both be read")
+    training = reach.functions("compute_reward", "collect_trajectory", "collect_trajectories", "get_next_item")
+    own = [function for function in reach.functions("evaluate") if function not in training]
+    scores = [
+        call for function in own for call in reach.calls_in(function) if call.target is reward or call.is_of_base(_SCORES)
+    ]
+    named = {node.attr for function in own for node in function.nodes if isinstance(node, ast.Attribute)}
+    buffers = set(_filled_always(reward)) - named
+    if not scores or not buffers:
+        return Verdict.passed("the source shows no buffer that compute_reward fills and evaluate forgets")
+    what = ", ".join(f"self.{name}" for name in sorted(buffers))
+    message = f"{scores[0].function.name} calls {scores[0].name}, which changes {what} of training; nothing restores it"
+    return Verdict.failed([finding_at(scores[0].function, scores[0].node, message)])
 
 
-def _check(reach: EvaluationReach, site: Site) -> Iterator[Finding]:
-    never, late = set(), set()
-    for attribute in site.attributes:
-        restores = reach.puts_back(attribute)
-        if not restores:
-            never.add(attribute)
-        elif not any(_is_sure(reach, site, frame, change) for frame, change in restores):
-            late.add(attribute)
-    how = f"calls {site.calls}, which changes" if site.calls else "changes"
-    name = site.frame.function.name
-    if never:
-        message = f"{name} {how} {_names(never)} of training; nothing restores it"
-        yield finding_at(site.frame.function, site.node, message)
-    if late:
-        message = f"{name} {how} {_names(late)} of training; not rolled back when evaluation raises"
-        yield finding_at(site.frame.function, site.node, message)
-
-
-def _is_sure(reach: EvaluationReach, site: Site, frame: Frame, change: Change) -> bool:
-    """Whether ``change`` is made in a finally, or on an exit stack, around ``site``."""
-    for holder, node in _ways_to(reach, frame, change.node):
-        found = holder.function.finally_of(node)
-        if found is not None and _covers(reach, holder, found, site):
-            return True
-        parent = holder.function.parents.get(node)
-        for call in holder.calls:
-            if call.name in _REGISTERS and (node is call.node or parent is call.node):
-                return True
-        scope = holder.function.scope_of(node)
-        for call in holder.calls:
-            handed = any(value.kind is Kind.LOCAL and value.node is scope for item in call.every_argument for value in item)
-            called = any(value.kind is Kind.LOCAL and value.node is scope for value in call.callee)
-            if handed and call.name in _REGISTERS:
-                return True
-            if called and (outer := holder.function.finally_of(call.node)) and _covers(reach, holder, outer, site):
-                return True
-    return False
-
-
-def _ways_to(reach: EvaluationReach, frame: Frame, node: ast.AST) -> Iterator[tuple[Frame, ast.AST]]:
-    """Yield the place itself and the places in evaluate's own code from which it is called."""
-    pending = [(frame, node)]
-    seen: set[tuple[int, int]] = set()
-    while pending:
-        holder, place = pending.pop()
-        if (id(holder), id(place)) in seen:
-            continue
-        seen.add((id(holder), id(place)))
-        yield holder, place
-        pending += [(caller, edge) for caller in reach.own for edge, target in caller.edges if target is holder]
-
-
-def _covers(reach: EvaluationReach, holder: Frame, found: ast.Try, site: Site) -> bool:
-    """Whether the body of a try holds the site, a call that leads to it, or the yield of a context manager."""
-    inside = {item for part in (found.body, found.handlers, found.orelse) for block in part for item in ast.walk(block)}
-    if holder.function is site.frame.function and site.node in inside:
-        return True
-    if any(isinstance(item, (ast.Yield, ast.YieldFrom)) for item in inside):
-        return True
-    return any(
-        edge in inside and any(item.function is site.frame.function for item in data_flow(reach.source).reached_from(target))
-        for edge, target in holder.edges
-    ) or (holder.function is site.frame.function and _is_in_called_scope(holder, inside, site.node))
-
-
-def _is_in_called_scope(holder: Frame, inside: set[ast.AST], node: ast.AST) -> bool:
-    """Whether ``node`` stands in a nested function that is used inside the try."""
-    scope = holder.function.scope_of(node)
-    for call in holder.calls:
-        if call.node in inside:
-            every = [call.callee, *call.every_argument]
-            if any(value.kind is Kind.LOCAL and value.node is scope for values in every for value in values):
-                return True
-    return False
-
-
-def _doubt(reach: EvaluationReach) -> str:
-    """Return why violations that were seen may be none."""
-    for _, change in reach.restores:
-        if change.attribute == "*":
-            return f"line {getattr(change.node, 'lineno', 0)} sets attributes whose names are computed at run time"
-    flags = {change.attribute for _, change in reach.restores if change.how == "set"} - reach.kept
-    for frame in reach.training:
-        for change in frame.changes:
-            if change.attribute in reach.kept and adds_to(change) and (word := _guard(frame, flags, reach.kept)):
-                return f"what training keeps seems to depend on {word}"
-    return ""
-
-
-def _guard(frame: Frame, flags: set[str], kept: frozenset[str]) -> str:
-    """Return the words of a test in ``frame`` that asks whether this is an evaluation, or an empty string."""
-    for node in ast.walk(frame.function.node):
-        if not isinstance(node, (ast.If, ast.IfExp)):
-            continue
-        text_methods = {
-            part.func for part in ast.walk(node.test) if isinstance(part, ast.Call) and last_name(part.func) == "split"
-        }
-        for part in ast.walk(node.test):
-            if part in text_methods:
-                continue
-            word = getattr(part, "attr", "") or getattr(part, "id", "") or getattr(part, "value", "")
-            if isinstance(word, str) and word not in kept and (word in flags or _MODE.search(word)):
-                return word
-    return ""
-
-
-def _scores_elsewhere(name: str, callee: object) -> bool:
-    kinds = {value.kind for value in callee} if isinstance(callee, frozenset) else set()
-    return name == "compute_reward" and not kinds & {Kind.METHOD, Kind.FUNCTION, Kind.BASE_METHOD}
-
-
-def _names(attributes: set[str] | frozenset[str]) -> str:
-    return ", ".join(f"self.{name}" for name in sorted(attributes))
+def _filled_always(reward: Function) -> Iterator[str]:
+    """Yield the attributes of self that the reward adds to whatever is asked before."""
+    for statement in reward.node.body:
+        match statement:
+            case ast.Expr(
+                value=ast.Call(
+                    func=ast.Attribute(
+                        value=ast.Attribute(value=holder, attr=name)
+                        | ast.Subscript(value=ast.Attribute(value=holder, attr=name)),
+                        attr=how,
+                    )
+                )
+            ):
+                if how in _ADDS and reward.is_self(holder):
+                    yield name
+        if any(isinstance(node, ast.Return) for node in ast.walk(statement)):
+            return
 
 
 TRAINING = ("happy", "silent", "reward_raises")
@@ -265,5 +154,4 @@ RULE = Rule(
     static=static,
     dynamic=dynamic,
     scenarios=SCENARIOS,
-    rollouts_decide=False,
 )

@@ -18,183 +18,15 @@ Source: `environments.hermes_base_env`, `evaluate_items`; atroposlib 0.4.0, `env
 
 from __future__ import annotations
 
-import ast
-from typing import TYPE_CHECKING
-
-from pytest_hermes_env.contract.awaited_calls import is_awaited
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rollout_blocks import without_evaluate
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.play.journal import EvaluationLogged, EvaluationReturned, LoopStarted, Reward
 from pytest_hermes_env.play.scenario import Scenario
 from pytest_hermes_env.play.unavailable import ErrorKind
-from pytest_hermes_env.source import (
-    LAYER_EVALUATION,
-    UNKNOWN,
-    Call,
-    ClassSource,
-    Frame,
-    Function,
-    Kind,
-    Value,
-    argument,
-    calls_layer,
-    constant_value,
-    data_flow,
-    finding_at,
-    may_be_unpacked,
-    must_be,
-    origins,
-    unresolved_calls,
-)
 from pytest_hermes_env.source.finding import Finding, Severity
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 _PREFIX = "eval/"
-_SAMPLES = 6
-
-
-def static(source: ClassSource) -> Verdict:
-    """Look for evaluate_log in what evaluate reaches, and at what it is given."""
-    start = data_flow(source).method("evaluate")
-    if start is None:
-        return without_evaluate(source)
-    frames = data_flow(source).reached_without(start, "compute_reward")
-    logs = [(call, frame) for frame in frames for call in frame.calls if call.name == "evaluate_log"]
-    evaluations = [(call, frame) for frame in frames for call in frame.calls if calls_layer(call, {LAYER_EVALUATION})]
-    if not logs and not evaluations:
-        doubt = next(unresolved_calls(frames), None)
-        if doubt is not None:
-            return Verdict.undecided(f"line {doubt.node.lineno}: {doubt.name}(...) calls code that cannot be read")
-        handed = next((node for frame in frames for node in _handed_on(frame.function.node)), None)
-        if handed is not None:
-            return Verdict.undecided(f"line {handed.lineno} passes evaluate_log on")
-        return Verdict.failed(
-            [finding_at(start.function, start.function.node, "evaluate logs nothing: it never awaits evaluate_log")]
-        )
-    findings = [finding for call, frame in logs for finding in _check(call, frame, frames)]
-    findings += [finding for call, frame in evaluations for finding in _check_evaluation(source, call, frame, frames)]
-    return Verdict.of_source(findings, "evaluate awaits evaluate_log with metrics and samples")
-
-
-def _handed_on(function: ast.AST) -> Iterator[ast.expr]:
-    """Yield where evaluate_log is named, but not called."""
-    called = {node.func for node in ast.walk(function) if isinstance(node, ast.Call)}
-    for node in ast.walk(function):
-        if (isinstance(node, ast.Attribute) and node.attr == "evaluate_log" and node not in called) or (
-            isinstance(node, ast.Constant) and node.value == "evaluate_log"
-        ):
-            yield node
-
-
-def _check(call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Finding]:
-    function, node = call.function, call.node
-    if (
-        function.is_async
-        and not is_awaited(function, node)
-        and not isinstance(function.parents.get(node), ast.Return | ast.Lambda)
-    ):
-        yield finding_at(function, node, f"{function.name} calls evaluate_log without awaiting it: nothing is logged")
-    metrics, samples = argument(node, 0, "metrics"), argument(node, _SAMPLES, "samples")
-    if metrics is None and not may_be_unpacked(call, "metrics"):
-        yield finding_at(function, node, f"{function.name} calls evaluate_log without metrics")
-    if samples is None:
-        if not may_be_unpacked(call, "samples"):
-            yield finding_at(
-                function, node, f"{function.name} calls evaluate_log without samples: nobody can see what was answered"
-            )
-    elif _is_nothing(samples, call):
-        yield finding_at(
-            function, node, f"{function.name} gives evaluate_log samples={ast.unparse(samples)}: no sample is kept"
-        )
-    for name, place in _wrong_names(metrics, frame, frames) if metrics is not None else ():
-        message = f"the metric {name!r} of evaluate does not begin with {_PREFIX!r}"
-        yield finding_at(place.function, node if place is frame else place.function.node, message)
-
-
-def _check_evaluation(source: ClassSource, call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Finding]:
-    """Yield the violations of a call of evaluate_items, which logs by itself: not awaited, or with metrics of other names."""
-    function, node = call.function, call.node
-    if isinstance(function.parents.get(node), ast.Expr):
-        yield finding_at(
-            function, node, f"{function.name} calls {call.name} without awaiting it: nothing is evaluated or logged"
-        )
-    for value in call.keywords.get("metrics", ()):
-        for given, holder in _returned(source, value, frame):
-            for name, place in _wrong_names(given, holder, frames):
-                yield finding_at(place.function, given, f"the metric {name!r} of evaluate does not begin with {_PREFIX!r}")
-
-
-def _returned(source: ClassSource, value: Value, frame: Frame) -> Iterator[tuple[ast.expr, Frame]]:
-    """Yield the expressions that a function returns, with the frame that they are written in."""
-    if isinstance(value.node, ast.Lambda):
-        yield value.node.body, frame
-        return
-    holder = data_flow(source).entry(value.target) if isinstance(value.target, Function) else frame
-    node = value.target.node if isinstance(value.target, Function) else value.node
-    for part in ast.walk(node) if node is not None and value.kind is not Kind.ANYTHING else ():
-        if isinstance(part, ast.Return) and part.value is not None:
-            yield part.value, holder
-
-
-def _is_nothing(samples: ast.expr, call: Call) -> bool:
-    if isinstance(samples, ast.Constant) and samples.value is None:
-        return True
-    return isinstance(samples, (ast.List, ast.Tuple, ast.Dict)) and must_be(
-        call.keywords.get("samples", frozenset()), Kind.EMPTY
-    )
-
-
-def _wrong_names(metrics: ast.expr, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[tuple[str, Frame]]:
-    """Yield the names of metrics that are known to begin otherwise, and the frame that they are written in."""
-    for node, holder in origins(metrics, frame, frames):
-        for key in _keys(node, holder):
-            if (begin := _beginning(key, holder)) and not begin.startswith(_PREFIX) and not _PREFIX.startswith(begin):
-                yield begin, holder
-    if isinstance(metrics, ast.Name):
-        for part in ast.walk(frame.function.node):
-            if (
-                isinstance(part, ast.Subscript)
-                and isinstance(part.ctx, ast.Store)
-                and isinstance(part.value, ast.Name)
-                and part.value.id == metrics.id
-                and (begin := _beginning(part.slice, frame))
-                and not begin.startswith(_PREFIX)
-            ):
-                yield begin, frame
-
-
-def _keys(node: ast.expr, frame: Frame) -> Iterator[ast.expr]:
-    if isinstance(node, ast.Dict):
-        for key, value in zip(node.keys, node.values, strict=True):
-            if key is not None:
-                yield key
-            else:
-                yield from _keys(value, frame)
-    elif isinstance(node, ast.DictComp):
-        yield node.key
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "dict":
-        for word in node.keywords:
-            if word.arg is not None:
-                yield ast.copy_location(ast.Constant(value=word.arg), node)
-    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-        yield from _keys(node.left, frame)
-        yield from _keys(node.right, frame)
-
-
-def _beginning(key: ast.expr, frame: Frame) -> str:
-    """Return how a name begins, as far as it is written down: whole where it is a constant."""
-    if isinstance(key, ast.JoinedStr):
-        return _beginning(key.values[0], frame) if key.values else ""
-    if isinstance(key, ast.BinOp) and isinstance(key.op, ast.Add):
-        return _beginning(key.left, frame)
-    value = constant_value(key, frame.function.module, frame.function)
-    return value if value is not UNKNOWN and isinstance(value, str) else ""
-
-
 SCENARIOS = ("evaluate",)
 
 
@@ -251,4 +83,4 @@ def _finding(evidence: Evidence, message: str) -> Finding:
     return evidence.finding(message, "evaluate", scenario="evaluate")
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS)

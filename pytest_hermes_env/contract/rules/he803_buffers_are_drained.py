@@ -21,7 +21,7 @@ from typing import Any
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.source import ClassSource, Kind, data_flow, keyword, last_name
+from pytest_hermes_env.source import ClassSource, keyword, last_name, reach_of
 from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = ("happy", "silent", "wandb_log")
@@ -80,13 +80,11 @@ def _series(snapshot: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], tuple[A
 
 def _read_by_wandb_log(source: ClassSource) -> frozenset[str]:
     """Return the attributes of self that wandb_log reads, except sliding windows."""
-    start = data_flow(source).method("wandb_log")
-    frames = data_flow(source).reached_from(start) if start is not None else ()
     read = {
-        access.node.attr
-        for frame in frames
-        for access in frame.reads
-        if isinstance(access.node, ast.Attribute) and any(value.kind is Kind.SELF for value in access.base)
+        node.attr
+        for function in reach_of(source).functions("wandb_log")
+        for node in function.nodes
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and function.is_self(node.value)
     }
     return frozenset(read - _windows(source))
 

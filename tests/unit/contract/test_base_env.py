@@ -68,10 +68,12 @@ def test_an_atropos_environment_is_judged_when_asked_for(capsys, tmp_path):
 
     code, out = checked(capsys, tmp_path)
 
-    of_base_env = [rule.id for rule in ALL_RULES if rule.holds_for_base_env]
+    of_base_env = [rule for rule in ALL_RULES if rule.holds_for_base_env]
+    read = [rule for rule in of_base_env if rule.static is not None]
     assert (code, out.splitlines()[0], out.splitlines()[-1]) == (
         0,
-        f"gsm.py:GsmEnv  {len(ALL_RULES)} rules: {len(of_base_env)} passed, {len(ALL_RULES) - len(of_base_env)} not applicable",
+        f"gsm.py:GsmEnv  {len(ALL_RULES)} rules: {len(read)} passed, {len(ALL_RULES) - len(of_base_env)} not applicable, "
+        f"{len(of_base_env) - len(read)} not exercised",
         "1 file, 1 environment: no findings",
     )
 
@@ -81,8 +83,6 @@ def test_an_atropos_environment_is_judged_when_asked_for(capsys, tmp_path):
     [
         ("HE102", "async def get_next_item", "def get_next_item"),
         ("HE103", '    name = "gsm"\n', ""),
-        ("HE105", ", servers\n", ", servers[0]\n"),
-        ("HE106", "http://localhost:9001/v1", "https://openrouter.ai/api/v1"),
         ("HE107", 'os.environ.get("KEY")', '"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"'),
         ("HE109", "    GsmEnv.cli()", "    pass"),
         ("HE110", "class GsmConfig", 'os.environ["A"] = "1"\n\n\nclass GsmConfig'),
@@ -92,7 +92,6 @@ def test_an_atropos_environment_is_judged_when_asked_for(capsys, tmp_path):
         ("HE201", "list(range(9))", '__import__("datasets").load_dataset("gsm8k")'),
         ("HE205", "random.Random(3).shuffle", "random.shuffle"),
         ("HE801", "await super().wandb_log(metrics)", "super().wandb_log(metrics)"),
-        ("HE802", "wandb_metrics=None", "wandb_metrics"),
     ],
 )
 def test_an_atropos_environment_breaks_the_laws_of_base_env(capsys, tmp_path, rule, right, wrong):

@@ -59,33 +59,6 @@ CASES = (
         """,
         "evaluate requires items, depth, but Atropos calls evaluate() without arguments",
     ),
-    broken(
-        "inherited from a mixin, and taken from a function under another name",
-        """
-        def plain(self, item, result, ctx):  # <- here
-            return 0.5
-
-        class Mixin:
-            def setup(self):  # <- here
-                pass
-
-        class Env(Mixin, HermesAgentBaseEnv):
-            compute_reward = plain
-        """,
-        "compute_reward is not async, but it is awaited",
-        "setup is not async, but it is awaited",
-    ),
-    broken(
-        "a plain function of the standard library",
-        """
-        import random
-
-        class Env(HermesAgentBaseEnv):
-            def get_next_item(self):  # <- here
-                return random.choice(self.items)
-        """,
-        "get_next_item is not async, but it is awaited",
-    ),
     sound(
         "async where it is awaited",
         """
@@ -122,16 +95,6 @@ CASES = (
             @staticmethod
             async def evaluate(*args): ...
             async def setup(self): ...
-        """,
-    ),
-    open_(
-        "what comes from elsewhere",
-        """
-        from company import tasks
-
-        class Env(HermesAgentBaseEnv):
-            def get_next_item(self):
-                return tasks.take(self)
         """,
     ),
     open_(

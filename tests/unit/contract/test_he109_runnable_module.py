@@ -18,6 +18,11 @@ CASES = (
         'the block under if __name__ == "__main__" does not call cli(): `python env.py serve` would do nothing',
     ),
     broken(
+        "another name for the module",
+        THERE + 'if __name__ == "main":  # <- here\n    Env.cli()\n',
+        """__name__ is compared with 'main', not with "__main__", so cli() is never called: `python env.py serve` would do nothing""",
+    ),
+    broken(
         "without the if",
         THERE + "Env.cli()  # <- here\n",
         "cli() is called when the file is imported, not only when it is run",

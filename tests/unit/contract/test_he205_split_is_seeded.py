@@ -1,4 +1,4 @@
-"""HE205: two setups give the same items in the same order."""
+"""HE205: shuffles are seeded."""
 
 from __future__ import annotations
 
@@ -10,6 +10,59 @@ from pytest_hermes_env.contract.rules.he205_split_is_seeded import dynamic
 from pytest_hermes_env.contract.verdict import Outcome, Verdict
 from pytest_hermes_env.play.scenario import ItemSeen, Scenario
 from pytest_hermes_env.source.finding import Finding
+
+from .rule_cases import broken, check, open_, sound
+
+
+def env(body: str, more: str = "") -> str:
+    """Return an environment with this body of setup."""
+    lines = "".join(f"        {line}\n" for line in body.splitlines())
+    imports = "import random\nfrom random import shuffle as mix\nimport numpy as np\n\nROWS = [1, 2, 3]\n"
+    return f"{imports}{more}\nclass Env(HermesAgentBaseEnv):\n    async def setup(self):\n        rows = list(ROWS)\n{lines}"
+
+
+def unseeded(what: str) -> str:
+    """Return the message about a shuffle."""
+    return f"{what} has no fixed seed: the split differs in every run"
+
+
+CASES = (
+    broken("random.shuffle", env("random.shuffle(rows)  # <- here"), unseeded("random.shuffle()")),
+    broken("under another name", env("mix(rows)  # <- here"), unseeded("random.shuffle()")),
+    broken("random.sample", env("rows = random.sample(ROWS, 3)  # <- here"), unseeded("random.sample()")),
+    broken("numpy", env("order = np.random.permutation(3)  # <- here"), unseeded("numpy.random.permutation()")),
+    broken(
+        "a generator without a seed", env("rng = random.Random()  # <- here\nrng.shuffle(rows)"), unseeded("random.Random()")
+    ),
+    broken("a dataset", env("self.rows = self.data.shuffle()  # <- here"), unseeded("shuffle()")),
+    broken(
+        "scikit-learn",
+        env("from sklearn.model_selection import train_test_split\na, b = train_test_split(rows)  # <- here"),
+        unseeded("sklearn.model_selection.train_test_split()"),
+    ),
+    broken(
+        "in a helper",
+        env("rows = mixed(rows)", "def mixed(rows):\n    random.shuffle(rows)  # <- here\n    return rows\n"),
+        unseeded("random.shuffle()"),
+    ),
+    sound("a seed that is the hash of a number", env("random.Random(hash(self.config.seed)).shuffle(rows)")),
+    sound("a generator with a seed", env("random.Random(42).shuffle(rows)")),
+    sound("a generator behind a name", env("rng = np.random.default_rng(7)\nrng.shuffle(rows)")),
+    sound("a seeded module", env("random.seed(42)\nrandom.shuffle(rows)")),
+    sound("a dataset with a seed", env("self.rows = self.data.shuffle(seed=42)")),
+    sound(
+        "scikit-learn with a seed",
+        env("from sklearn.model_selection import train_test_split\na, b = train_test_split(rows, random_state=1)"),
+    ),
+    sound("a generator of the configuration", env("self.rng.shuffle(rows)")),
+    sound("nothing", env("self.rows = rows[1:]")),
+    open_("no setup", "from company import Base\n\nclass Env(Base, HermesAgentBaseEnv): ...\n"),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_split_is_seeded(judge, case):
+    check(judge, "HE205", case)
 
 
 def again(first: dict[str, str], second: dict[str, str], error: str = ""):

@@ -28,17 +28,6 @@ BROKEN = (
         """,
     ),
     Case(
-        name="an alias and a walrus",
-        source="""
-        class Env(HermesAgentBaseEnv):
-            async def compute_reward(self, item, result, ctx):
-                r = result
-                if (again := r) and again.tool_calls:  # <- here
-                    return 1.0
-                return 0.0
-        """,
-    ),
-    Case(
         name="a helper with the result in another place",
         source="""
         class Env(HermesAgentBaseEnv):
@@ -70,15 +59,13 @@ BROKEN = (
         """,
     ),
     Case(
-        name="the result's dict, by vars, by __dict__ and by asdict",
+        name="another name, and the result's dict",
         source="""
         class Env(HermesAgentBaseEnv):
             async def compute_reward(self, item, result, ctx):
-                fields = vars(result)
-                text = fields["output"]  # <- here
-                text += vars(result)["final_response"]  # <- here
-                text += result.__dict__.get("response")  # <- here
-                return len(text) + len(dataclasses.asdict(result)["tool_calls"])  # <- here
+                outcome = result
+                text = vars(outcome)["final_response"]  # <- here
+                return len(text) + len(vars(result).get("tool_calls"))  # <- here
         """,
     ),
     Case(
@@ -91,32 +78,6 @@ BROKEN = (
                 agent = Loop(server=self.server, tool_schemas=self.tools)
                 done = await agent.run([])
                 print(done.output)  # <- here
-                print((await Loop(self.server, self.tools).run([])).response)  # <- here
-        """,
-    ),
-    Case(
-        name="gathered results in a comprehension",
-        source="""
-        class Env(HermesAgentBaseEnv):
-            async def evaluate(self):
-                results = await asyncio.gather(*[self._run(item) for item in self.items])
-                return [r.final_response for r in results]  # <- here
-
-            async def _run(self, item):
-                agent = HermesAgentLoop(server=self.server, tool_schemas=self.tools)
-                return await agent.run([])
-        """,
-    ),
-    Case(
-        name="a tuple, a nested function, a lambda",
-        source="""
-        class Env(HermesAgentBaseEnv):
-            async def compute_reward(self, item, result, ctx):
-                first, second = result, ctx
-                def text(thing):
-                    return thing.output  # <- here
-                pick = lambda: first.response  # <- here
-                return len(text(first)) + len(pick())
         """,
     ),
     Case(

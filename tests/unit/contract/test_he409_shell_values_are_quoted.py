@@ -19,7 +19,6 @@ BROKEN = {
             ctx.terminal("cat {}".format(item.get("path", "a")))  # <- here
             ctx.terminal("cat " + item["path"])  # <- here
             ctx.terminal(" ".join(["cat", item["path"]]))  # <- here
-            ctx.terminal(Template("cat $p").substitute(p=item["path"]))  # <- here
             return 1.0
     """,
     "locals, an alias and a walrus": """
@@ -40,10 +39,6 @@ BROKEN = {
 
         def _passes(self, box, text):
             return float(box.terminal(f"echo {text} | diff - expected")["exit_code"] == 0)  # <- here
-    """,
-    "a helper that builds the command": """
-        async def compute_reward(self, item, result, ctx):
-            return float(ctx.terminal(command_for(item["file"]))["exit_code"] == 0)  # <- here
     """,
     "what the sandbox gave": """
         async def compute_reward(self, item, result, ctx):
@@ -70,31 +65,14 @@ BROKEN = {
     """,
     "another way to the terminal": """
         async def compute_reward(self, item, result, ctx):
-            run = ctx.terminal
-            run(f"cat {item['path']}")  # <- here
             ctx.call_tool("terminal", {"command": f"cat {item['path']}"})  # <- here
             return float((await asyncio.to_thread(ctx.terminal, f"cat {item['path']!r}"))["exit_code"])  # <- here
-    """,
-    "quoted in one branch only": """
-        async def compute_reward(self, item, result, ctx):
-            path = item["path"]
-            if " " in path:
-                path = shlex.quote(path)
-            return float(ctx.terminal(f"cat {path}")["exit_code"] == 0)  # <- here
     """,
     "a nested function": """
         async def compute_reward(self, item, result, ctx):
             def read(suffix):
                 return ctx.terminal(f"cat {item['path']}.{suffix}")  # <- here
             return float(read("txt")["exit_code"] == 0)
-    """,
-    "kept on self": """
-        async def compute_reward(self, item, result, ctx):
-            self.path = item["path"]
-            return self._verify(ctx)
-
-        def _verify(self, ctx: ToolContext):
-            return float(ctx.terminal(f"cat {self.path}")["exit_code"] == 0)  # <- here
     """,
 }
 
@@ -138,6 +116,26 @@ SOUND = {
             suffix = {"python": "py", "rust": "rs"}[item["language"]]
             return float(ctx.terminal(f"cat main.{suffix}")["exit_code"] == 0)
     """,
+    "checked before": """
+        async def compute_reward(self, item, result, ctx):
+            name = item["name"]
+            if not re.fullmatch(r"\\w+", name):
+                return 0.0
+            return float(ctx.terminal(f"cat {name}")["exit_code"] == 0)
+    """,
+    "what cannot be seen": """
+        async def compute_reward(self, item, result, ctx):
+            def read(path):
+                return ctx.terminal(f"cat {path}")
+            return float(ctx.terminal(f"cat {self.server.place()} {self.path}")["exit_code"] == read("a"))
+    """,
+    "quoted before it is passed to a helper": """
+        async def compute_reward(self, item, result, ctx):
+            return self._reads(ctx, shlex.quote(item["path"]))
+
+        def _reads(self, ctx, path):
+            return float(ctx.terminal(f"cat {path}")["exit_code"] == 0)
+    """,
     "a helper that quotes": """
         async def compute_reward(self, item, result, ctx):
             return float(ctx.terminal(f"cat {self._safe(item['path'])}")["exit_code"] == 0)
@@ -168,35 +166,6 @@ def test_quoted_and_own_values_pass(judge, body):
     verdict = judge("HE409", source_of(body)).verdict
 
     assert (verdict.outcome, verdict.findings) == (Outcome.PASSED, ())
-
-
-@pytest.mark.parametrize(
-    ("body", "note"),
-    [
-        (
-            """
-            async def compute_reward(self, item, result, ctx):
-                name = item["name"]
-                if not re.fullmatch(r"\\w+", name):
-                    return 0.0
-                return float(ctx.terminal(f"cat {name}")["exit_code"] == 0)
-            """,
-            "line 31: the origin of name (checked before) cannot be followed",
-        ),
-        (
-            """
-            async def compute_reward(self, item, result, ctx):
-                return float(ctx.terminal(f"cat {self.server.place()}")["exit_code"] == 0)
-            """,
-            "line 28: the origin of place(...) cannot be followed",
-        ),
-    ],
-    ids=["a check", "an unknown call"],
-)
-def test_what_cannot_be_read_is_undecided(judge, body, note):
-    verdict = judge("HE409", source_of(textwrap.dedent(body))).verdict
-
-    assert (verdict.outcome, verdict.note) == (Outcome.UNDECIDED, note)
 
 
 def test_a_reward_without_commands_is_not_concerned(judge):

@@ -79,48 +79,6 @@ BROKEN = (
         """,
         message="evaluate is a stub: it evaluates nothing",
     ),
-    Case(
-        name="a loop without tools",
-        source="""
-        from environments import agent_loop as loops
-
-        class Env(HermesAgentBaseEnv):
-            async def evaluate(self):
-                nothing = []
-                agent = loops.HermesAgentLoop(self.server, nothing, set())  # <- here
-                await agent.run([])
-        """,
-        message="evaluate runs a HermesAgentLoop without tools: tool_schemas is empty",
-    ),
-    Case(
-        name="a loop that never runs",
-        source="""
-        class Env(HermesAgentBaseEnv):
-            async def evaluate(self):
-                agent = HermesAgentLoop(server=self.server, tool_schemas=self.tools)  # <- here
-                return agent.max_turns
-        """,
-        message="evaluate builds a HermesAgentLoop and never awaits its run",
-    ),
-    Case(
-        name="a run without an await",
-        source="""
-        class Env(HermesAgentBaseEnv):
-            async def evaluate(self):
-                agent = HermesAgentLoop(server=self.server, tool_schemas=self.tools)
-                agent.run([])  # <- here
-        """,
-        message="evaluate calls run of a HermesAgentLoop without awaiting it",
-    ),
-    Case(
-        name="training numbers logged again",
-        source="""
-        class Env(HermesAgentBaseEnv):
-            async def evaluate(self):  # <- here
-                await self.evaluate_log(metrics={"eval/mean": sum(self.rewards) / len(self.rewards)})
-        """,
-        message="evaluate runs no HermesAgentLoop",
-    ),
 )
 
 SOUND = (
@@ -175,17 +133,6 @@ SOUND = (
 
             def make_agent(self, item):
                 return self.loop_class(server=self.server, tool_schemas=[item["tool"]])
-        """,
-    ),
-    Case(
-        name="a loop kept on self",
-        source="""
-        class Env(HermesAgentBaseEnv):
-            async def setup(self):
-                self.agent = HermesAgentLoop(server=self.server, tool_schemas=self.tools)
-
-            async def evaluate(self):
-                return await self.agent.run([])
         """,
     ),
 )

@@ -1,4 +1,4 @@
-"""HE801: every path of wandb_log awaits super().wandb_log(metrics), last."""
+"""HE801: wandb_log awaits super().wandb_log(metrics)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ class Case:
 
 
 NEVER = "wandb_log never calls super().wandb_log: nothing reaches wandb"
-SOMETIMES = "super().wandb_log is called only on some paths of wandb_log"
-EARLY = "wandb_log returns before it awaits super().wandb_log(metrics)"
-LATE = "wandb_log adds to the metrics after super().wandb_log has sent them"
+SENT = "wandb_log never calls super().wandb_log: the base's own metrics are lost"
 
 BROKEN = (
     Case(
@@ -44,7 +42,7 @@ BROKEN = (
                 await super().add_rollouts_for_wandb(wandb_metrics)
                 wandb.log(wandb_metrics)
         """,
-        message=NEVER,
+        message=SENT,
     ),
     Case(
         name="not awaited",
@@ -73,63 +71,6 @@ BROKEN = (
                 await HermesAgentBaseEnv.wandb_log(self)  # <- here
         """,
         message="super().wandb_log() is called without the metrics: they are lost",
-    ),
-    Case(
-        name="an early return",
-        source="""
-        class Env(HermesAgentBaseEnv):
-            async def wandb_log(self, wandb_metrics=None):
-                if not self.rewards:
-                    return  # <- here
-                await super().wandb_log({"train/x": sum(self.rewards)})
-        """,
-        message=EARLY,
-    ),
-    Case(
-        name="in one branch only",
-        source="""
-        class Env(HermesAgentBaseEnv):
-            async def wandb_log(self, wandb_metrics=None):
-                if self.rewards:
-                    await super(Env, self).wandb_log(wandb_metrics)  # <- here
-                else:
-                    logger.info("nothing to log")
-        """,
-        message=SOMETIMES,
-    ),
-    Case(
-        name="in a loop that may run no round",
-        source="""
-        class Env(HermesAgentBaseEnv):
-            async def wandb_log(self, wandb_metrics=None):
-                for value in self.rewards:
-                    await super().wandb_log({"train/x": value})  # <- here
-        """,
-        message=SOMETIMES,
-    ),
-    Case(
-        name="skipped when a metric cannot be computed",
-        source="""
-        class Env(HermesAgentBaseEnv):
-            async def wandb_log(self, wandb_metrics=None):
-                try:
-                    metrics = {"train/x": sum(self.rewards) / len(self.rewards)}
-                    await super().wandb_log(metrics)  # <- here
-                except ZeroDivisionError:
-                    logger.warning("no rewards")
-        """,
-        message=SOMETIMES,
-    ),
-    Case(
-        name="metrics added afterwards",
-        source="""
-        class Env(HermesAgentBaseEnv):
-            async def wandb_log(self, wandb_metrics=None):
-                metrics = dict(wandb_metrics or {})
-                await super().wandb_log(metrics)
-                metrics["train/x"] = 1.0  # <- here
-        """,
-        message=LATE,
     ),
     Case(
         name="in a parent of the same tree",
@@ -214,14 +155,14 @@ SOUND = (
 
 
 @pytest.mark.parametrize("case", BROKEN, ids=lambda case: case.name)
-def test_a_path_around_super_is_found(judge, case):
+def test_a_call_that_is_missing_or_not_awaited_is_found(judge, case):
     judgement = judge("HE801", case.source)
 
     assert (judgement.lines, judgement.messages) == (judgement.marked, (case.message,))
 
 
 @pytest.mark.parametrize("case", SOUND, ids=lambda case: case.name)
-def test_every_path_past_super_passes(judge, case):
+def test_an_awaited_call_passes(judge, case):
     assert judge("HE801", case.source).outcome is Outcome.PASSED
 
 

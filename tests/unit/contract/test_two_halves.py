@@ -51,21 +51,13 @@ def test_a_statement_was_run(path, line, run, expected):
     assert was_run(path, line, {(os.path.realpath(path), number) for number in run}) is expected
 
 
-def rule(*, decide: bool = True) -> Rule:
-    return Rule(
-        doc="HE999 a-law\nIt holds.",
-        severity=Severity.ERROR,
-        static=Verdict.passed,
-        dynamic=Verdict.passed,
-        rollouts_decide=decide,
-    )
+RULE = Rule(doc="HE999 a-law\nIt holds.", severity=Severity.ERROR, static=Verdict.passed, dynamic=Verdict.passed)
 
 
-def weight(path, dynamic, run, *, decide=True):
+def weight(path, dynamic, run):
     static = Verdict.failed([Finding(message="broken", path=path, line=11)])
-    judged = rule(decide=decide)
-    result = combined(judged, static, dynamic, {(os.path.realpath(path), number) for number in run})
-    return [(judged.severity_of(finding).value, finding.confirmation.partition(":")[0]) for finding in result.findings]
+    result = combined(RULE, static, dynamic, {(os.path.realpath(path), number) for number in run})
+    return [(RULE.severity_of(finding).value, finding.confirmation.partition(":")[0]) for finding in result.findings]
 
 
 def test_an_error_that_the_rollouts_reached_and_did_not_confirm_is_a_warning(path):
@@ -80,7 +72,3 @@ def test_an_error_on_a_line_that_no_rollout_ran_stays_one(path):
 
 def test_an_error_of_a_rule_that_was_not_exercised_stays_one(path):
     assert weight(path, Verdict.not_exercised("nothing was played"), {11}) == [("error", "not checked in rollouts")]
-
-
-def test_rollouts_that_see_only_some_violations_do_not_decide(path):
-    assert weight(path, Verdict.passed("6 rollouts were seen"), {11}, decide=False) == [("error", "not confirmed")]
