@@ -8,6 +8,7 @@ other, so that the next end belongs to the scenario that has begun.
 
 from __future__ import annotations
 
+import ast
 import asyncio.base_events
 import atexit
 import contextlib
@@ -400,7 +401,22 @@ def _place(stack: str, job: Job, played: PlayedClass) -> tuple[Place, bool]:
         for found in _FRAME.finditer(text)
         if found["path"].startswith(folder)
     ]
-    return next(iter(places), Place()), any(place.function == "compute_reward" for place in places)
+    first = next(iter(places), Place())
+    return first, any(place.function == "compute_reward" for place in places) or _is_in_reward(first)
+
+
+def _is_in_reward(place: Place) -> bool:
+    """Whether a line stands in compute_reward: a deep recursion hides the frames below it."""
+    try:
+        tree = ast.parse(Path(place.path).read_bytes())
+    except (OSError, SyntaxError):
+        return False
+    return any(
+        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name == "compute_reward"
+        and node.lineno <= place.line <= (node.end_lineno or 0)
+        for node in ast.walk(tree)
+    )
 
 
 def _read(part: str) -> PlayedClass:
@@ -506,7 +522,12 @@ def _own_fault(error: BaseException) -> str:
 
 
 def _leave_terminal() -> None:
-    """Let nothing that is printed reach the parent's output, and nothing be read from its input."""
+    """Let nothing that is printed reach the parent's output, nothing be read from its input, and no debugger wait for either."""
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise HermesEnvError("breakpoint() has no terminal in the process that plays: add --hermes-player here -s to pytest")
+
+    sys.breakpointhook = refuse
     null = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(null, number)
