@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from environments.hermes_swe_env import hermes_swe_env
 from environments.hermes_swe_env.coding_items import sample_tasks
@@ -75,41 +74,6 @@ def test_default_yaml_says_what_config_init_says():
 
     assert from_yaml.env.model_dump() == {**plain.env.model_dump(), "dataset_config": "python"}
     assert [server.model_dump() for server in from_yaml.servers] == [server.model_dump() for server in plain.servers]
-
-
-def test_yaml_of_the_namesake_loads(tmp_path, recwarn):
-    """With its own system prompt, a key, and values of its own."""
-    from environments.command_line.settings import settings_of
-
-    content = {
-        "env": {
-            "enabled_toolsets": ["terminal", "file"],
-            "max_agent_turns": 60,
-            "max_token_length": 16000,
-            "group_size": 8,
-            "terminal_backend": "modal",
-            "tool_call_parser": "qwen",
-            "tokenizer_name": "Qwen/Qwen3-8B",
-            "dataset_name": "my/set",
-            "dataset_split": "train[:50]",
-            "prompt_field": "instruction",
-            "steps_per_eval": 20,
-            "total_steps": 100,
-            "use_wandb": False,
-            "wandb_name": "mine",
-            "system_prompt": "Write code.",
-            "ensure_scores_are_not_same": False,
-        },
-        "openai": {"base_url": "http://localhost:9001/v1", "model_name": "m", "server_type": "openai", "api_key": "k"},
-    }
-    path = tmp_path / "theirs.yaml"
-    path.write_text(yaml.safe_dump(content))
-
-    settings = settings_of(HermesSweEnv, "serve", str(path), [])
-
-    assert {name: getattr(settings.env, name) for name in content["env"]} == content["env"]
-    assert {name: getattr(settings.servers[0], name) for name in content["openai"]} == content["openai"]
-    assert [str(warning.message) for warning in recwarn if "nothing reads" in str(warning.message)] == []
 
 
 # ---------------------------------------------------------------------- items
@@ -254,33 +218,6 @@ def test_tests_that_decide_nothing_are_counted_as_a_reward_error(make_env):
 
 
 # ---------------------------------------------------------------------- evaluation
-
-
-def results_of(directory: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    metrics = json.loads((directory / "metrics.json").read_text())["results"]["all"]
-    return metrics, [json.loads(line) for line in (directory / "samples.jsonl").read_text().splitlines()]
-
-
-def test_evaluation_is_agentic_greedy_and_logged(make_env, mock_server, tmp_path):
-    """The held-out items run through the loop with tools at temperature 0; metrics and samples are written."""
-    mock_server.add(solve)
-    run(make_env, lambda env: env.evaluate(), server=mock_server, data_dir_to_save_evals=str(tmp_path))
-
-    metrics, samples = results_of(tmp_path)
-    requests = [entry.request for entry in mock_server.journal]
-    assert metrics == {
-        "eval/items": 2,
-        "eval/errors": 0,
-        "eval/mean_reward": 1.0,
-        "eval/pass_rate": 1.0,
-        "eval/mean_turns": 2.0,
-        "eval/finished_rate": 1.0,
-        "eval/mean_tool_errors": 0.0,
-    }
-    assert [(sample["score"], sample["turns"], sample["finished"]) for sample in samples] == [(1.0, 2, True)] * 2
-    assert [message["role"] for message in samples[0]["messages"]] == ["system", "user", "assistant", "tool", "assistant"]
-    assert {request["temperature"] for request in requests} == {0.0}
-    assert all(request["tools"] for request in requests)
 
 
 def test_metrics_are_those_of_training_since_the_last_call(make_env):
