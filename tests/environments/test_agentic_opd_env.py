@@ -11,7 +11,6 @@ from environments.agentic_opd_env import AgenticOPDConfig, AgenticOPDEnv
 from environments.agentic_opd_env.hints import Turn, majority_hints, turns_of
 from environments.agentic_opd_env.teacher import TeacherError, distribution_of, sampled_spans
 from pytest_hermes_env.inference import Script, call, fail, say
-from tests.environments.captured_metrics import capturing_wandb
 
 ITEM = {"prompt": "Write a function double(n).", "test": "assert double(2) == 4", "entry_point": "double"}
 GOOD = "def double(n):\n    return n * 2\n"
@@ -247,17 +246,6 @@ def test_a_group_goes_without_distillation_and_keeps_its_scores(make_env: Any, s
 
     assert (group.get("distill_token_ids"), group.get("distill_logprobs")) == (None, None)
     assert (len(group["scores"]), dict(env.opd_counts)) == (2, counts)
-
-
-def test_counts_are_logged_once(make_env: Any) -> None:
-    """With the metrics of the coding environment."""
-    env, _ = group_of(make_env)
-
-    with capturing_wandb(env) as logged:
-        asyncio.run(env.wandb_log())
-
-    assert logged[0]["opd/hints"] == 2
-    assert dict(env.opd_counts) == {}
 
 
 # ---------------------------------------------------------------------- the reward

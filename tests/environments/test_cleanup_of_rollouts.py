@@ -211,23 +211,6 @@ def test_nothing_is_left_when_the_reward_is_cancelled(make_env, tmp_path, closed
     assert not env.mark.exists()
 
 
-def test_long_results_are_removed_with_the_rollout(make_env, tmp_path, closed):
-    """A result that was moved into the sandbox goes with it."""
-    script = [call("terminal", command="seq 1 30000"), say("done")]
-
-    async def scenario() -> Any:
-        env = make_env(Env, script=script, enabled_toolsets=["terminal"], default_result_size_chars=1000)
-        env.in_reward = asyncio.Event()
-        scored, _ = await env.collect_trajectory("success")
-        return next(message["content"] for message in scored["messages"] if message["role"] == "tool")
-
-    text = asyncio.run(scenario())
-
-    path = text.split("Full output saved to: ")[1].split("\n")[0]
-    assert not Path(path).exists()
-    assert not Path(path).parent.parent.exists()
-
-
 async def cancelled_at(env: Any, at: int) -> tuple[Any, Any]:
     """Run a group that is cancelled at an await; return the cancellation or the group, and what is left of its tasks."""
     env.in_reward = asyncio.Event()

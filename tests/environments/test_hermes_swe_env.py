@@ -12,7 +12,7 @@ import pytest
 
 from environments.hermes_swe_env import hermes_swe_env
 from environments.hermes_swe_env.coding_items import sample_tasks
-from environments.hermes_swe_env.hermes_swe_env import HermesSweEnv, HermesSweEnvConfig, find_solution
+from environments.hermes_swe_env.hermes_swe_env import HermesSweEnv, HermesSweEnvConfig
 from pytest_hermes_env.inference import call, say
 from tests.environments.captured_metrics import capturing_wandb
 
@@ -79,22 +79,6 @@ def test_default_yaml_says_what_config_init_says():
 # ---------------------------------------------------------------------- items
 
 
-def test_prompt_says_where_the_solution_goes_and_what_it_defines(make_env):
-    """The function's name where the item gives one."""
-    env = make_env(HermesSweEnv, server=NO_MODEL)
-
-    named = env.format_prompt({"prompt": "  Double n.\n", "test": "", "entry_point": "double"})
-    unnamed = env.format_prompt({"prompt": "Double n.", "test": ""})
-
-    assert named == (
-        "Double n.\n\n"
-        "Write the solution to the file solution.py in your working directory. The file must define the function `double` and "
-        "all that is needed for it: imports, constants, helpers. It is judged by tests that you do not see: they call the "
-        "functions with plain data (numbers, text, lists, dictionaries, ...) and look at what they return."
-    )
-    assert unnamed == named.replace("the function `double`", "the functions that the task names")
-
-
 def test_items_go_round_and_none_of_them_is_held_out(make_env):
     """No task is both trained on and evaluated."""
 
@@ -107,30 +91,7 @@ def test_items_go_round_and_none_of_them_is_held_out(make_env):
     assert (train + held_out, len(held_out), taken) == (list(sample_tasks()), 10, train + train)
 
 
-@pytest.mark.parametrize(
-    ("paths", "solution"),
-    [
-        ([], None),
-        (["main.py", "solution.pyc.py"], None),
-        (["new/solution.py", "old/solution.py"], "new/solution.py"),
-        (["new/solution.py", "solution.py"], "solution.py"),
-    ],
-)
-def test_solution_is_the_named_file(paths, solution):
-    """In the working directory, or else the newest."""
-    assert find_solution(paths) == solution
-
-
 # ---------------------------------------------------------------------- a fresh sandbox
-
-
-def test_fresh_local_sandbox_is_a_directory_of_the_rollouts_own(make_env):
-    """There is nothing to remember about it."""
-
-    async def act(env: Any) -> Any:
-        return env.start_directory, env.files_at_start
-
-    assert run(make_env, act, server=NO_MODEL) == ("", frozenset())
 
 
 WORKS = {"exit_code": 0, "output": "/work\n"}

@@ -187,17 +187,6 @@ def test_data_set_that_cannot_be_used_is_an_error(tmp_path, rows, settings, mess
     assert str(raised.value) == message.format(name=name)
 
 
-@pytest.mark.parametrize("name", ["/nowhere/rows.jsonl", "./nowhere", "nowhere.jsonl"])
-def test_path_that_leads_nowhere_is_an_error(name):
-    """It is not taken for a name on the hub, whose absence would mean the sample tasks."""
-    with pytest.raises(ValueError, match="dataset_name") as raised:
-        load(name)
-
-    assert str(raised.value) == (
-        f"dataset_name {name!r}, split 'test', cannot be loaded: FileNotFoundError: there is no such file or directory"
-    )
-
-
 def test_other_files_and_splits_are_an_error(tmp_path):
     """The message names what could be read instead."""
     import datasets

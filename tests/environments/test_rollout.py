@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from environments.hermes_base_env import HermesAgentBaseEnv
-from pytest_hermes_env.inference import call, fail, say, think, turn
+from pytest_hermes_env.inference import fail, say, think, turn
 
 
 class Env(HermesAgentBaseEnv):
@@ -140,23 +140,6 @@ def test_rollout_without_an_item_drops_the_group_and_says_so(make_env, caplog):
 
     assert (group, backlog) == (None, ["again"])
     assert "1 of 2 rollouts of a group returned no item; the group is dropped" in caplog.text
-
-
-def test_rollouts_of_a_group_do_not_see_each_others_files(make_env):
-    """Each rollout starts in an empty directory of its own, and its reward looks there."""
-
-    class Looking(Env):
-        async def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:
-            listing = ctx.terminal("pwd; ls")["output"].split()
-            self.seen = [*getattr(self, "seen", []), listing]
-            return 1.0
-
-    script = [call("terminal", command="ls; touch $(ls | wc -l).txt; sleep 0.1; ls | wc -l"), say("done")]
-    env, group, _ = collect(make_env, script, env_class=Looking, group_size=4, enabled_toolsets=["terminal"])
-
-    assert len({directory for directory, *_ in env.seen}) == 4
-    assert [names for _, *names in env.seen] == [["0.txt"]] * 4
-    assert group["scores"] == [1.0] * 4
 
 
 def test_reward_of_a_mixin_does_not_stop_other_rollouts(make_env):

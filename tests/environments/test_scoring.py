@@ -185,7 +185,6 @@ def node(*labels: int) -> Any:
 
 
 TALK = [USER, said("done")]
-ZERO = {"set_advantage_to_zero": True}
 
 
 def test_item_of_token_mode_is_what_was_sampled():

@@ -139,20 +139,3 @@ def test_old_environment_may_assign_its_groups_tools(make_env, mock_server):
         "item read_file": {"read_file"},
         "item patch": {"patch"},
     }
-
-
-def test_tools_missing_because_of_a_hidden_module_are_named(make_env, monkeypatch, caplog):
-    """hermes drops tools whose module cannot be imported, silently; with a hidden module the warning says why."""
-    from environments.sandbox import offered_tools
-
-    monkeypatch.setattr(offered_tools, "explain_shadowing", lambda: "`utils` comes from /project/utils.py")
-    everything = offered_tools.model_tools.get_tool_definitions
-    monkeypatch.setattr(
-        offered_tools.model_tools,
-        "get_tool_definitions",
-        lambda **chosen: [tool for tool in everything(**chosen) if tool["function"]["name"] != "patch"],
-    )
-
-    with_env(make_env, lambda env: env._resolve_tools_for_group(), enabled_toolsets=["file"])
-
-    assert "hermes does not offer ['patch']. `utils` comes from /project/utils.py" in caplog.text
