@@ -29,12 +29,13 @@ from environments.loop.messages import (
     assistant_message,
     attribute_of,
     encodable_message,
+    error_of,
     message_text,
+    multimodal_text,
     read_call,
     read_text,
     reasoning_of,
 )
-from environments.loop.tool_results import error_of, multimodal_text
 from environments.sandbox.interruptible_calls import ToolPoolError, run_interruptibly
 from environments.sandbox.isolation import in_sandbox, result_storage
 from environments.tool_call_parsers import get_parser
@@ -183,7 +184,7 @@ class HermesAgentLoop:
         result.messages.append(assistant_message(content, calls, reasoning))
         reason = getattr(choice, "finish_reason", NO_REASON)
         if cut := end_of_reply(reason):
-            self._tell_incomplete(cut, reason, turn)
+            self._log_incomplete(cut, reason, turn)
             result.messages.extend(_not_run(call, cut, turn, result) for call in calls)
             return cut
         if not calls:
@@ -217,7 +218,7 @@ class HermesAgentLoop:
         self.failure = RuntimeError(f"the inference server returned {what} on turn {turn}")
         return None
 
-    def _tell_incomplete(self, end: RolloutEnd, reason: Any, turn: int) -> None:
+    def _log_incomplete(self, end: RolloutEnd, reason: Any, turn: int) -> None:
         """Log that a reply is incomplete; a reply that the server aborted is a failure of the server."""
         text = f"The reply on turn {turn} of rollout {self.task_id} is incomplete: finish_reason {reason!r}"
         logger.warning("%s; the rollout ends (%s)", text, end)

@@ -16,7 +16,7 @@ import os
 import uuid
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
 from typing import Any, ClassVar
@@ -29,16 +29,15 @@ from tenacity import RetryError
 
 from environments.agent_loop import AgentResult, HermesAgentLoop, resize_tool_pool  # first: explains shadowed modules
 from environments.command_line import main as command_line
-from environments.evaluation import run as evaluation_run
-from environments.evaluation.samples import Evaluation, MoreMetrics, Score
 from environments.hermes_modules import warn_of_leftover_package
 from environments.loop.end import RolloutEnd
 from environments.rollout import group_policy
 from environments.rollout import text as rollout_text
-from environments.rollout.agent_rollout import AgentRollout
+from environments.rollout.agent_rollout import AgentRollout, scored_rollout
 from environments.rollout.attempts import last_rollout, rollout_of_group
 from environments.rollout.concurrency import all_or_none, to_the_end
 from environments.rollout.config import HermesAgentEnvConfig
+from environments.rollout.evaluation import Evaluation, ItemFields, MoreMetrics, Score, evaluate_items
 from environments.rollout.hosted import (
     RolloutOutcome,
     collect_outcome,
@@ -47,7 +46,6 @@ from environments.rollout.hosted import (
     recording_reward_errors,
 )
 from environments.rollout.limits import check_prompt, check_sampling
-from environments.rollout.scored import scored_rollout
 from environments.sandbox.nonblocking_calls import bridged
 from environments.sandbox.offered_tools import Tools, offered_tools
 from environments.tokens.answer_checks import TokenModeError
@@ -354,7 +352,7 @@ class HermesAgentBaseEnv(BaseEnv):
                     )
                     server = self._token_mode.adopt(managed)
                 except NotImplementedError as error:
-                    self._token_mode.tell_once(
+                    self._token_mode.warn_once(
                         "fallback", f"Rollouts run in chat mode, whose tokens are placeholders and not for training: {error}"
                     )
             yield server
@@ -386,7 +384,7 @@ class HermesAgentBaseEnv(BaseEnv):
         *,
         score: Score | None = None,
         metrics: MoreMetrics | None = None,
-        item_fields: Callable[[Item], Mapping[str, Any]] | None = None,
+        item_fields: ItemFields | None = None,
         pass_score: float | None = 1.0,
         max_concurrent: int | None = None,
         temperature: float = 0.0,
@@ -396,7 +394,7 @@ class HermesAgentBaseEnv(BaseEnv):
 
         An item that fails (its prompt, the tools, the model server, the score) is run again as a rollout is (``rollout_retries``),
         which is counted in ``eval/retries``. If it fails in every attempt, it is logged, counted in ``eval/errors`` and left out of
-        the means; the others continue. Training metrics do not change. `environments.evaluation.samples` lists the fields of a sample.
+        the means; the others continue. Training metrics do not change. `environments.rollout.evaluation` lists the fields of a sample.
 
         Args:
             items: The items to evaluate; `get_eval_items` by default.
@@ -414,7 +412,7 @@ class HermesAgentBaseEnv(BaseEnv):
         Raises: ValueError when there are no items; TypeError or ValueError for an argument that is none, before any item runs;
             RuntimeError when ``metrics`` failed, after the rest was logged.
         """
-        return await evaluation_run.evaluate_items(
+        return await evaluate_items(
             self,
             items,
             score=score,

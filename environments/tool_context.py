@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from environments import agent_loop  # first: explains shadowed modules
-from environments.loop.tool_results import multimodal_text
+from environments.loop.messages import multimodal_text
 from environments.sandbox import file_transfer, nonblocking_calls
 from environments.sandbox.isolation import close_sandbox, has_run_commands, in_sandbox, open_sandbox, run_uncut
 
@@ -105,7 +105,7 @@ class ToolContext:
         """Read a whole text file: ``content`` is the file's own text, ``numbered_content`` hermes' view of it.
 
         A verifier may read a file any number of times. Returns ``{"error": ...}`` when it cannot be read: because it does not exist,
-        is no regular file, is larger than ``max_bytes``, or takes longer than ``timeout`` seconds.
+        is not a regular file, is larger than ``max_bytes``, or takes longer than ``timeout`` seconds.
         """
         path = _no_option(path)
         read = functools.partial(file_transfer.read_bytes, self._shell, path, max_bytes=max_bytes, timeout=timeout)

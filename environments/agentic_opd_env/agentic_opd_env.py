@@ -105,7 +105,7 @@ class AgenticOPDEnv(HermesSweEnv):
     def _has_exact_tokens(self) -> bool:
         is_vllm = all(isinstance(server, VLLMServer) for server in self.server.servers)
         if not is_vllm:
-            self._token_mode.tell_once("distillation", 'Groups go without distillation: it needs the server_type "vllm"')
+            self._token_mode.warn_once("distillation", 'Groups go without distillation: it needs the server_type "vllm"')
         return is_vllm
 
     async def distill(self, group: ScoredDataGroup, request: str) -> None:

@@ -1,4 +1,4 @@
-"""The teacher's distribution for the tokens that the student sampled: the same model, which was told a hint.
+"""The teacher's distribution for the tokens that the student sampled: the same model, which got a hint.
 
 Shapes: ``ids`` and ``logprobs`` [position][top_k] of a `Distribution` belong to the tokens at the same positions of the sequence,
 as ``masks`` and ``inference_logprobs`` do. Units: nats.

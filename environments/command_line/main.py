@@ -91,8 +91,8 @@ def _show_help(cls: type[BaseEnv], flags: Mapping[str, FieldInfo]) -> None:
     parser.add_argument("MODE", choices=typing.get_args(Mode))
     for name, field in flags.items():
         default = "" if field.is_required() or is_list(field.annotation) else field.get_default(call_default_factory=True)
-        told = "" if default in ("", None) else f" (default: {default})"
-        text = f"{field.description or ''}{told}".strip().replace("%", "%%")
+        shown = "" if default in ("", None) else f" (default: {default})"
+        text = f"{field.description or ''}{shown}".strip().replace("%", "%%")
         parser.add_argument(f"--{name}", metavar="VALUE", nargs="+" if is_list(field.annotation) else None, help=text)
     parser.print_help()
 
@@ -112,7 +112,7 @@ def _run(cls: type[BaseEnv], mode: Mode, settings: Settings) -> None:
         logger.info("%s was stopped by %s", mode, number.name)
         sys.exit(EXIT_BY_SIGNAL + number)
     finally:
-        _tell_files(env.config, mode, began)
+        _show_files(env.config, mode, began)
 
 
 @contextlib.contextmanager
@@ -243,7 +243,7 @@ def _show_changed(config: BaseModel, shown: dict[str, Any], always: Collection[s
     rich_print({type(config).__name__: changed})
 
 
-def _tell_files(config: Any, mode: Mode, began: float) -> None:
+def _show_files(config: Any, mode: Mode, began: float) -> None:
     """Print which files this run has written."""
     written: list[Path] = []
     if mode == "evaluate" and config.data_dir_to_save_evals is not None:

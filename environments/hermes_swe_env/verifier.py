@@ -28,7 +28,6 @@ import sys
 import threading
 import traceback
 import types
-import unittest
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -70,7 +69,7 @@ def encode(value: Any) -> Any:
     for name, kind in CONTAINERS.items():
         if isinstance(value, kind):
             return {name: [encode(inner) for inner in value]}
-    raise TypeError(f"{type(value).__name__} is no plain data; functions take and return numbers, text, bytes and containers")
+    raise TypeError(f"{type(value).__name__} is not plain data; functions take and return numbers, text, bytes and containers")
 
 
 def decode(value: Any) -> Any:
@@ -171,7 +170,7 @@ def _nearest_builtin(names: Sequence[str]) -> type[Exception]:
 
 
 def run_tests(source: str, entry_point: str, solution: Any) -> None:
-    """Run a test text: its statements, then ``check(candidate)``, test functions, test classes that it defines.
+    """Run a test text: its statements, then ``check(candidate)`` and the test functions that it defines.
 
     It sees the solution's functions as globals, and in a module ``solution``. Raises: Unusable; any other error is a failure.
     """
@@ -208,17 +207,12 @@ def _proxy(name: str, solution: Solution) -> Callable[..., Any]:
 
 
 def _run_defined_tests(module: types.ModuleType, entry_point: str, *, called: bool) -> None:
-    """Run the test functions and classes that the module itself defines."""
+    """Run ``check`` and the test functions that the module itself defines."""
     own = {name: value for name, value in vars(module).items() if getattr(value, "__module__", "") == TESTS}
     if "check" in own and entry_point and not called:
         own["check"](getattr(module, entry_point))
     for name, value in own.items():
-        if isinstance(value, type) and issubclass(value, unittest.TestCase):
-            _run_case(value)
-        elif isinstance(value, type) and name.startswith("Test"):
-            for method in [method for method in dir(value) if method.startswith("test")]:
-                _run_function(getattr(value(), method))
-        elif inspect.isfunction(value) and name.startswith("test"):
+        if inspect.isfunction(value) and name.startswith("test"):
             _run_function(value)
 
 
@@ -227,13 +221,6 @@ def _run_function(function: Callable[..., Any]) -> None:
     if needed := [one.name for one in parameters if one.default is one.empty]:
         raise Unusable(f"{function.__name__} takes {', '.join(needed)}: fixtures and parameters are not provided")
     function()
-
-
-def _run_case(case: type[unittest.TestCase]) -> None:
-    result = unittest.TestResult()
-    unittest.defaultTestLoader.loadTestsFromTestCase(case).run(result)
-    for test, text in result.errors + result.failures:
-        raise Failed(f"{test}: {text.strip().splitlines()[-1]}")
 
 
 def decide(request_path: str) -> int:

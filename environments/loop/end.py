@@ -85,7 +85,7 @@ class RolloutRecord:
     failure: Exception | None = None
     """The error of the model server or the tool pool that ended the last agent loop early."""
     reward_error: Exception | None = None
-    """What ``compute_reward`` raised, or why its value is no reward."""
+    """What ``compute_reward`` raised, or why its value is not a reward."""
     changed_texts: int = 0
     """Texts that had to be made encodable."""
     is_final: bool = False

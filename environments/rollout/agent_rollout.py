@@ -1,14 +1,26 @@
-"""The value that ``HermesAgentBaseEnv.agent_rollout`` yields: one run of the agent, with its sandbox still open."""
+"""One run of the agent, and what a reward makes of it: the item for the trainer. Nothing is repeated here.
+
+Place in the flow: ``HermesAgentBaseEnv.agent_rollout`` yields an `AgentRollout`; each attempt of
+``HermesAgentBaseEnv.collect_trajectory`` is one `scored_rollout`.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from environments.agent_loop import AgentResult
-from environments.loop.end import RolloutEnd, end_of_result
+from environments.loop.end import RolloutEnd, current_record, end_of_result
+from environments.loop.log_once import log_once
+from environments.rollout.hosted import recording_reward_errors
+from environments.sandbox.nonblocking_calls import bridged
 from environments.tool_context import ToolContext
+from environments.trainer import scoring
+from environments.trainer.scoring import UnearnedScore
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,3 +48,61 @@ class AgentRollout:
     def task_id(self) -> str:
         """The id of the rollout's session in hermes."""
         return self.ctx.task_id
+
+
+async def scored_rollout(env: Any, item: Any) -> tuple[dict[str, Any], list[Any]]:
+    """Return the item of one run of the agent of ``env``, and no backlog. The current record gets the end."""
+    async with env.rollout_server() as server, env.agent_rollout(item, server=server) as rollout:
+        end: RolloutEnd = rollout.end
+        reward: float = UnearnedScore()
+        if not end.is_failure:
+            end, reward = await _reward_of(env, rollout)
+    current_record().end = end
+    env._remember_tool_errors(rollout.result)
+    scored = scoring.described(await _item_of(env, rollout, reward, server), end, rollout.generation_params)
+    logger.info("Rollout %s ended: %s, score %s", rollout.task_id, end, reward)
+    is_unscored = end.is_failure and not (end is RolloutEnd.REWARD_FAILED and env.config.reward_errors == "zero")
+    is_dropped = end is RolloutEnd.CUT_BY_LENGTH and env.config.truncated_turns == "drop"
+    if is_dropped:
+        env._counts["train/rollouts_left_out"] += 1
+    return (scoring.left_out(scored, end) if is_unscored or is_dropped else scored), []
+
+
+async def _reward_of(env: Any, rollout: AgentRollout) -> tuple[RolloutEnd, float]:
+    """Return the rollout's end and reward: 0.0 if the model returned nothing, or ``compute_reward`` fails."""
+    result, ctx = rollout.result, rollout.ctx
+    if not scoring.did_work(result.messages):
+        logger.warning("The model returned nothing in rollout %s; its reward is 0.0, and it is not trained on", ctx.task_id)
+        return rollout.end, 0.0
+    compute_reward = recording_reward_errors(bridged(env.compute_reward))  # a test may have replaced the class's
+    try:
+        return rollout.end, scoring.as_reward(await compute_reward(rollout.item, result, ctx))
+    except Exception as error:  # noqa: BLE001 - it is logged, and is the end of the rollout
+        current_record().reward_error = error
+        log_once(logger, error, "compute_reward failed in rollout %s; counted as a reward error", ctx.task_id)
+        return RolloutEnd.REWARD_FAILED, 0.0
+
+
+async def _item_of(env: Any, rollout: AgentRollout, reward: float, server: Any) -> dict[str, Any]:
+    """Return the rollout's item: with the sampled tokens in token mode, with placeholders in chat mode."""
+    result, policy = rollout.result, env.config.split_rollouts
+    mask_incomplete = rollout.end is RolloutEnd.CUT_BY_LENGTH and env.config.truncated_turns != "train"
+    if mask_incomplete:
+        env._counts["train/truncated_turns_masked"] += 1
+    if server is env.server or result.managed_state is None:
+        complete = scoring.without_last_reply(result.messages) if mask_incomplete else None
+        return await scoring.chat_item_beside_loop(env.tokenizer, result.messages, reward, complete=complete)
+    nodes = result.managed_state.get("nodes") or []
+    if len(nodes) > 1:
+        env._counts["train/split_rollouts"] += 1
+        env._counts["train/split_rollouts_rejected"] += policy == "reject"
+    prompt = getattr(server, "prompt_tokens", None) or env.tokenizer.encode(scoring.transcript(result.messages))
+    return scoring.token_item(
+        nodes,
+        result.messages,
+        reward,
+        rollout_id=rollout.task_id,
+        prompt_tokens=prompt,
+        split_rollouts=policy,
+        mask_incomplete=mask_incomplete,
+    )

@@ -68,7 +68,7 @@ class HermesAgentEnvConfig(BaseEnvConfig):
     )
     reward_errors: RewardErrors = Field(
         default="retry",
-        description="A reward that raises or is no number: 'retry' runs the rollout again and then does as failed_rollouts says, "
+        description="A reward that raises or is not a number: 'retry' runs the rollout again and then does as failed_rollouts says, "
         "'drop_group' drops the group at once, 'zero' scores 0.0.",
     )
     truncated_turns: TruncatedTurns = Field(

@@ -17,7 +17,7 @@ TEMPLATE = "group_page.html.jinja"
 
 
 def write_page(file: Path) -> Path:
-    """Write the page of a file of rollouts beside it, in one step, and return its path. Raises: OSError."""
+    """Write the page of a file of rollouts next to it, in one step, and return its path. Raises: OSError."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True
     )
@@ -32,7 +32,7 @@ def write_page(file: Path) -> Path:
     page = file.with_suffix(".html")
     unfinished = page.with_name(f".{page.name}.tmp")
     try:
-        with unfinished.open("w", encoding="utf-8", errors="backslashreplace") as out:  # a lone surrogate is no text
+        with unfinished.open("w", encoding="utf-8", errors="backslashreplace") as out:  # a lone surrogate cannot be encoded
             out.writelines(parts)
         unfinished.replace(page)
     finally:

@@ -93,7 +93,7 @@ def _may_be_sent(group: Group, config: Any, counts: Counter[str]) -> bool:
         drop_group(counts, "it has rollouts that failed", "train/groups_not_sent")
         return False
     scoring.neutral_scores(group)
-    trainer_groups.tell_sampling(group, sampling_params(config.agent_temperature, config.extra_body))
+    trainer_groups.add_sampling(group, sampling_params(config.agent_temperature, config.extra_body))
     if config.ensure_scores_are_not_same and len(set(group["scores"])) == 1:
         counts["train/groups_of_equal_scores"] += 1
     if len(group["tokens"]) != group["group_overrides"].get("group_size", config.group_size):

@@ -112,7 +112,7 @@ async def collect_outcome(
 ) -> RolloutOutcome:
     """Await ``collect``, which returns the row of one rollout, on these servers, and return what happened.
 
-    An error of the rollout is in the outcome; only what is no `Exception`, such as a cancellation, is raised.
+    An error of the rollout is in the outcome; only what is not an `Exception`, such as a cancellation, is raised.
     """
     row: Mapping[str, Any] | None = None
     raised: Exception | None = None
@@ -136,7 +136,7 @@ async def collect_outcome(
 def _judged(
     record: RolloutRecord, row: Mapping[str, Any] | None, raised: Exception | None
 ) -> tuple[RolloutEnd, float | None, Exception | None]:
-    """Return the end, and the reward or why there is none. A score beside an error was not earned."""
+    """Return the end, and the reward or why there is none. A score that comes with an error was not earned."""
     end = record.end or RolloutEnd.FINISHED
     if record.reward_error is not None:
         return RolloutEnd.REWARD_FAILED, None, record.reward_error

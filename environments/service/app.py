@@ -24,8 +24,8 @@ from starlette.routing import Route
 
 from environments.loop.end import RolloutEnd
 from environments.rollout.concurrency import to_the_end
-from environments.service.refusals import Refused
 from environments.service.service import RolloutFailed, RolloutRequest, RolloutService, engine_key, without_key
+from environments.service.waiting_line import Refused
 
 logger = logging.getLogger(__name__)
 

@@ -21,9 +21,8 @@ from pydantic_cli.argparse import FailedExecutionException
 from environments.command_line import main as command_line
 from environments.command_line import settings as command_settings
 from environments.service.app import build_app
-from environments.service.refusals import Refused
 from environments.service.service import RolloutService, without_key
-from environments.service.waiting_line import WaitingLine
+from environments.service.waiting_line import Refused, WaitingLine
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="HOST",
-        help="host that rollouts may call beside the client's own machine; * is any",
+        help="host that rollouts may call in addition to the client's own machine; * is any",
     )
     parser.add_argument(
         "--judge-base-url", metavar="URL", help=f"model of compute_reward; its key is read from {JUDGE_KEY_VARIABLE}"
@@ -187,16 +186,16 @@ def _stop_on_signals(server: uvicorn.Server, service: RolloutService, drain_s: f
     """On the first signal, admit no rollouts and let those that run finish; on the second, or too late, cancel them; the third ends at once."""
     loop = asyncio.get_running_loop()
     stopping: list[asyncio.Task[None]] = []
-    drained_or_told = asyncio.Event()
+    is_over = asyncio.Event()
 
     async def stop() -> None:
         service.line.close()
         logger.info("shutting down: %d rollouts may finish within %g seconds", service.line.running, drain_s)
         try:
             async with asyncio.timeout(drain_s):
-                await drained_or_told.wait()
+                await is_over.wait()
         except TimeoutError:
-            drained_or_told.set()
+            is_over.set()
         if service.line.running:
             logger.warning("shutting down: %d rollouts are cancelled", service.line.running)
             await service.cancel()
@@ -204,13 +203,13 @@ def _stop_on_signals(server: uvicorn.Server, service: RolloutService, drain_s: f
 
     async def drain() -> None:
         await service.line.empty()
-        drained_or_told.set()
+        is_over.set()
 
     def signalled() -> None:
         if not stopping:
             stopping.extend(map(loop.create_task, (stop(), drain())))
-        elif not drained_or_told.is_set():
-            drained_or_told.set()
+        elif not is_over.is_set():
+            is_over.set()
         else:
             server.should_exit = server.force_exit = True
 

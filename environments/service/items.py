@@ -6,8 +6,8 @@ import asyncio
 import json
 from typing import Any
 
-from environments.evaluation.samples import held_out_items
-from environments.service.refusals import Refused
+from environments.rollout.evaluation import held_out_items
+from environments.service.waiting_line import Refused
 
 IDLE_DRAWS = 16
 """Draws beyond the number of known items without a new one, after which the training items count as complete."""

@@ -15,7 +15,7 @@ from atroposlib.envs.server_handling.server_baseline import APIServer, APIServer
 from atroposlib.envs.server_handling.server_manager import ServerManager
 
 from environments.loop.end import current_record
-from environments.service.refusals import Refused
+from environments.service.waiting_line import Refused
 
 LOOPBACK_NAMES = frozenset({"localhost"})
 

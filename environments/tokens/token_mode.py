@@ -92,7 +92,7 @@ class TokenMode:
         """Return a server manager whose managed servers read tool calls; a test double is returned unchanged."""
         return TokenServerManager(manager, self) if type(manager) is ServerManager else manager
 
-    def tell_once(self, about: str, text: str) -> None:
+    def warn_once(self, about: str, text: str) -> None:
         """Log a warning once, although its cause occurs in every rollout."""
         if about not in self._warned:
             self._warned.add(about)
@@ -214,7 +214,7 @@ class RolloutServer(ManagedServer):
         raw = [self._as_sampled(message, turns.get(position)) for position, message in enumerate(messages)]
         prompt = self._prompt_after(last, messages, raw, tools)
         if self._turns and self._find_extending_node(prompt) is None:
-            self._tell_split(last or self._turns[-1], messages, tools, prompt)
+            self._warn_of_split(last or self._turns[-1], messages, tools, prompt)
         return prompt
 
     def _prompt_after(self, turn: Turn | None, messages: Sequence[Message], raw: Sequence[Message], tools: Tools) -> str:
@@ -306,12 +306,12 @@ class RolloutServer(ManagedServer):
         node.metadata = {**(node.metadata or {}), INCOMPLETE: [*before, *own]}
         return node
 
-    def _tell_split(self, turn: Turn, messages: Sequence[Message], tools: Tools, prompt: str) -> None:
+    def _warn_of_split(self, turn: Turn, messages: Sequence[Message], tools: Tools, prompt: str) -> None:
         """Warn that the next reply starts a new node, with the cause; the rollout then has several sequences."""
         texts = [node.full_text for node in self.current_nodes]
         rendering, template = self._mode.history_rendering, self._template.name
         cause, advice = cause_of_split(turn, messages, tools, texts, rendering=rendering, template=template)
-        self._mode.tell_once(
+        self._mode.warn_once(
             cause,
             f"A rollout became several sequences: {cause}. {first_difference(turn, prompt)} {advice} "
             "The setting split_rollouts decides what happens to such a rollout.",

@@ -3,7 +3,7 @@
 `get_parser(name).parse(text, tools)` returns the remaining content (or None) and the calls (or None).
 
 A family's file defines its markers and reads one call at a marker. They share `marked_text`, which walks from marker to marker and
-skips thoughts, `json_extent`, which finds the end of a JSON value, `envelope`, which reads calls that are one JSON object, and
+skips thoughts, `json_extent`, which finds the end of a JSON value, `interface`, which reads calls that are one JSON object, and
 `argument_types`, which converts values that the format writes as plain text.
 """
 

@@ -24,7 +24,7 @@ _NAME = re.compile(r"\s*([^\s<>{}\[\]\"'`]+)\s*")
 
 
 class Glm45ToolCallParser(ToolCallParser):
-    """Reads ``<tool_call>`` blocks. A truncated call is no call: an argument could be missing."""
+    """Reads ``<tool_call>`` blocks. A truncated call does not count: an argument could be missing."""
 
     def parse(self, text: str, tools: ToolSchemas = None) -> ParseResult:
         """Return content and calls; values are typed by the schemas in ``tools``."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from environments.tool_call_parsers.envelope import read_envelope
-from environments.tool_call_parsers.interface import ParseResult, ToolCallParser, ToolSchemas
+from environments.tool_call_parsers.interface import ParseResult, ToolCallParser, ToolSchemas, read_envelope
 from environments.tool_call_parsers.json_extent import end_of_json, skip_space
 from environments.tool_call_parsers.marked_text import THINK_TAGS, Reading, end_of_call, find_calls, no_call, one_of
 

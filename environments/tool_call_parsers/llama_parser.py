@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 
 from environments.tool_call_parsers.argument_types import offered_names
-from environments.tool_call_parsers.envelope import read_envelope
-from environments.tool_call_parsers.interface import ParseResult, ToolCallParser, ToolSchemas
+from environments.tool_call_parsers.interface import ParseResult, ToolCallParser, ToolSchemas, read_envelope
 from environments.tool_call_parsers.json_extent import BROKEN, end_of_json, read_json, skip_space
 from environments.tool_call_parsers.marked_text import THINK_TAGS, Reading, find_calls, no_call, one_of
 

@@ -1,4 +1,4 @@
-"""The LongCat format, which is read beside Hermes'; existing environments import it from here."""
+"""The LongCat format, which the Hermes parser reads with other tags; existing environments import it from here."""
 
 from environments.tool_call_parsers.hermes_parser import LongcatToolCallParser
 

@@ -11,8 +11,7 @@ import re
 from openai.types.chat.chat_completion_message_tool_call import ChatCompletionMessageToolCall
 
 from environments.tool_call_parsers.argument_types import corrected_arguments, parameters_of
-from environments.tool_call_parsers.envelope import read_envelope
-from environments.tool_call_parsers.interface import ParseResult, ToolCallParser, ToolSchemas, tool_call
+from environments.tool_call_parsers.interface import ParseResult, ToolCallParser, ToolSchemas, read_envelope, tool_call
 from environments.tool_call_parsers.json_extent import BROKEN, CUT_OFF, end_of_json, skip_space
 from environments.tool_call_parsers.marked_text import THINK_TAGS, Reading, find_calls, no_call, one_of
 

@@ -26,7 +26,7 @@ _KEY = re.compile(r"([^<>\n]+)>")
 
 
 class Qwen3CoderToolCallParser(ToolCallParser):
-    """Reads ``<function=...>`` blocks. A truncated call is no call: a parameter could be missing."""
+    """Reads ``<function=...>`` blocks. A truncated call does not count: a parameter could be missing."""
 
     def parse(self, text: str, tools: ToolSchemas = None) -> ParseResult:
         """Return content and calls; values are typed by the schemas in ``tools``."""

@@ -77,7 +77,7 @@ def too_long(group: Mapping[str, Any], max_token_len: int) -> list[int]:
     return [len(row) for row in group.get("tokens", ()) if len(row) >= max_token_len] if max_token_len > 0 else []
 
 
-def tell_sampling(group: Group, params: Mapping[str, Any]) -> None:
+def add_sampling(group: Group, params: Mapping[str, Any]) -> None:
     """Add the sampling parameters to a group that does not name its temperature."""
     overrides = group["group_overrides"] = group.get("group_overrides") or {}
     if not group.get("generation_params") and "temperature" not in overrides:
@@ -137,7 +137,7 @@ def layers_of(group: Group, group_size: int) -> list[Group]:
 
 
 def _with_rows(group: Group, rows: Sequence[Mapping[str, Any]], group_size: int) -> Group:
-    """Return the group with these rows; its ``group_size`` is told to atroposlib where it is not the configured one."""
+    """Return the group with these rows; its ``group_size`` is set where it differs from the configured one."""
     overrides = {name: value for name, value in (group.get("group_overrides") or {}).items() if name != "group_size"}
     if len(rows) != group_size:
         overrides["group_size"] = len(rows)

@@ -95,3 +95,16 @@ def cleaned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(ToolContext, "cleanup", cleanup)
     return ids
+
+
+@pytest.fixture
+def no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The hub is out of reach, and nothing is cached where the user caches."""
+    import datasets
+    from huggingface_hub import constants
+
+    cache = str(tmp_path_factory.mktemp("datasets"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", cache)
+    datasets.disable_progress_bars()

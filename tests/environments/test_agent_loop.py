@@ -42,15 +42,6 @@ def test_messages_are_extended_in_place(fake):
     assert len(messages) == 2
 
 
-def test_bare_request_holds_only_what_is_set(fake):
-    """Tools, max_tokens and extra_body are sent only when they are set."""
-    server = fake.server(fake.completion("done"))
-
-    run(server)
-
-    assert server.requests == [{"messages": ask(), "n": 1, "temperature": 1.0}]
-
-
 def test_full_request_holds_all_that_is_set(fake):
     """Tools, max_tokens, temperature and extra_body go to the server as they are."""
     server = fake.server(fake.completion("done"))
@@ -113,14 +104,6 @@ def test_turn_limit_ends_the_rollout_unnaturally(fake):
     assert len(server.requests) == 2
 
 
-@pytest.mark.parametrize("limit", [0, -1])
-def test_no_turns_means_no_request(fake, limit):
-    """With no turns nobody is asked."""
-    result = run(fake.server(), max_turns=limit)
-
-    assert result == AgentResult(messages=ask())
-
-
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
@@ -161,14 +144,6 @@ def test_managed_state_is_what_the_server_gives(fake):
     assert run(server).managed_state == {"nodes": [1]}
 
 
-def test_managed_state_is_kept_when_the_server_fails(fake):
-    """What was sampled before the server failed is not lost."""
-    server = fake.server(RuntimeError("503"))
-    server.get_state = lambda: {"nodes": [1]}
-
-    assert run(server).managed_state == {"nodes": [1]}
-
-
 def test_content_parts_become_text(fake):
     """Content in parts, as some providers answer, is kept as text."""
     result = run(fake.server(fake.completion([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}])))
@@ -204,26 +179,3 @@ def test_cancellation_goes_through(fake):
         return task.cancelled()
 
     assert asyncio.run(scenario())
-
-
-def test_real_server_over_http_ends_as_scripted(make_env):
-    """Over HTTP, a failing model and one without choices end a rollout in the same way."""
-    from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
-    from pytest_hermes_env.inference import Script, empty_choices, fail, garbage
-
-    async def scenario() -> list[AgentResult]:
-        env = make_env(
-            TerminalTestEnv,
-            script=[
-                Script([fail(500)], when="five hundred"),
-                Script([empty_choices()], when="nothing"),
-                Script([garbage("<html>")], when="garbage"),
-            ],
-        )
-        loops = [HermesAgentLoop(env.server, [], set()) for _ in range(3)]
-        prompts = ["five hundred", "nothing", "garbage"]
-        return await asyncio.gather(*(loop.run(ask(prompt)) for loop, prompt in zip(loops, prompts, strict=True)))
-
-    results = asyncio.run(scenario())
-
-    assert [(result.turns_used, result.finished_naturally, len(result.messages)) for result in results] == [(1, False, 1)] * 3

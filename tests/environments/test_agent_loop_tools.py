@@ -139,14 +139,6 @@ def test_empty_arguments_mean_none(fake, ran, arguments):
     assert result.tool_errors == []
 
 
-def test_null_arguments_after_a_good_call_do_not_replay_it(fake, ran):
-    """A call with null arguments gets an error of its own, not the result of the call before."""
-    result = run(fake, fake.completion(None, fake.call("look", {"a": 1}), fake.call("look", "null", "call_2")))
-
-    assert len(ran) == 1
-    assert [next(iter(answer)) for answer in tool_results(result)] == ["echo", "error"]
-
-
 def test_todo_list_belongs_to_its_loop(fake, ran):
     """todo is served by the loop: what one rollout writes, another does not see."""
     todos = [{"id": "1", "content": "look", "status": "pending"}]
@@ -216,40 +208,6 @@ def test_failed_call_is_a_tool_error(fake, monkeypatch, answer, errors):
     assert result.messages[2]["content"] == text
 
 
-def test_exception_that_hermes_catches_is_a_tool_error(fake, monkeypatch):
-    """hermes' registry returns an exception of a handler as a result; it counts like one that reaches the loop."""
-    from tools.registry import registry
-
-    def handler(*_arguments: Any, **_keywords: Any) -> str:
-        raise OSError("disk")
-
-    monkeypatch.setattr(registry.get_entry("read_file"), "handler", handler)
-    result = run(fake, fake.completion(None, fake.call("read_file", {"path": "a"})), tools=("read_file",))
-
-    assert [(error.tool_name, "OSError: disk" in error.error) for error in result.tool_errors] == [("read_file", True)]
-
-
-@pytest.mark.parametrize(
-    ("tool", "function", "arguments"),
-    [
-        ("read_file", "tools.file_tools._get_file_ops", {"path": "a"}),
-        ("write_file", "tools.file_tools._get_file_ops", {"path": "a", "content": "b"}),
-        ("patch", "tools.file_tools._get_file_ops", {"path": "a", "old_string": "b", "new_string": "c"}),
-        ("search_files", "tools.file_tools._get_file_ops", {"pattern": "a"}),
-    ],
-)
-def test_exception_that_a_handler_returns_is_a_tool_error(fake, monkeypatch, tool, function, arguments):
-    """A tool of hermes catches what is raised in it and returns the text alone."""
-
-    def broken(*_arguments: Any, **_keywords: Any) -> Any:
-        raise OSError("no space left")
-
-    monkeypatch.setattr(function, broken)
-    result = run(fake, fake.completion(None, fake.call(tool, arguments)), tools=(tool,))
-
-    assert [(error.tool_name, "no space left" in error.error) for error in result.tool_errors] == [(tool, True)]
-
-
 def test_result_that_is_no_text_becomes_text(fake, monkeypatch):
     """A tool message holds text: images are named, other structures written as JSON."""
     parts = {"content": [{"type": "text", "text": "a picture:"}, {"type": "image_url", "image_url": {}}]}
@@ -286,13 +244,3 @@ def test_text_that_only_looks_like_a_call_is_an_answer(fake, ran, text):
     assert ran == []
     assert result.messages[1] == {"role": "assistant", "content": text}
     assert result.finished_naturally
-
-
-def test_raw_tool_call_text_without_tools_is_an_answer(fake):
-    """Where no tool is offered, the text is the answer."""
-    text = '<tool_call>{"name": "look", "arguments": {}}</tool_call>'
-    server = fake.server(fake.completion(text))
-
-    result = asyncio.run(HermesAgentLoop(server, [], set()).run([]))
-
-    assert result.messages == [{"role": "assistant", "content": text}]

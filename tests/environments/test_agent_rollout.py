@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import FrozenInstanceError
 from typing import Any
 
 import pytest
@@ -14,8 +13,6 @@ from environments.sandbox.isolation import sandbox_directory
 from environments.tokens.exact_tokens import TokenModeError
 from environments.tool_context import ContextClosedError
 from pytest_hermes_env.inference import call, empty_choices, fail, garbage, hang, say, turn
-
-SAID = [{"role": "user", "content": "item x"}, {"role": "assistant", "content": "done"}]
 
 
 class Env(HermesAgentBaseEnv):
@@ -152,18 +149,6 @@ def test_context_of_a_rollout_is_closed_after_the_block(make_env, cleaned, tmp_p
     assert (sandbox_directory(rollout.task_id), cleaned) == (None, [rollout.task_id])
 
 
-def test_reward_computed_after_the_block_raises(make_env):
-    """Collecting rollouts and scoring them afterwards is the natural mistake: it must not score 0.0."""
-
-    async def act(env: Any) -> None:
-        async with env.agent_rollout("x") as rollout:
-            pass
-        await env.compute_reward("x", rollout.result, rollout.ctx)
-
-    with pytest.raises(ContextClosedError):
-        run(make_env, act, script=[say("done")])
-
-
 def test_setting_that_is_none_is_named(make_env, cleaned):
     """Before a sandbox is opened."""
 
@@ -175,17 +160,6 @@ def test_setting_that_is_none_is_named(make_env, cleaned):
         run(make_env, act, server="http://127.0.0.1:9/v1")
 
     assert cleaned == []
-
-
-def test_rollout_is_a_frozen_value(make_env):
-    """Nobody can put another result into it."""
-
-    async def act(env: Any) -> None:
-        async with env.agent_rollout("x") as rollout:
-            rollout.result = None
-
-    with pytest.raises(FrozenInstanceError):
-        run(make_env, act, script=[say("done")])
 
 
 CONFIGURED = {
@@ -223,25 +197,6 @@ def test_explicit_settings_win_over_the_configured_ones(make_env, mock_server, g
     assert (request["temperature"], request["max_tokens"], request.get("provider"), opening, turns) == sent
 
 
-def test_tools_are_those_of_the_group_or_resolved_anew(make_env, mock_server):
-    """Inside a group its choice holds; outside, the configuration is asked."""
-    mock_server.add(lambda _: say("done"))
-
-    async def act(env: Any) -> None:
-        async with env.agent_rollout("x"):
-            pass
-        schemas, names = env._resolve_tools_for_group()
-        env._current_group_tools = (schemas[:1], names)
-        async with env.agent_rollout("x"):
-            pass
-
-    run(make_env, act, server=mock_server)
-
-    alone, grouped = ([tool["function"]["name"] for tool in entry.request["tools"]] for entry in mock_server.journal)
-    assert len(alone) > 1
-    assert grouped == alone[:1]
-
-
 @pytest.mark.parametrize(
     ("script", "answered", "text"),
     [
@@ -263,21 +218,6 @@ def test_failure_of_the_model_server_is_on_the_rollout(make_env, script, answere
     assert isinstance(rollout.failure, Exception)
     assert text in repr(rollout.failure)
     assert (rollout.result.turns_used, len(rollout.result.reasoning_per_turn)) == (answered + 1, answered)
-
-
-def test_earlier_failure_is_not_that_of_the_next_run(fake):
-    """A loop that is run again begins without one."""
-    loop = HermesAgentLoop(fake.server(fake.completion(), RuntimeError("down"), fake.completion("hi")), [], set())
-    failures = []
-
-    async def scenario() -> None:
-        for _ in range(3):
-            await loop.run([{"role": "user", "content": "x"}])
-            failures.append(str(loop.failure))
-
-    asyncio.run(scenario())
-
-    assert failures == ["None", "down", "None"]
 
 
 @pytest.mark.hermes_allow_leftovers
@@ -332,22 +272,6 @@ def test_sandbox_is_released_when_the_task_is_cancelled(make_env, cleaned, where
 
     assert run(make_env, act, script=script)
     assert len(cleaned) == 1
-
-
-def test_managed_server_gives_exact_tokens(make_env):
-    """With the server of rollout_server, the result has the tokens; without one, token mode asks for chat completions."""
-
-    async def act(env: Any) -> Any:
-        async with env.agent_rollout("x") as plain:
-            pass
-        async with env.rollout_server() as server, env.agent_rollout("x", server=server) as exact:
-            pass
-        return plain.result, exact.result, exact.server is server
-
-    plain, exact, is_given = run(make_env, act, script=lambda _: say("done"), server_type="vllm")
-
-    assert (plain.messages, plain.managed_state) == (SAID, None)
-    assert (exact.messages, len(exact.managed_state["nodes"]), is_given) == (SAID, 1, True)
 
 
 @pytest.mark.hermes_allow_leftovers

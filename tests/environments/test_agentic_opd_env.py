@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from environments.agentic_opd_env import AgenticOPDConfig, AgenticOPDEnv
-from environments.agentic_opd_env.hints import Turn, judge_messages, majority_hints, turns_of
-from environments.agentic_opd_env.teacher import TeacherError, distribution_of, hinted_prompt, sampled_spans
-from environments.command_line.settings import settings_of
-from environments.hermes_swe_env.coding_items import sample_tasks
+from environments.agentic_opd_env.hints import Turn, majority_hints, turns_of
+from environments.agentic_opd_env.teacher import TeacherError, distribution_of, sampled_spans
 from pytest_hermes_env.inference import Script, call, fail, say
-from tests.environments.captured_metrics import capturing_wandb
 
 ITEM = {"prompt": "Write a function double(n).", "test": "assert double(2) == 4", "entry_point": "double"}
 GOOD = "def double(n):\n    return n * 2\n"
@@ -95,25 +91,6 @@ def test_the_namesakes_settings_keep_their_names_and_defaults() -> None:
     assert (AgenticOPDEnv.name, type(config), server.server_type) == ("agentic-opd", AgenticOPDConfig, "vllm")
 
 
-def test_flags_of_the_namesake_load() -> None:
-    """As they were typed for hermes-agent's former environment."""
-    flags = [
-        "process",
-        "--env.total_steps",
-        "2",
-        "--env.opd_enabled",
-        "false",
-        "--env.distill_topk",
-        "20",
-        "--env.prm_votes",
-        "5",
-    ]
-
-    settings = settings_of(AgenticOPDEnv, "process", None, flags).env
-
-    assert (settings.total_steps, settings.opd_enabled, settings.distill_topk, settings.prm_votes) == (2, False, 20, 5)
-
-
 # ---------------------------------------------------------------------- hints
 
 
@@ -133,15 +110,6 @@ def test_a_turn_has_all_that_came_back_before_the_next() -> None:
         Turn(number=1, reply="done", next_state=""),
     ]
     assert turns_of(messages[:2]) == []
-
-
-def test_a_long_next_state_keeps_its_start_and_its_end() -> None:
-    """Errors are at the end, and what was run is at the start."""
-    turn = Turn(number=4, reply="r", next_state="a" * 50 + "b" * 50)
-
-    question = judge_messages([turn], max_chars=20)[-1]["content"]
-
-    assert question == f"## Turn 4\nr\n\n## Next state of turn 4\n{'a' * 10}\n[...]\n{'b' * 10}"
 
 
 OTHER = "[HINT_START 0]A longer hint, which says far more about the missing file.[HINT_END]"
@@ -245,19 +213,6 @@ def test_the_teacher_reads_the_hint_after_the_request_and_then_the_students_toke
     assert taught[len(taught) - (stop - start) :] == plain[start:stop]
 
 
-def test_a_hint_goes_after_the_request_and_not_where_it_is_quoted() -> None:
-    """A tool may print the task again. None where the request is not in the prompt."""
-    letters = SimpleNamespace(
-        decode=lambda ids, **_options: "".join(map(chr, ids)), encode=lambda text, **_options: [ord(letter) for letter in text]
-    )
-    prompt = letters.encode("<user>do it</user><tool>do it</tool>")
-
-    hinted = hinted_prompt(letters, prompt, " do it\n", "try")
-
-    assert letters.decode(hinted) == "<user>do it\n\n[hint]\ntry</user><tool>do it</tool>"
-    assert (hinted_prompt(letters, prompt, "do that", "try"), hinted_prompt(letters, prompt, " ", "try")) == (None, None)
-
-
 def test_the_group_reaches_the_trainer_with_its_distributions(make_env: Any) -> None:
     """Rows of a group stay aligned with them, also where the layer rewrites rows."""
     from environments.trainer.groups import groups_to_send
@@ -293,17 +248,6 @@ def test_a_group_goes_without_distillation_and_keeps_its_scores(make_env: Any, s
     assert (len(group["scores"]), dict(env.opd_counts)) == (2, counts)
 
 
-def test_counts_are_logged_once(make_env: Any) -> None:
-    """With the metrics of the coding environment."""
-    env, _ = group_of(make_env)
-
-    with capturing_wandb(env) as logged:
-        asyncio.run(env.wandb_log())
-
-    assert logged[0]["opd/hints"] == 2
-    assert dict(env.opd_counts) == {}
-
-
 # ---------------------------------------------------------------------- the reward
 
 
@@ -322,11 +266,3 @@ def test_the_reward_is_for_passed_tests_few_turns_and_run_code(make_env: Any, tu
     _, group = group_of(make_env, turns=turns, opd_enabled=False, answers=None, max_agent_turns=15)
 
     assert group["scores"] == pytest.approx([expected] * 2)
-
-
-def test_the_items_are_coding_tasks_of_which_some_are_held_out(make_env: Any) -> None:
-    """Without a dataset, those of HermesSweEnv."""
-    env, _ = group_of(make_env, turns=[say("no")], opd_enabled=False, answers=None)
-
-    assert [*env.train_items, *env.eval_items] == list(sample_tasks())
-    assert len(env.eval_items) == 2

@@ -211,69 +211,6 @@ def test_nothing_is_left_when_the_reward_is_cancelled(make_env, tmp_path, closed
     assert not env.mark.exists()
 
 
-@pytest.mark.hermes_allow_leftovers
-def test_second_cancellation_does_not_cut_the_cleanup_short(make_env, tmp_path, closed):
-    """A rollout that is cancelled again while it cleans up still cleans up."""
-
-    async def scenario() -> Any:
-        script = [call("terminal", command=SLOW.format(mark=tmp_path / "mark")), say("done")]
-        env = make_env(Env, script=script, enabled_toolsets=["terminal"])
-        env.in_reward = asyncio.Event()
-        before = held()
-        task = asyncio.ensure_future(env.collect_trajectory("success"))
-        await until_a_sleeper_runs(env)
-        while not task.done():
-            task.cancel()
-            await asyncio.sleep(0.01)
-        await asyncio.gather(task, return_exceptions=True)
-        return own(before), own(held()), task.cancelled()
-
-    before, after, was_cancelled = asyncio.run(scenario())
-
-    assert was_cancelled
-    assert len(closed) == 1
-    assert after == before
-
-
-def test_cancelled_group_cleans_up_every_rollout(make_env, tmp_path, closed):
-    """Cancelling a group cancels all its rollouts, and waits for their clean-up."""
-
-    async def scenario() -> Any:
-        env = make_env(Env, script=WORK, enabled_toolsets=["terminal", "file"], group_size=3)
-        env.in_reward = asyncio.Event()
-        before = held()
-        task = asyncio.ensure_future(env.collect_trajectories("reward waits"))
-        while len(process_registry._running) < 3:
-            await asyncio.sleep(0.02)
-        await env.in_reward.wait()
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        return own(before), own(held()), task.cancelled()
-
-    before, after, was_cancelled = asyncio.run(scenario())
-
-    assert was_cancelled
-    assert len(closed) == 3
-    assert after == before
-
-
-def test_long_results_are_removed_with_the_rollout(make_env, tmp_path, closed):
-    """A result that was moved into the sandbox goes with it."""
-    script = [call("terminal", command="seq 1 30000"), say("done")]
-
-    async def scenario() -> Any:
-        env = make_env(Env, script=script, enabled_toolsets=["terminal"], default_result_size_chars=1000)
-        env.in_reward = asyncio.Event()
-        scored, _ = await env.collect_trajectory("success")
-        return next(message["content"] for message in scored["messages"] if message["role"] == "tool")
-
-    text = asyncio.run(scenario())
-
-    path = text.split("Full output saved to: ")[1].split("\n")[0]
-    assert not Path(path).exists()
-    assert not Path(path).parent.parent.exists()
-
-
 async def cancelled_at(env: Any, at: int) -> tuple[Any, Any]:
     """Run a group that is cancelled at an await; return the cancellation or the group, and what is left of its tasks."""
     env.in_reward = asyncio.Event()

@@ -87,14 +87,6 @@ def test_flags_win_over_yaml_over_config_init(tmp_path):
     assert type(found.env) is Config
 
 
-def test_config_init_alone_is_enough(tmp_path):
-    """Without flags and YAML everything comes from config_init."""
-    found = settings(tmp_path, mode="serve")
-
-    assert (found.env.group_size, found.servers[0].model_name) == (3, "from-init")
-    assert (found.manager.slurm, found.manager.testing) == (False, False)
-
-
 def test_process_keeps_every_group_and_its_messages(tmp_path):
     """process is for data: equal scores are kept, messages written, a file is chosen; all can be changed."""
     found = settings(tmp_path).env
@@ -131,13 +123,6 @@ def test_several_servers_come_from_yaml(tmp_path):
     found = settings(tmp_path, yaml="openai: [{model_name: a}, {model_name: b}]")
 
     assert [server.model_name for server in found.servers] == ["a", "b"]
-
-
-def test_several_servers_come_from_config_init(tmp_path):
-    """Several servers of config_init stay as they are."""
-    servers = [APIServerConfig(model_name="a"), APIServerConfig(model_name="b")]
-
-    assert settings(tmp_path, returned=(Config(), servers)).servers == servers
 
 
 @pytest.mark.parametrize("yaml", [None, "openai: [{model_name: a}, {model_name: b}]"])
@@ -192,12 +177,6 @@ def test_missing_yaml_file_is_an_error(tmp_path):
     assert message == f"Cannot read --config {tmp_path}/none.yaml: No such file or directory"
 
 
-def test_empty_yaml_changes_nothing(tmp_path):
-    """An empty file and an empty section are no error."""
-    assert settings(tmp_path, yaml="").env.group_size == 3
-    assert settings(tmp_path, yaml="env:\nopenai:\n").env.group_size == 3
-
-
 @pytest.mark.parametrize(
     ("yaml", "words"),
     [
@@ -239,15 +218,6 @@ def test_wrong_arguments_are_named_without_their_values(arguments, words):
     message = refused(check_arguments, arguments, ["process"], flags_of(environment()))
 
     assert message.startswith(words)
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [["--help"], ["process"], ["process", "--help"], ["process", "--env.enabled_toolsets", "a", "b", "--slurm", "false"]],
-)
-def test_right_arguments_pass(arguments):
-    """Nothing is refused that something reads."""
-    check_arguments(arguments, ["process"], flags_of(environment()))
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["process", "--help"]])

@@ -109,16 +109,3 @@ def test_token_mode_is_chosen_by_the_first_server(make_env):
         return {kind: make_env(Env, server_type=kind)._use_managed_server() for kind in kinds}
 
     assert asyncio.run(scenario()) == {"openai": False, "vllm": True, "sglang": True}
-
-
-def test_servers_of_a_class_of_ones_own_stay(make_env):
-    """An environment that names a server class gets that one."""
-    from atroposlib.envs.server_handling.vllm_server import VLLMServer
-
-    class Own(Env):
-        server_cls = VLLMServer
-
-    async def scenario() -> type:
-        return type(make_env(Own, server_type="vllm").server.servers[0])
-
-    assert asyncio.run(scenario()) is VLLMServer

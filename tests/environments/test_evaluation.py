@@ -9,11 +9,9 @@ from typing import Any
 
 import pytest
 
-from environments.agent_loop import AgentResult, HermesAgentLoop
-from environments.evaluation.samples import error_text, metrics_of, run_each
 from environments.hermes_base_env import HermesAgentBaseEnv
 from environments.rollout.agent_rollout import AgentRollout
-from environments.tool_context import ToolContext
+from environments.rollout.evaluation import run_each
 from pytest_hermes_env.inference import call, fail, hang, say, turn, unoffered
 
 MEANS = {
@@ -96,20 +94,6 @@ def test_evaluation_is_returned_and_logged(make_env, mock_server, tmp_path):
     assert [(request["temperature"], bool(request["tools"])) for request in requests] == [(0.0, True)] * 2
 
 
-def test_explicit_settings_reach_the_model(make_env, mock_server, tmp_path):
-    """Items, temperature and every setting of agent_rollout."""
-    mock_server.add(answer)
-    settings = {"temperature": 0.5, "max_tokens": 5, "extra_body": {"top_k": 3}, "system_prompt": "be brief", "max_turns": 1}
-
-    run(make_env, lambda env: env.evaluate_items(["c"], **settings), server=mock_server, data_dir_to_save_evals=str(tmp_path))
-
-    (request,) = [entry.request for entry in mock_server.journal]
-    assert (request["temperature"], request["max_tokens"], request["top_k"]) == (0.5, 5, 3)
-    assert [message["content"] for message in request["messages"]] == ["be brief", "item c"]
-    generated = json.loads((tmp_path / "metrics.json").read_text())["config_general"]["generation_parameters"]
-    assert generated == {"temperature": 0.5, "max_new_tokens": 5}
-
-
 def test_misspelt_setting_is_an_error_before_any_item_runs(make_env, cleaned):
     """It is the caller's mistake, not one failure per item."""
     with pytest.raises(TypeError, match="unexpected keyword argument 'max_turn'"):
@@ -171,34 +155,6 @@ def test_reward_that_must_not_be_repeated_is_not(make_env, cleaned):
     assert len(cleaned) == 1
 
 
-def test_loop_that_raises_is_an_error_of_each_item(make_env, cleaned, monkeypatch):
-    """Also when the agent itself breaks, every sandbox is released and every item accounted for."""
-
-    async def broken(self: Any, messages: Any) -> Any:
-        raise RuntimeError("loop")
-
-    monkeypatch.setattr(HermesAgentLoop, "run", broken)
-
-    evaluation = run(make_env, lambda env: env.evaluate_items(), server=NO_MODEL)
-
-    assert [sample["error"] for sample in evaluation.samples] == ["RuntimeError: loop"] * 2
-    assert len(cleaned) == 4
-
-
-def test_misspelt_toolset_is_an_error_of_each_item(make_env, tmp_path):
-    """When every item fails there are no means, and nothing is scored 0.0."""
-
-    async def act(env: Any) -> Any:
-        env.config.enabled_toolsets = ["nonsense"]
-        return await env.evaluate_items(metrics=lambda _: pytest.fail("asked for metrics of nothing"))
-
-    evaluation = run(make_env, act, server=NO_MODEL, data_dir_to_save_evals=str(tmp_path))
-
-    assert evaluation.metrics == {"eval/items": 2, "eval/errors": 2, "eval/retries": 2}
-    assert [(sample["score"], "nonsense" in sample["error"]) for sample in evaluation.samples] == [(None, True)] * 2
-    assert json.loads((tmp_path / "metrics.json").read_text())["results"]["all"] == evaluation.metrics
-
-
 @pytest.mark.parametrize("given", [None, []])
 def test_evaluation_of_nothing_is_an_error(make_env, given):
     """Means of nothing would look like a result."""
@@ -213,17 +169,6 @@ def test_evaluation_of_nothing_is_an_error(make_env, given):
     assert str(raised.value) == (
         "There is nothing to evaluate: evaluate_items requires at least one item, and got none. Set self.eval_items in "
         "setup(), override get_eval_items(), or pass items=[...]"
-    )
-
-
-@pytest.mark.parametrize("limit", [0, -1])
-def test_limit_that_lets_nothing_run_is_an_error(make_env, limit):
-    """It would wait forever."""
-    with pytest.raises(ValueError) as raised:  # noqa: PT011 - the whole text below
-        run(make_env, lambda env: env.evaluate(), server=NO_MODEL, max_eval_workers=limit)
-
-    assert str(raised.value) == (
-        f"max_concurrent (without this argument, the setting max_eval_workers) must be at least 1, got {limit}: nothing would run"
     )
 
 
@@ -327,25 +272,6 @@ def test_score_may_be_a_function_of_the_rollout(make_env, tmp_path):
     }
 
 
-@pytest.mark.parametrize("is_async", [True, False])
-def test_scoring_lets_other_items_go_on(make_env, is_async):
-    """Synchronous tool calls of the score do not stop the event loop."""
-    events: list[str] = []
-
-    def look(rollout: AgentRollout) -> float:
-        events.append("begin")
-        rollout.ctx.terminal("sleep 0.3")
-        events.append("end")
-        return 1.0
-
-    async def look_async(rollout: AgentRollout) -> float:
-        return look(rollout)
-
-    run(make_env, lambda env: env.evaluate_items(score=look_async if is_async else look), script=answer)
-
-    assert events == ["begin"] * 2 + ["end"] * 2
-
-
 REFUSED = {
     "a prompt": ({"prompt": "x"}, "TypeError: evaluate_items takes no prompt: each item's is that of format_prompt. Override "),
     "text for a limit": (
@@ -362,16 +288,6 @@ REFUSED = {
     "a pass score": ({"pass_score": "1"}, "TypeError: pass_score must be a number, got str '1'"),
     "a system prompt": ({"system_prompt": 7}, "TypeError: system_prompt must be text, got int '7'"),
     "an extra body": ({"extra_body": [1]}, "TypeError: extra_body must be a mapping of fields of the request, got list '[1]'"),
-    "a score": ({"score": "x"}, "TypeError: score must be a function of the rollout, got str 'x'"),
-    "a score of two": (
-        {"score": lambda item, rollout: 1.0},
-        "TypeError: score must accept one argument, the rollout; its signature is (item, rollout): missing a required argument",
-    ),
-    "metrics of nothing": (
-        {"metrics": lambda: {"eval/x": 1}},
-        "TypeError: metrics must accept one argument, the samples; its signature is ()",
-    ),
-    "item fields": ({"item_fields": {}}, "TypeError: item_fields must be a function of the item, got dict '{}'"),
     "a number of items": (
         {"items": 7},
         "TypeError: items must be the items to evaluate, as a list or another sequence, got int '7'",
@@ -412,28 +328,6 @@ def test_score_that_is_none_is_named(make_env, returned, text):
     assert evaluation.samples[0]["error"] == text
 
 
-def test_item_field_named_error_is_no_failure(make_env):
-    """The item's own fields neither count as a failure nor as a score, also where the item then fails."""
-    fields = {"error": "of the item", "score": 9.0}
-
-    evaluation = run(
-        make_env, lambda env: env.evaluate_items(["a", "no reward"], item_fields=lambda item: fields), script=answer
-    )
-
-    assert evaluation.samples[0] == {**sample("a"), "error": "of the item"}
-    assert (evaluation.samples[1]["score"], evaluation.samples[1]["error"]) == (None, "LookupError: no reward")
-    assert evaluation.metrics == {"eval/items": 2, "eval/errors": 1, "eval/retries": 1, **MEANS}
-
-
-def test_score_cannot_break_the_means(make_env):
-    """Fields that metrics are computed from are the agent's."""
-    returned = {"score": 1.0, "turns": "many", "finished": None}
-
-    evaluation = run(make_env, lambda env: env.evaluate_items(["a"], score=lambda rollout: returned), script=answer)
-
-    assert evaluation.samples == [sample("a")]
-
-
 def failing_metrics(samples: Any) -> Any:
     raise ZeroDivisionError("no letters")
 
@@ -459,17 +353,6 @@ def test_metrics_that_fail_lose_nothing(make_env, tmp_path, metrics, text):
     assert len((tmp_path / "samples.jsonl").read_text().splitlines()) == 2
 
 
-def test_metrics_may_be_a_coroutine_function(make_env):
-    """As score may be."""
-
-    async def metrics(samples: Any) -> dict[str, Any]:
-        return {"eval/count": len(samples)}
-
-    evaluation = run(make_env, lambda env: env.evaluate_items(metrics=metrics), script=answer)
-
-    assert evaluation.metrics["eval/count"] == 2
-
-
 class Plain(Env):
     def get_eval_items(self) -> Any:  # type: ignore[override]
         return ("p",)
@@ -483,10 +366,6 @@ class Coroutine(Env):
 class Generator(Env):
     async def get_eval_items(self) -> Any:  # type: ignore[override]
         yield "g"
-
-
-class Unset(Env):
-    async def setup(self) -> None: ...
 
 
 @pytest.mark.parametrize("returned", [None, 5, "abc", {"a": 1}])
@@ -517,40 +396,6 @@ def test_held_out_items_come_from_get_eval_items(make_env, env_class, prompts):
     assert [sample["prompt"] for sample in evaluation.samples] == prompts
 
 
-def test_environment_without_held_out_items_has_none(make_env):
-    """Nobody set self.eval_items."""
-    assert run(make_env, lambda env: env.get_eval_items(), env_class=Unset, server=NO_MODEL) == []
-
-
-def test_token_mode_evaluates_in_chat_completions(make_env, mock_server):
-    """No tokens are needed: the same server's chat completions serve."""
-    mock_server.add(answer)
-
-    evaluation = run(make_env, lambda env: env.evaluate_items(), server=mock_server, server_type="vllm")
-
-    assert evaluation.metrics == {"eval/items": 2, "eval/errors": 0, **MEANS}
-    assert {entry.kind for entry in mock_server.journal} == {"chat"}
-
-
-def test_retried_error_is_described_by_its_last_attempt():
-    """tenacity's own text names neither the error nor its message."""
-    from tenacity import RetryError, Retrying, stop_after_attempt
-
-    def down() -> None:
-        raise ConnectionError("refused")
-
-    with pytest.raises(RetryError) as raised:
-        Retrying(stop=stop_after_attempt(2))(down)
-
-    assert error_text(raised.value) == "ConnectionError: refused"
-    assert error_text(LookupError("x")) == "LookupError: x"
-
-
-def test_pass_rate_can_be_left_out():
-    """Where no score is a pass."""
-    assert "eval/pass_rate" not in metrics_of([sample("a")], pass_score=None)
-
-
 @pytest.mark.parametrize("is_terminal", [True, False])
 def test_progress_is_shown_on_a_terminal_only(monkeypatch, is_terminal):
     """A log file gets no bar, and no thread outlives it."""
@@ -570,10 +415,3 @@ def test_progress_is_shown_on_a_terminal_only(monkeypatch, is_terminal):
     assert samples == [{"prompt": "a"}, {"prompt": "b"}]
     assert ("evaluate: 100%" in screen.getvalue(), "2/2" in screen.getvalue()) == (is_terminal, is_terminal)
     assert set(threading.enumerate()) == before
-
-
-def test_result_of_the_loop_is_that_of_the_rollout():
-    """AgentRollout is a value that tests of a scoring function can build themselves."""
-    rollout = AgentRollout(item="x", prompt="p", result=AgentResult(messages=[]), ctx=ToolContext("id"), server=None)
-
-    assert (rollout.task_id, rollout.failure) == ("id", None)

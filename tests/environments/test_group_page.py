@@ -111,11 +111,6 @@ def test_the_page_has_all_groups_rollouts_and_tool_calls(tmp_path: Path) -> None
     )
 
 
-def test_the_page_of_no_groups_says_so(tmp_path: Path) -> None:
-    """An empty file has a page."""
-    assert "No group was written." in read(written(tmp_path)).text
-
-
 def test_rollouts_are_found_by_end_reward_and_tool(tmp_path: Path) -> None:
     """Each box has the class of the rollouts that it hides, also for names that are no identifiers."""
     calls = [{"function": {"name": 'web"><b>', "arguments": "{}"}}]
@@ -139,28 +134,3 @@ def test_rollouts_are_found_by_end_reward_and_tool(tmp_path: Path) -> None:
     }
     assert shown == [("g1r1", "positive of-1 of-2"), ("g1r2", "zero of-0")]
     assert all(f"body:has(#hide-{name}:checked) article.{'of-' if name.isdecimal() else ''}{name} " in page for name in boxes)
-
-
-def test_samples_of_an_evaluation_are_rollouts(tmp_path: Path) -> None:
-    page = read(
-        written(tmp_path, {"score": 0.5, "end": "finished", "messages": [{"role": "user", "content": "count the words"}]})
-    )
-
-    assert "reward 0.5, finished" in page.text.replace("\n", "")
-    assert "count the words" in page.text
-
-
-def test_a_page_that_cannot_be_finished_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The disk may be full in the middle of it."""
-    page = written(tmp_path, {"scores": [0.5], "messages": [[{"role": "user", "content": "Hi"}]]})
-    before = page.read_text(encoding="utf-8")
-
-    def full(self: Path, target: Path) -> Path:
-        raise OSError("No space left on device")
-
-    monkeypatch.setattr(Path, "replace", full)
-
-    with pytest.raises(OSError, match="No space left"):
-        written(tmp_path, {"scores": [1.0], "messages": [[]]})
-    assert page.read_text(encoding="utf-8") == before
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["groups.html", "groups.jsonl"]

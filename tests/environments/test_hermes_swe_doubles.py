@@ -79,16 +79,6 @@ def test_image_without_python_is_said(env, agent_result, tool_context, fake_sand
     )
 
 
-def test_list_of_files_may_be_cut(env, agent_result, tool_context, fake_sandbox):
-    """Hermes then says so after the JSON."""
-    text = (
-        '{"total_count": 1, "files": ["/workspace/main.py"], "truncated": true}\n\n[Hint: Results truncated. Use offset=1000.]'
-    )
-    fake_sandbox.on_tool("search_files", text)
-
-    assert reward(env, agent_result.say("done"), tool_context) == 0.1
-
-
 def test_verifier_is_asked_with_files_and_nothing_else(env, agent_result, tool_context, fake_sandbox):
     """The command line holds two paths; the item and the place of the solution stand in the request."""
     asked: list[Any] = []

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from environments.hermes_swe_env import hermes_swe_env
 from environments.hermes_swe_env.coding_items import sample_tasks
-from environments.hermes_swe_env.hermes_swe_env import HermesSweEnv, HermesSweEnvConfig, find_solution
+from environments.hermes_swe_env.hermes_swe_env import HermesSweEnv, HermesSweEnvConfig
 from pytest_hermes_env.inference import call, say
 from tests.environments.captured_metrics import capturing_wandb
 
@@ -77,58 +76,7 @@ def test_default_yaml_says_what_config_init_says():
     assert [server.model_dump() for server in from_yaml.servers] == [server.model_dump() for server in plain.servers]
 
 
-def test_yaml_of_the_namesake_loads(tmp_path, recwarn):
-    """With its own system prompt, a key, and values of its own."""
-    from environments.command_line.settings import settings_of
-
-    content = {
-        "env": {
-            "enabled_toolsets": ["terminal", "file"],
-            "max_agent_turns": 60,
-            "max_token_length": 16000,
-            "group_size": 8,
-            "terminal_backend": "modal",
-            "tool_call_parser": "qwen",
-            "tokenizer_name": "Qwen/Qwen3-8B",
-            "dataset_name": "my/set",
-            "dataset_split": "train[:50]",
-            "prompt_field": "instruction",
-            "steps_per_eval": 20,
-            "total_steps": 100,
-            "use_wandb": False,
-            "wandb_name": "mine",
-            "system_prompt": "Write code.",
-            "ensure_scores_are_not_same": False,
-        },
-        "openai": {"base_url": "http://localhost:9001/v1", "model_name": "m", "server_type": "openai", "api_key": "k"},
-    }
-    path = tmp_path / "theirs.yaml"
-    path.write_text(yaml.safe_dump(content))
-
-    settings = settings_of(HermesSweEnv, "serve", str(path), [])
-
-    assert {name: getattr(settings.env, name) for name in content["env"]} == content["env"]
-    assert {name: getattr(settings.servers[0], name) for name in content["openai"]} == content["openai"]
-    assert [str(warning.message) for warning in recwarn if "nothing reads" in str(warning.message)] == []
-
-
 # ---------------------------------------------------------------------- items
-
-
-def test_prompt_says_where_the_solution_goes_and_what_it_defines(make_env):
-    """The function's name where the item gives one."""
-    env = make_env(HermesSweEnv, server=NO_MODEL)
-
-    named = env.format_prompt({"prompt": "  Double n.\n", "test": "", "entry_point": "double"})
-    unnamed = env.format_prompt({"prompt": "Double n.", "test": ""})
-
-    assert named == (
-        "Double n.\n\n"
-        "Write the solution to the file solution.py in your working directory. The file must define the function `double` and "
-        "all that is needed for it: imports, constants, helpers. It is judged by tests that you do not see: they call the "
-        "functions with plain data (numbers, text, lists, dictionaries, ...) and look at what they return."
-    )
-    assert unnamed == named.replace("the function `double`", "the functions that the task names")
 
 
 def test_items_go_round_and_none_of_them_is_held_out(make_env):
@@ -143,30 +91,7 @@ def test_items_go_round_and_none_of_them_is_held_out(make_env):
     assert (train + held_out, len(held_out), taken) == (list(sample_tasks()), 10, train + train)
 
 
-@pytest.mark.parametrize(
-    ("paths", "solution"),
-    [
-        ([], None),
-        (["main.py", "solution.pyc.py"], None),
-        (["new/solution.py", "old/solution.py"], "new/solution.py"),
-        (["new/solution.py", "solution.py"], "solution.py"),
-    ],
-)
-def test_solution_is_the_named_file(paths, solution):
-    """In the working directory, or else the newest."""
-    assert find_solution(paths) == solution
-
-
 # ---------------------------------------------------------------------- a fresh sandbox
-
-
-def test_fresh_local_sandbox_is_a_directory_of_the_rollouts_own(make_env):
-    """There is nothing to remember about it."""
-
-    async def act(env: Any) -> Any:
-        return env.start_directory, env.files_at_start
-
-    assert run(make_env, act, server=NO_MODEL) == ("", frozenset())
 
 
 WORKS = {"exit_code": 0, "output": "/work\n"}
@@ -254,33 +179,6 @@ def test_tests_that_decide_nothing_are_counted_as_a_reward_error(make_env):
 
 
 # ---------------------------------------------------------------------- evaluation
-
-
-def results_of(directory: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    metrics = json.loads((directory / "metrics.json").read_text())["results"]["all"]
-    return metrics, [json.loads(line) for line in (directory / "samples.jsonl").read_text().splitlines()]
-
-
-def test_evaluation_is_agentic_greedy_and_logged(make_env, mock_server, tmp_path):
-    """The held-out items run through the loop with tools at temperature 0; metrics and samples are written."""
-    mock_server.add(solve)
-    run(make_env, lambda env: env.evaluate(), server=mock_server, data_dir_to_save_evals=str(tmp_path))
-
-    metrics, samples = results_of(tmp_path)
-    requests = [entry.request for entry in mock_server.journal]
-    assert metrics == {
-        "eval/items": 2,
-        "eval/errors": 0,
-        "eval/mean_reward": 1.0,
-        "eval/pass_rate": 1.0,
-        "eval/mean_turns": 2.0,
-        "eval/finished_rate": 1.0,
-        "eval/mean_tool_errors": 0.0,
-    }
-    assert [(sample["score"], sample["turns"], sample["finished"]) for sample in samples] == [(1.0, 2, True)] * 2
-    assert [message["role"] for message in samples[0]["messages"]] == ["system", "user", "assistant", "tool", "assistant"]
-    assert {request["temperature"] for request in requests} == {0.0}
-    assert all(request["tools"] for request in requests)
 
 
 def test_metrics_are_those_of_training_since_the_last_call(make_env):

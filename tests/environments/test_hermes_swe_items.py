@@ -11,6 +11,8 @@ import pytest
 
 from environments.hermes_swe_env.coding_items import hold_out, load_coding_items, sample_tasks
 
+pytestmark = pytest.mark.usefixtures("no_hub")
+
 ROW = {
     "task_id": "Python/0",
     "prompt": "def double(n):\n    '''Twice n.'''\n",
@@ -21,19 +23,6 @@ ROW = {
     "test": "assert double(4) == 8",
 }
 ITEM = {"prompt": ROW["prompt"], "test": "from math import inf\nassert double(4) == 8", "entry_point": "double"}
-
-
-@pytest.fixture(autouse=True)
-def no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The hub is out of reach, and nothing is cached where the user caches."""
-    import datasets
-    from huggingface_hub import constants
-
-    cache = str(tmp_path_factory.mktemp("datasets"))
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", cache)
-    datasets.disable_progress_bars()
 
 
 def lines_file(path: Path, *rows: dict[str, Any]) -> str:
@@ -196,17 +185,6 @@ def test_data_set_that_cannot_be_used_is_an_error(tmp_path, rows, settings, mess
         load(name, **settings)
 
     assert str(raised.value) == message.format(name=name)
-
-
-@pytest.mark.parametrize("name", ["/nowhere/rows.jsonl", "./nowhere", "nowhere.jsonl"])
-def test_path_that_leads_nowhere_is_an_error(name):
-    """It is not taken for a name on the hub, whose absence would mean the sample tasks."""
-    with pytest.raises(ValueError, match="dataset_name") as raised:
-        load(name)
-
-    assert str(raised.value) == (
-        f"dataset_name {name!r}, split 'test', cannot be loaded: FileNotFoundError: there is no such file or directory"
-    )
 
 
 def test_other_files_and_splits_are_an_error(tmp_path):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from environments.hermes_swe_env.hermes_swe_env import HermesSweEnv
-from environments.hermes_swe_env.verification import VerificationError, find_python
+from environments.hermes_swe_env.verification import find_python
 from environments.sandbox.isolation import sandbox_directory
 
 RIGHT = "def double(n):\n    return 2 * n\n"
@@ -104,32 +104,6 @@ def test_solution_of_another_rollout_is_not_found(reward, sandbox, tmp_path):
     assert reward() == 0.0
 
 
-LEFT_BEHIND = {
-    "conftest": "import pytest\n@pytest.hookimpl\ndef pytest_sessionfinish(session): session.exitstatus = 0\n",
-    "sitecustomize": "import os; os._exit(0)",
-    "usercustomize": "import os; os._exit(0)",
-    "pytest": "import sys; sys.exit(0)",
-    "unittest": "class TestCase:\n    def __getattr__(self, name): return print\n",
-    "json": "import os; os._exit(0)",
-    "verifier": "import os; os._exit(0)",
-    "hashlib": "import os; os._exit(0)",
-}
-
-
-@pytest.mark.parametrize(
-    "solution",
-    [
-        "import sys; sys.exit(0)",
-        "import os; os._exit(0)",
-        "class Yes:\n    def __eq__(self, other): return True\ndef double(n): return Yes()",
-        WRONG,
-    ],
-)
-def test_files_left_for_the_verifier_earn_nothing(reward, solution):
-    """Modules with the names of what a verifier may import, and programs that end early, do not pass the tests."""
-    assert reward(solution=solution, **LEFT_BEHIND) == 0.1
-
-
 @pytest.mark.parametrize(
     "command",
     [
@@ -158,7 +132,7 @@ def test_files_left_for_the_verifier_earn_nothing(reward, solution):
 def test_shell_that_the_agent_prepared_earns_nothing(reward, sandbox, command):
     """Variables, a python3 of its own and traps stay in the rollout's shell; none of them gives a proof."""
     sandbox.terminal(command)
-    tests = "import unittest\nclass Case(unittest.TestCase):\n    def test_it(self):\n        self.assertEqual(double(4), 8)\n"
+    tests = "import unittest\ndef test_it():\n    unittest.TestCase().assertEqual(double(4), 8)\n"
 
     assert reward({**ITEM, "test": tests}, solution=WRONG) == 0.1
 
@@ -180,25 +154,3 @@ HOSTILE = "'\"; touch pwned; $(touch pwned) `touch pwned` \\ \n#"
 def test_text_of_an_item_reaches_no_shell(reward, sandbox, item, expected):
     """Whatever the data set holds is data."""
     assert (reward(item, solution=RIGHT), left_in(sandbox)) == (expected, ["solution.py"])
-
-
-@pytest.mark.parametrize(
-    ("item", "message"),
-    [
-        (
-            {**ITEM, "test": "assert double(4 == 8"},
-            "The tests of this item reach no verdict: the tests cannot be compiled: '(' was never closed (<tests>, line 1)",
-        ),
-        (
-            {**ITEM, "test": "import nothing_of_that_name"},
-            "The tests of this item reach no verdict: the tests need the module nothing_of_that_name, which this Python does not have",
-        ),
-        ({"prompt": ""}, "The tests of this item reach no verdict: the tests never called a function of the solution"),
-    ],
-)
-def test_tests_that_decide_nothing_are_an_error(reward, item, message):
-    """They never look like a reward of 0.0."""
-    with pytest.raises(VerificationError) as raised:
-        reward(item, solution=RIGHT)
-
-    assert str(raised.value) == message

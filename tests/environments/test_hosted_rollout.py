@@ -112,23 +112,6 @@ def test_a_reward_error_that_an_override_turns_into_zero_is_an_error(make_env):
     assert (outcome.end, outcome.reward, repr(outcome.error)) == (RolloutEnd.REWARD_FAILED, None, "LookupError('no verifier')")
 
 
-def test_a_reward_error_that_a_subclass_handles_is_none(make_env):
-    """The subclass's reward is what counts."""
-
-    class Raises(Env):
-        async def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:
-            raise LookupError("no verifier")
-
-    class Handles(Raises):
-        async def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:
-            try:
-                return await super().compute_reward(item, result, ctx)
-            except LookupError:
-                return 0.75
-
-    assert play(make_env, Handles).reward == 0.75
-
-
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), None, "1"])
 @pytest.mark.parametrize("errors", ["retry", "zero", "drop_group"])
 def test_a_reward_that_is_no_number_has_no_reward_whatever_reward_errors_says(make_env, value, errors):
@@ -182,27 +165,6 @@ def test_an_environment_that_raises_has_its_error(make_env):
     )
 
 
-def test_no_item_is_an_error(make_env):
-    class Nothing(Env):
-        async def collect_trajectory(self, item: Any) -> Any:
-            return None, []
-
-    assert play(make_env, Nothing).end is RolloutEnd.ENVIRONMENT_FAILED
-
-
-def test_a_rollout_that_is_cut_and_left_out_has_no_reward(make_env):
-    body = (
-        '{"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": '
-        '[{"index": 0, "finish_reason": "length", "message": {"role": "assistant", "content": "h"}}]}'
-    )
-
-    cut = play(make_env, Env, garbage(body))
-    dropped = play(make_env, Env, garbage(body), truncated_turns="drop")
-
-    assert (cut.end, cut.reward) == (RolloutEnd.CUT_BY_LENGTH, 0.5)
-    assert (dropped.end, dropped.reward) == (RolloutEnd.CUT_BY_LENGTH, None)
-
-
 # ---------------------------------------------------------------------- groups
 
 
@@ -230,15 +192,6 @@ def test_an_overridden_group_requires_size_one(make_env):
         ValueError, match="Group overrides collect_trajectories, so that run_rollout requires group_size 1, not 4"
     ):
         play(make_env, Group, group_size=4)
-
-
-def test_a_group_that_the_environment_drops_is_an_error(make_env):
-    class Drops(Env):
-        async def collect_trajectories(self, item: Any) -> Any:
-            await self.collect_trajectory(item)
-            return None, []
-
-    assert play(make_env, Drops).reward is None
 
 
 def test_a_group_of_several_rows_is_an_error(make_env):
@@ -278,29 +231,6 @@ def test_a_missing_judge_is_an_error_even_where_the_environment_falls_back(make_
 
     assert (outcome.end, outcome.reward) == (RolloutEnd.REWARD_FAILED, None)
     assert "--judge-base-url" in str(outcome.error)
-
-
-def test_outside_of_a_rollout_the_configured_server_is_back(make_env):
-    async def scenario() -> None:
-        env = make_env(Env, script=lambda _: say(JUDGE), enabled_toolsets=["todo"])
-        configured = env.server
-        other = make_env(Env, script=lambda _: say(JUDGE), enabled_toolsets=["todo"])
-        seen: list[Any] = []
-
-        class Spy:
-            servers = configured.servers
-
-            async def chat_completion(self, **request: Any) -> Any:
-                seen.extend([env.server, other.server])
-                return await configured.chat_completion(**request)
-
-        policy = Spy()
-        await env.run_rollout({"n": 1}, server=policy)
-
-        assert seen == [policy, other.server]
-        assert env.server is configured
-
-    asyncio.run(scenario())
 
 
 def test_tool_errors_and_turns_of_all_loops_are_counted(make_env):

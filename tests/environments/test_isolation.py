@@ -51,16 +51,6 @@ def test_directories_are_made_where_the_user_keeps_sandboxes(task_id, monkeypatc
     assert (directory.parent, directory.is_dir()) == (Path(os.path.realpath(tmp_path)) / "large disk", True)
 
 
-def test_opening_twice_changes_nothing(task_id):
-    """Loop and ToolContext both open; the second finds what the first made."""
-    open_sandbox(task_id)
-    directory = sandbox_directory(task_id)
-
-    open_sandbox(task_id)
-
-    assert sandbox_directory(task_id) == directory
-
-
 def test_opening_from_many_threads_makes_one_directory(task_id):
     """A turn with several calls opens from several threads."""
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
@@ -201,8 +191,3 @@ def test_equal_call_ids_of_two_rollouts_do_not_meet():
 
     assert contents == ["a" * 5000, "b" * 5000]
     assert [path.parent.parent.exists() for path in paths] == [False, False]
-
-
-def test_results_without_a_sandbox_have_no_storage(task_id):
-    """A rollout that used no terminal has nowhere to put a long result; hermes then cuts it."""
-    assert result_storage(task_id, None) is None

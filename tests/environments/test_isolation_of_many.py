@@ -12,14 +12,12 @@ from typing import Any
 
 import pytest
 from tools import file_tools, terminal_tool
-from tools import process_registry as processes
 from tools.process_registry import process_registry
 
 from environments import agent_loop
 from environments.hermes_base_env import HermesAgentBaseEnv
 from environments.sandbox import isolation
 from environments.sandbox.isolation import sandbox_directory
-from environments.tool_context import ToolContext
 from pytest_hermes_env.inference import call, say, turn
 
 LONG_S = 120
@@ -161,21 +159,3 @@ def test_rollouts_do_not_meet_and_leave_nothing(make_env, monkeypatch, pytestcon
     assert living_in(set(directories.values())) == []
     assert [directory for directory in directories.values() if os.path.exists(directory)] == []
     assert [thread.name for thread in set(threading.enumerate()) - threads if REAPER not in thread.name] == []
-
-
-def test_ended_process_stays_known_to_its_rollout_whatever_others_start(sandbox, monkeypatch):
-    """hermes remembers a number of processes for all of its sessions; each open rollout is to have as many."""
-    monkeypatch.setattr(processes, "MAX_PROCESSES", 1)
-    monkeypatch.setattr(isolation, "PROCESSES_PER_ROLLOUT", 2)  # one that ends at once may be counted twice
-    started = json.loads(sandbox.call_tool("terminal", {"command": "echo mine", "background": True}))
-    waiting = {"action": "wait", "session_id": started["session_id"]}
-    sandbox.call_tool("process", waiting)
-    others = [ToolContext(f"other-{number}") for number in range(2)]
-    for ctx in others:
-        ctx.call_tool("terminal", {"command": "true", "background": True})
-
-    output = json.loads(sandbox.call_tool("process", waiting)).get("output", "")
-    for ctx in others:
-        ctx.cleanup()
-
-    assert output.endswith("mine\n")

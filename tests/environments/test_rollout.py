@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 from decimal import Decimal
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 
 from environments.hermes_base_env import HermesAgentBaseEnv
-from pytest_hermes_env.inference import call, fail, say, think, turn
+from pytest_hermes_env.inference import fail, say, think, turn
 
 
 class Env(HermesAgentBaseEnv):
@@ -70,33 +69,6 @@ def test_group_holds_one_entry_per_rollout(make_env):
     }
 
 
-def test_request_is_made_with_the_configured_sampling(make_env, mock_server):
-    """Temperature, maximal tokens, the extra body and the system prompt reach the model."""
-    mock_server.add([say("done")])
-
-    async def scenario() -> None:
-        env = make_env(
-            Env,
-            server=mock_server,
-            group_size=1,
-            enabled_toolsets=["file"],
-            agent_temperature=0.3,
-            max_token_length=77,
-            extra_body={"provider": {"order": ["a"]}},
-        )
-        await env.collect_trajectories("x")
-
-    asyncio.run(scenario())
-
-    sent = mock_server.journal[0].request
-    assert (sent["temperature"], sent["max_tokens"], sent["provider"], sent["messages"]) == (
-        0.3,
-        77,
-        {"order": ["a"]},
-        [{"role": "user", "content": "item x"}],
-    )
-
-
 def test_silent_model_is_not_rewarded_and_trains_nothing(make_env):
     """When only the prompt came back, the reward is 0.0 without asking for it, and every label is masked."""
     env, group, _ = collect(make_env, [fail(500)], system_prompt="be good")
@@ -132,23 +104,6 @@ def test_honest_reward_is_kept_as_a_float(make_env, good):
     assert {type(score) for score in group["scores"]} == {float}
 
 
-@pytest.mark.hermes_allow_leftovers
-def test_reward_errors_are_logged_apart(make_env):
-    """wandb sees how many rewards were errors; the count starts anew."""
-    from tests.environments.captured_metrics import capturing_wandb
-
-    async def scenario() -> Any:
-        env = make_env(Env, script=[say("done")], enabled_toolsets=["file"])
-        env.reward = None
-        await env.collect_trajectories("x")
-        with capturing_wandb(env) as logged:
-            await env.wandb_log()
-            await env.wandb_log()
-        return [metrics["train/reward_errors"] for metrics in logged]
-
-    assert asyncio.run(scenario()) == [2, 0]
-
-
 def test_failing_rollout_cancels_its_siblings_and_waits_for_them(make_env):
     """When one rollout raises, its siblings are cancelled and have ended before the error is seen."""
     ended: list[str] = []
@@ -172,17 +127,6 @@ def test_failing_rollout_cancels_its_siblings_and_waits_for_them(make_env):
     assert ended == ["sibling", "sibling"]
 
 
-def test_exception_in_the_loop_leaves_the_group(make_env):
-    """What is no fault of the model or of a tool is raised as it was."""
-
-    class Broken(Env):
-        def format_prompt(self, item: Any) -> str:
-            raise LookupError("prompt")
-
-    with pytest.raises(LookupError, match="prompt"):
-        collect(make_env, None, env_class=Broken)
-
-
 def test_rollout_without_an_item_drops_the_group_and_says_so(make_env, caplog):
     """A group is whole or not there; what rollouts put back is kept."""
 
@@ -196,23 +140,6 @@ def test_rollout_without_an_item_drops_the_group_and_says_so(make_env, caplog):
 
     assert (group, backlog) == (None, ["again"])
     assert "1 of 2 rollouts of a group returned no item; the group is dropped" in caplog.text
-
-
-def test_rollouts_of_a_group_do_not_see_each_others_files(make_env):
-    """Each rollout starts in an empty directory of its own, and its reward looks there."""
-
-    class Looking(Env):
-        async def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:
-            listing = ctx.terminal("pwd; ls")["output"].split()
-            self.seen = [*getattr(self, "seen", []), listing]
-            return 1.0
-
-    script = [call("terminal", command="ls; touch $(ls | wc -l).txt; sleep 0.1; ls | wc -l"), say("done")]
-    env, group, _ = collect(make_env, script, env_class=Looking, group_size=4, enabled_toolsets=["terminal"])
-
-    assert len({directory for directory, *_ in env.seen}) == 4
-    assert [names for _, *names in env.seen] == [["0.txt"]] * 4
-    assert group["scores"] == [1.0] * 4
 
 
 def test_reward_of_a_mixin_does_not_stop_other_rollouts(make_env):
@@ -245,36 +172,3 @@ def test_synchronous_reward_is_an_error_not_a_crash(make_env):
     env, group, _ = collect(make_env, [say("done")], env_class=Plain)
 
     assert (group["scores"], env._reward_errors) == ([0.0, 0.0], 2)
-
-
-def test_handle_env_of_atropos_accepts_the_group(make_env, tmp_path):
-    """Through Atropos' own way, a group with different scores is written as one JSON line."""
-    import json
-
-    path = tmp_path / "groups.jsonl"
-
-    class Different(Env):
-        async def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:
-            self.count = getattr(self, "count", 0) + 1
-            return self.count / 2
-
-    async def scenario() -> None:
-        env = make_env(Different, script=[say("done")], enabled_toolsets=["file"], data_path_to_save_groups=str(path))
-        env.max_token_len = 4096
-        env.running_items["id"] = {"item": "x", "worker": None, "start_time": 0.0}
-        env.wandb_prepend = None
-
-        async def send(_data: Any) -> None: ...
-
-        env._send_scored_data_to_api = send
-        logging.disable(logging.INFO)
-        try:
-            await env.handle_env("id")
-        finally:
-            logging.disable(logging.NOTSET)
-            env.jsonl_writer.close()
-
-    asyncio.run(scenario())
-
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [sorted(line["scores"]) for line in lines] == [[0.5, 1.0]]

@@ -198,27 +198,6 @@ def test_refused_group_is_counted_and_does_not_block(make_env, run_api, trainer,
     assert env._counts["train/deliveries_refused"] == 1
 
 
-def test_group_that_cannot_be_written_does_not_block(make_env, run_api, trainer):
-    """Its numbers are no JSON: it is given up, logged and counted, and the next one arrives."""
-
-    class Arrays(Env):
-        async def postprocess_histories(self, trajectories: Any) -> Any:
-            is_first = 0.0 in trajectories["scores"]
-            return {**trajectories, "extra": object()} if is_first else trajectories
-
-    async def scenario() -> Any:
-        env = await registered(make_env, run_api, trainer, env_class=Arrays)
-        await rollouts(env)
-        await env.get_status()
-        await rollouts(env)
-        return env
-
-    env = asyncio.run(scenario())
-
-    assert scores(run_api) == [[2.0, 3.0]]
-    assert env._counts["train/deliveries_refused"] == 1
-
-
 @pytest.mark.parametrize("kind", ["rate_limited", "reset", "cut", "broken_json"])
 @pytest.mark.parametrize("where", ["GET /status-env", "POST /scored_data"])
 def test_group_arrives_once_whatever_breaks_once(make_env, run_api, trainer, fault_plan, where, kind):

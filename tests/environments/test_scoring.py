@@ -121,22 +121,6 @@ def test_group_carries_every_column_that_the_trainer_knows():
     assert group == {**{name: [value, value] for name, value in full.items()}, "group_overrides": {"x": 1, "y": 2}}
 
 
-def test_columns_that_nobody_has_are_none():
-    """An optional column is absent as a whole."""
-    group = group_of([item(), item()])
-
-    assert {name for name, value in group.items() if value is None} == {
-        "messages",
-        "inference_logprobs",
-        "advantages",
-        "ref_logprobs",
-        "overrides",
-        "images",
-        "distill_token_ids",
-        "distill_logprobs",
-    }
-
-
 def test_column_that_only_some_have_is_an_error():
     """Entries could not be told apart afterwards."""
     with pytest.raises(ValueError, match="1 of 2 items of the group have no 'inference_logprobs'; all must have it, or none"):
@@ -201,8 +185,6 @@ def node(*labels: int) -> Any:
 
 
 TALK = [USER, said("done")]
-ZERO = {"set_advantage_to_zero": True}
-FILLER = {**ZERO, "filler": True}
 
 
 def test_item_of_token_mode_is_what_was_sampled():
@@ -291,40 +273,11 @@ def test_group_has_a_row_for_each_sequence():
     assert group["group_overrides"] == {"group_size": 5}
 
 
-def test_trainer_gets_groups_of_its_size():
-    """The n-th group has the n-th sequence of each rollout; fillers keep the scores of the others in it."""
-    layers = layers_of(split_group(), 3)
-
-    assert [layer["tokens"] for layer in layers] == [
-        [[1, 2, 5], [1, 2, 6], [1, 2]],
-        [[1, 2], [1, 2, 7, 7], [1, 2]],
-        [[1, 2], [1, 2, 8], [1, 2]],
-    ]
-    assert [layer["masks"] for layer in layers] == [
-        [[-100, -100, 5], [-100, -100, 6], [-100, -100]],
-        [[-100, -100], [-100, -100, 7, 7], [-100, -100]],
-        [[-100, -100], [-100, -100, 8], [-100, -100]],
-    ]
-    assert [layer["inference_logprobs"][1] for layer in layers] == [[1.0, 1.0, 0.0], [1.0, 1.0, 0.0, -0.5], [1.0, 1.0, 0.0]]
-    assert [layer["scores"] for layer in layers] == [[0.0, 1.0, 0.5]] * 3
-    assert [layer["overrides"] for layer in layers] == [
-        [{}, {"rollout_id": "b", "sequence": 0, "sequences": 3}, ZERO],
-        [FILLER, {"rollout_id": "b", "sequence": 1, "sequences": 3}, FILLER],
-        [FILLER, {"rollout_id": "b", "sequence": 2, "sequences": 3}, FILLER],
-    ]
-    assert [layer["group_overrides"] for layer in layers] == [{}, {}, {}]
-
-
 def test_group_without_split_rollouts_is_sent_as_it_is():
     """Also one of an environment that groups by itself, without overrides."""
     group = {"tokens": [[1], [2]], "masks": [[1], [2]], "scores": [0.0, 1.0]}
 
     assert layers_of(group, 4) == [group]
-
-
-def test_group_of_another_size_says_so():
-    """An environment may run more rollouts than configured."""
-    assert [layer["group_overrides"] for layer in layers_of(split_group(), 2)] == [{"group_size": 3}] * 3
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=5))

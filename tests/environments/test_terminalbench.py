@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from environments.benchmarks.tblite.tblite_env import TBLiteEvalEnv
 from environments.benchmarks.terminalbench_2.archives import packed
@@ -71,44 +70,6 @@ def test_the_yaml_files_name_only_fields_that_exist(cls: Any, recwarn: Any) -> N
     settings = settings_of(cls, "evaluate", str(path), [])
 
     assert (settings.env.wandb_name, settings.env.max_concurrent_tasks) == (cls.name, 8)
-    assert [str(warning.message) for warning in recwarn if "unknown fields" in str(warning.message)] == []
-
-
-def test_yaml_and_flags_of_the_namesake_load(tmp_path: Path, recwarn: Any) -> None:
-    """As they were written for hermes-agent's former environment."""
-    env = {
-        "enabled_toolsets": ["terminal", "file"],
-        "max_agent_turns": 60,
-        "max_token_length": 32000,
-        "agent_temperature": 0.8,
-        "terminal_backend": "modal",
-        "terminal_timeout": 300,
-        "tool_pool_size": 128,
-        "dataset_name": "NousResearch/terminal-bench-2",
-        "test_timeout": 600,
-        "task_timeout": 1800,
-        "tokenizer_name": "NousResearch/Hermes-3-Llama-3.1-8B",
-        "use_wandb": True,
-        "wandb_name": "terminal-bench-2",
-        "ensure_scores_are_not_same": False,
-        "data_dir_to_save_evals": "environments/benchmarks/evals/terminal-bench-2",
-        "max_concurrent_tasks": 8,
-    }
-    (tmp_path / "theirs.yaml").write_text(yaml.safe_dump({"env": env}))
-    flags = [
-        "evaluate",
-        "--env.task_filter",
-        "fix-git,git-multibranch",
-        "--env.skip_tasks",
-        "heavy",
-        "--env.task_timeout",
-        "900",
-    ]
-
-    settings = settings_of(TerminalBench2EvalEnv, "evaluate", str(tmp_path / "theirs.yaml"), flags)
-
-    given = {**env, "task_filter": "fix-git,git-multibranch", "skip_tasks": "heavy", "task_timeout": 900}
-    assert {name: getattr(settings.env, name) for name in given} == given
     assert [str(warning.message) for warning in recwarn if "unknown fields" in str(warning.message)] == []
 
 
@@ -238,16 +199,6 @@ def test_tests_without_a_verdict_are_an_error_and_not_a_failed_task(make_env: An
     assert words in sample["error"]
 
 
-def test_a_task_whose_files_cannot_be_unpacked_is_an_error(make_env: Any) -> None:
-    """The agent does not start without them."""
-    item = task(environment_tar="%%%")
-
-    sample = run(make_env, script=None, act=lambda env: env.rollout_and_score_eval(item))
-
-    assert (sample["score"], sample["end"]) == (None, "environment_failed")
-    assert "ArchiveError" in sample["error"]
-
-
 # ---------------------------------------------------------------------- the evaluation
 
 
@@ -265,25 +216,6 @@ def test_a_task_that_takes_too_long_is_failed_and_its_sandbox_released(make_env:
         NAMES[2]: (1.0, None),
     }
     assert (done["metrics"]["eval/timeouts"], done["metrics"]["eval/errors"], len(cleaned)) == (1, 0, 3)
-
-
-@pytest.mark.parametrize("limit", [1, 2])
-def test_only_so_many_tasks_run_at_once(make_env: Any, limit: int) -> None:
-    """max_concurrent_tasks; an override of rollout_and_score_eval is what runs."""
-    running: list[int] = [0, 0]
-
-    class Counting(TerminalBench2EvalEnv):
-        async def rollout_and_score_eval(self, eval_item: Any) -> Any:
-            running[0] += 1
-            running[1] = max(running)
-            await asyncio.sleep(0)
-            sample = await super().rollout_and_score_eval(eval_item)
-            running[0] -= 1
-            return sample
-
-    run(make_env, env_class=Counting, max_concurrent_tasks=limit)
-
-    assert running == [0, limit]
 
 
 def test_a_stopped_evaluation_is_resumed_without_what_was_scored(make_env: Any, tmp_path: Path) -> None:

@@ -1,19 +1,15 @@
 """Token mode against real servers of atroposlib: what was sampled is what trains."""
 
-# ruff: noqa: RUF001 - DeepSeek writes its tokens with these characters
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
-from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
 from pytest_hermes_env.inference import call, fail, sampled, say, think, turn
 from pytest_hermes_env.inference.templates import TEMPLATES
-from tests.environments.captured_metrics import capturing_wandb
 from tests.environments.plain_env import PlainEnv
 
 SERVERS = ["vllm", "sglang"]
@@ -197,49 +193,6 @@ def test_replies_before_a_failure_do_not_train(make_env, mock_server):
     )
 
 
-@pytest.mark.parametrize("server_type", SERVERS)
-def test_sampling_settings_reach_the_server(make_env, mock_server, server_type):
-    """Temperature, the limit per turn, and extra_body as fields of the request."""
-    mock_server.add([say("done")])
-
-    collect(
-        make_env,
-        None,
-        server=mock_server,
-        server_type=server_type,
-        agent_temperature=0.3,
-        max_token_length=77,
-        extra_body={"top_k": 5},
-    )
-
-    request = mock_server.journal[0].request
-    sampling = request["sampling_params"] if server_type == "sglang" else request
-    limit = "max_new_tokens" if server_type == "sglang" else "max_tokens"
-    assert {name: sampling[name] for name in ("temperature", limit, "top_k", "n")} == {
-        "temperature": 0.3,
-        limit: 77,
-        "top_k": 5,
-        "n": 1,
-    }
-
-
-def test_terminal_test_env_earns_its_reward_in_token_mode(make_env):
-    """The environment to copy: a real file in a real sandbox, and evaluation over chat completions of the same server."""
-    script = [turn(call("terminal", command="printf 'Hello from Hermes Agent' > greeting.txt")), say("Done.")]
-
-    async def scenario() -> Any:
-        env = make_env(TerminalTestEnv, script=script, server_type="vllm", group_size=2)
-        await env.setup()
-        group, _ = await env.collect_trajectories(await env.get_next_item())
-        evaluation = await env.evaluate_items(env.train_items[:1])
-        return group, *evaluation.samples
-
-    group, sample = asyncio.run(scenario())
-
-    assert group["scores"] == [1.0, 1.0]
-    assert (sample["score"], sample["turns"]) == (1.0, 2)
-
-
 def test_environment_may_run_the_loop_on_a_rollout_server(make_env):
     """``rollout_server`` is a managed server in token mode, and the server itself in chat mode."""
 
@@ -332,55 +285,3 @@ def test_split_rollout_is_kept_whole(make_env, mock_server, caplog):
         {"rollout_id": next(iter(ids)), "sequence": row, "sequences": 2, "end": "finished"} for row in range(2)
     ]
     assert (group["scores"], group["group_overrides"]) == ([1.0] * 2, {"group_size": 2, "temperature": 1.0})
-
-
-def test_split_rollout_is_rejected_where_the_author_wants_that(make_env):
-    """Nothing in it trains, it still counts in the group's mean, and wandb sees how many there were."""
-
-    async def scenario() -> Any:
-        env = make_env(
-            Env,
-            script=THREE_TURNS,
-            server_type="vllm",
-            template="deepseek",
-            enabled_toolsets=["todo"],
-            group_size=2,
-            history_rendering="template",
-            split_rollouts="reject",
-        )
-        group, _ = await env.collect_trajectories("x")
-        with capturing_wandb(env) as logged:
-            await env.wandb_log()
-            await env.wandb_log()
-        return group, logged
-
-    group, (first, second) = asyncio.run(scenario())
-
-    assert [set(masks) for masks in group["masks"]] == [{-100}, {-100}]
-    assert (group["scores"], group["group_overrides"]) == ([1.0, 1.0], {"temperature": 1.0})
-    assert [override["rejected"] for override in group["overrides"]] == ["split", "split"]
-    assert (first["train/split_rollouts"], first["train/split_rollouts_rejected"]) == (2, 2)
-    assert "train/split_rollouts" not in second
-
-
-def test_author_is_told_what_split_a_rollout(make_env, caplog):
-    """Template, setting, place and surroundings, once for all rollouts."""
-    with caplog.at_level(logging.WARNING, logger="environments.tokens.token_mode"):
-        env, group = collect(
-            make_env,
-            [turn(think("hm"), call("todo")), say("done")],
-            template="deepseek",
-            history_rendering="template",
-            group_size=2,
-        )
-
-    (message,) = [record.getMessage() for record in caplog.records if "several sequences" in record.getMessage()]
-    place = env.tokenizer.decode(group["tokens"][0]).index("<think>")
-    assert message == (
-        f"A rollout became several sequences: the chat template of {env.tokenizer.name_or_path!r} renders earlier turns differently "
-        f"from what was sampled. The prompts differ first at character {place}: "
-        "so far 'of a tool call.<｜User｜>do x<｜Assistant｜><think>\\nhm\\n</think>\\n\\n<｜tool▁calls▁begin｜', "
-        "now 'of a tool call.<｜User｜>do x<｜Assistant｜>\\n\\n<｜tool▁calls▁begin｜><｜tool▁call▁begin｜'. "
-        'history_rendering="sampled" keeps the sampled text, in one sequence. '
-        "The setting split_rollouts decides what happens to such a rollout. (logged once)"
-    )

@@ -10,7 +10,6 @@ from transformers import AutoTokenizer
 
 from environments.tokens.chat_template import ChatTemplate, TemplateProblem
 from environments.tokens.exact_tokens import TokenModeError
-from environments.tool_call_parsers import list_parsers
 from pytest_hermes_env.inference import build_tokenizer, call, empty_choices, fail, garbage, sampled, say, turn
 from tests.environments.captured_metrics import capturing_wandb
 from tests.environments.plain_env import PlainEnv
@@ -111,16 +110,6 @@ def test_parser_of_vllm_where_there_is_none(make_env):
     )
 
 
-def test_parser_that_only_vllm_has(make_env):
-    """Ours are listed."""
-    with pytest.raises(ValueError, match="vLLM") as error:
-        build(make_env, template="chatml", tool_call_parser="vllm:granite")
-
-    assert str(error.value) == (
-        f"tool_call_parser='vllm:granite' selects vLLM's own parser. {NO_VLLM}. Install vllm, or use one of ours: {list_parsers()}"
-    )
-
-
 def test_chat_mode_does_not_ask_for_vllm(make_env):
     """The parser is not used there."""
     env = build(make_env, server_type="openai", tool_call_parser="vllm:hermes")
@@ -174,19 +163,6 @@ def test_server_that_gives_logprobs_without_numbers(make_env, mock_server, serve
     assert message == (
         f"{server_name(mock_server, server_type)} returned None as the logprob of sampled token 0; expected a number of at most 0."
         f"{LOGPROBS_ADVICE}"
-    )
-
-
-def test_id_that_the_tokenizer_does_not_know(make_env, mock_server):
-    """Server and tokenizer are of two models."""
-    message, _ = failure_of(make_env, mock_server, turn(say("d"), sampled(wrong_id=True)))
-
-    stranger, last = message.split("token id ")[1].split(",")[0], message.split("ids 0 to ")[1].split(".")[0]
-    name = message.split("'")[1]
-    assert int(stranger) > int(last) > 1000
-    assert message == (
-        f"{server_name(mock_server)} sampled the token id {stranger}, and the tokenizer {name!r} knows the ids 0 to {last}. "
-        "Set tokenizer_name to the tokenizer of the model that is served."
     )
 
 

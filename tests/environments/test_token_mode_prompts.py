@@ -181,15 +181,6 @@ def test_end_that_the_template_does_not_put_there_stays():
     assert rollout.trained == [rollout.sampler.sampled]
 
 
-def test_another_end_than_the_templates_stays():
-    """Some models end a turn with the end of the text; the template's own end follows it."""
-    rollout = Rollout(["one<|endoftext|>", "two<|im_end|>"])
-
-    rollout.talk([USER], 2, tools=None)
-
-    assert "one<|endoftext|><|im_end|>\n<|im_start|>user" in rollout.texts[0]
-
-
 def test_end_that_is_no_special_token_is_not_doubled():
     """A tokenizer may know the template's end of a turn as text only."""
     jinja = (
@@ -391,13 +382,6 @@ def test_tags_in_the_middle_of_a_reply_are_text():
     assert "reasoning_content" not in reply
 
 
-def test_reasoning_is_also_split_off_without_tools():
-    """Content and reasoning are what a chat server gives."""
-    rollout = Rollout(["<think>hm</think>\nfine<|im_end|>"])
-
-    assert rollout.ask([USER]) == {"role": "assistant", "content": "fine", "reasoning_content": "hm"}
-
-
 # ---------------------------------------------------------------------- tool calls
 
 
@@ -530,18 +514,6 @@ def test_template_that_hides_where_a_reply_ends_is_named(caplog):
     )
 
 
-def test_each_cause_is_told_once(caplog):
-    """All rollouts of an environment share what was said."""
-    mode = TokenMode("hermes")
-    with caplog.at_level(logging.WARNING, logger="environments.tokens.token_mode"):
-        for _ in range(3):
-            rollout = Rollout(["one", "two"], mode=mode)
-            rollout.talk([USER], 1)
-            rollout.ask([USER])
-
-    assert len(caplog.records) == 1
-
-
 def test_replies_that_look_alike_are_known_by_their_place():
     """Two replies with the same content and other thoughts, rendered by the template once more."""
     rollout = Rollout(
@@ -661,20 +633,6 @@ def test_logprobs_that_are_none_fail_before_they_are_filled_up(logprobs):
     assert rollout.nodes == []
 
 
-def test_servers_that_are_no_managed_servers_stay_as_they_are():
-    """Doubles of tests, and atroposlib's proxy."""
-    double = object()
-
-    assert TokenMode("hermes").adopt(double) is double
-
-
-def test_adopted_server_is_not_adopted_again():
-    """Manager and environment both adopt."""
-    rollout = Rollout([])
-
-    assert rollout.mode.adopt(rollout.server) is rollout.server
-
-
 def test_trl_gives_no_tokens():
     """Its server has chat completions only, which is what the environment falls back to."""
     server = TrlVllmServer.__new__(TrlVllmServer)
@@ -682,18 +640,6 @@ def test_trl_gives_no_tokens():
 
     with pytest.raises(NotImplementedError, match="trl's vLLM server returns no tokens and logprobs"):
         TokenMode("hermes").adopt(managed)
-
-
-def test_manager_clears_the_sequences_when_a_rollout_is_over():
-    """The list of nodes is the managed server's own."""
-    rollout = Rollout(["one"])
-    managed = ManagedServer(rollout.sampler, rollout.tokenizer)
-    server = rollout.mode.adopt(managed)
-    asyncio.run(server.chat_completion(messages=[USER], n=1))
-
-    managed.reset()
-
-    assert server.get_state() == {"nodes": []}
 
 
 @pytest.mark.parametrize("template", ["chatml", "qwen3", "mistral"])

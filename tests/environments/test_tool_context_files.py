@@ -100,18 +100,6 @@ def test_large_binary_survives_both_ways(sandbox, tmp_path):
     assert (tmp_path / "target" / "blob").read_bytes() == data
 
 
-@pytest.mark.parametrize("data", [b"", b"\n", b"\0", b"\r\n\r\n", b"  spaces at both ends  ", b"\xff\xfe"])
-def test_odd_content_survives_both_ways(sandbox, tmp_path, data):
-    """Empty files, line ends and bytes that are no text arrive as they are."""
-    (tmp_path / "source").write_bytes(data)
-
-    sandbox.upload_file(str(tmp_path / "source"), "odd")
-    down = sandbox.download_file("odd", str(tmp_path / "target"))
-
-    assert down == {"success": True, "bytes": len(data)}
-    assert (tmp_path / "target").read_bytes() == data
-
-
 SECRET = "OPENAI_API_KEY=sk-abcdefghijklmnopqrstuvwx\npassword=hunter2\ntoken: ghp_0123456789abcdefghij\n"
 
 
@@ -122,46 +110,6 @@ def test_content_that_looks_like_a_secret_is_not_altered(sandbox, tmp_path):
     assert sandbox.read_file("keys.env")["content"] == SECRET
     assert sandbox.download_file("keys.env", str(tmp_path / "keys"))["success"]
     assert (tmp_path / "keys").read_text() == SECRET
-
-
-def test_masked_text_of_the_same_size_is_noticed(tool_answers):
-    """A mask may be as long as what it hides: the content is the file's own all the same."""
-    import base64
-    import json
-
-    from environments.tool_context import ToolContext
-
-    def answer(name: str, arguments: dict) -> str:
-        if name == "read_file":
-            return json.dumps({"content": "1|pw=***", "file_size": 6})
-        return json.dumps({"exit_code": 0, "output": f"6\n{base64.b64encode(b'pw=abc').decode()}"})
-
-    tool_answers(answer)
-    ctx = ToolContext("mine")
-    content = ctx.read_file("a")["content"]
-    ctx.cleanup()
-
-    assert content == "pw=abc"
-
-
-@pytest.mark.parametrize("truncated", [False, True])
-def test_read_file_alone_is_enough_for_a_short_file(tool_answers, truncated):
-    """A double that answers only read_file gives the content; a page that is not the whole file is not taken for it."""
-    import json
-
-    from environments.tool_context import ToolContext
-
-    def answer(name: str, arguments: dict) -> str:
-        page = {"content": "1|one\n2|two", "truncated": truncated}
-        return json.dumps(page) if name == "read_file" else json.dumps({"exit_code": 1, "output": "no shell here"})
-
-    tool_answers(answer)
-    ctx = ToolContext("mine")
-    result = ctx.read_file("a")
-    ctx.cleanup()
-
-    assert result.get("content") == (None if truncated else "one\ntwo")
-    assert result.get("error") == ("Cannot read a (exit code 1): no shell here" if truncated else None)
 
 
 STALLERS = ["mkfifo x", "ln -s /dev/zero x", "mkdir x", "mkfifo y; ln -s y x"]
@@ -271,18 +219,6 @@ def test_missing_file_is_an_error(sandbox, tmp_path):
     assert "Cannot list nowhere" in listed[0]["error"]
     assert (up["exit_code"], many[0]["exit_code"]) == (-1, -1)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_uploading_onto_a_directory_is_an_error(sandbox, tmp_path):
-    """A file cannot take a directory's place, nor slip into it under another name."""
-    (tmp_path / "source").write_bytes(b"1")
-    sandbox.terminal("mkdir taken")
-
-    result = sandbox.upload_file(str(tmp_path / "source"), "taken")
-
-    assert result["exit_code"] == -1
-    assert "it is a directory" in result["output"]
-    assert sandbox.terminal("ls -A . taken")["output"].split() == [".:", "taken", "taken:"]
 
 
 def test_name_that_is_no_utf8_comes_down(sandbox, tmp_path):

@@ -45,16 +45,6 @@ def test_resizing_replaces_the_pool_and_keeps_running_work():
     agent_loop._tool_executor.shutdown()
 
 
-def test_context_variables_are_visible_in_the_pool():
-    """A tool sees what its rollout set."""
-
-    async def scenario() -> str:
-        place.set("rollout 7")
-        return await run_in_tool_pool(place.get)
-
-    assert asyncio.run(scenario()) == "rollout 7"
-
-
 def test_cancelled_call_that_has_not_begun_never_begins():
     """A call that waits for a thread is dropped with its rollout."""
     ran: list[str] = []
@@ -103,28 +93,6 @@ def test_cancelled_call_is_interrupted_and_waited_for():
         return [*seen, "cancelled" if task.cancelled() else "done"]
 
     assert asyncio.run(scenario()) == ["stopped", "cancelled"]
-
-
-def test_interrupt_does_not_reach_the_next_call():
-    """The thread that was interrupted is clean when the next rollout gets it."""
-    from tools.interrupt import is_interrupted
-
-    async def scenario() -> list[bool]:
-        began = threading.Event()
-
-        def tool() -> None:
-            began.set()
-            while not is_interrupted():
-                pass
-
-        task = asyncio.ensure_future(run_in_tool_pool(tool))
-        while not began.is_set():
-            await asyncio.sleep(0)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        return [await run_in_tool_pool(is_interrupted) for _ in range(4)]
-
-    assert asyncio.run(scenario()) == [False] * 4
 
 
 def test_tool_that_ignores_the_interrupt_is_left_with_a_warning(monkeypatch, caplog):

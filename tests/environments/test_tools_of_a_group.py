@@ -139,36 +139,3 @@ def test_old_environment_may_assign_its_groups_tools(make_env, mock_server):
         "item read_file": {"read_file"},
         "item patch": {"patch"},
     }
-
-
-def test_overridden_collect_trajectories_needs_no_preparation(make_env, mock_server):
-    """collect_trajectory called directly resolves its own tools."""
-    from pytest_hermes_env.inference import say
-
-    mock_server.add(lambda _chat: say("done"))
-
-    async def scenario() -> Any:
-        env = make_env(Env, server=mock_server, enabled_toolsets=["file"])
-        return await env.collect_trajectory("x")
-
-    scored, backlog = asyncio.run(scenario())
-
-    assert (scored["scores"], backlog) == (1.0, [])
-    assert set(mock_server.journal[0].conversation.tools) == {"read_file", "write_file", "patch", "search_files"}
-
-
-def test_tools_missing_because_of_a_hidden_module_are_named(make_env, monkeypatch, caplog):
-    """hermes drops tools whose module cannot be imported, silently; with a hidden module the warning says why."""
-    from environments.sandbox import offered_tools
-
-    monkeypatch.setattr(offered_tools, "explain_shadowing", lambda: "`utils` comes from /project/utils.py")
-    everything = offered_tools.model_tools.get_tool_definitions
-    monkeypatch.setattr(
-        offered_tools.model_tools,
-        "get_tool_definitions",
-        lambda **chosen: [tool for tool in everything(**chosen) if tool["function"]["name"] != "patch"],
-    )
-
-    with_env(make_env, lambda env: env._resolve_tools_for_group(), enabled_toolsets=["file"])
-
-    assert "hermes does not offer ['patch']. `utils` comes from /project/utils.py" in caplog.text

@@ -40,10 +40,6 @@ class CountingEnv(HermesAgentBaseEnv):
         self.calls["evaluate"] += 1
 
 
-class SecondEnv(CountingEnv):
-    name = "second"
-
-
 SETTINGS = {"script": SCRIPT, "enabled_toolsets": ["todo"], "server_type": "vllm"}
 
 
@@ -152,21 +148,6 @@ def test_group_that_cannot_be_postprocessed_is_counted_once(make_env, train_step
     assert env._counts["train/groups_dropped"] == 1
 
 
-def test_group_that_cannot_be_prepared_is_counted(make_env, train_steps):
-    """A column that is no list: atroposlib logs the error and goes on."""
-
-    class Post(CountingEnv):
-        async def postprocess_histories(self, trajectories: Any) -> Any:
-            self.calls["post"] += 1
-            return {**trajectories, "advantages": object()} if self.calls["post"] == 1 else trajectories
-
-    env = make_env(Post, **SETTINGS, max_num_workers=1, min_items_sent_before_logging=10**6)
-
-    asyncio.run(train_steps(env, steps=1))
-
-    assert env._counts["train/groups_not_sent"] == 1
-
-
 def test_cleanup_follows_every_group(make_env, train_steps):
     """Also one whose items could not be collected."""
 
@@ -186,22 +167,6 @@ def test_cleanup_follows_every_group(make_env, train_steps):
 
     assert env.calls["cleaned"] >= 3
     assert 0 <= env.calls["collected"] - env.calls["cleaned"] <= 1
-
-
-def test_backlog_comes_before_new_items(make_env, train_steps):
-    """An item that a rollout returns as backlog is the next one."""
-
-    class Backlog(CountingEnv):
-        async def collect_trajectories(self, item: Any) -> Any:
-            self.calls[f"{item['number']}"] += 1
-            group, left = await super().collect_trajectories(item)
-            return group, [*left, *([{"number": 100}] if item["number"] == 0 else [])]
-
-    env = make_env(Backlog, **SETTINGS, max_num_workers=1)
-
-    asyncio.run(train_steps(env, steps=3))
-
-    assert list(env.calls)[:3] == ["0", "100", "1"]
 
 
 def test_worker_that_takes_too_long_is_cancelled(make_env, train_steps):
@@ -244,70 +209,3 @@ def test_worker_that_takes_too_long_is_cancelled(make_env, train_steps):
 
     assert "0" in released
     assert env._counts["train/groups_timed_out"] >= 1
-
-
-@pytest.mark.hermes_allow_leftovers
-def test_checkpoint_is_saved_and_loaded(make_env, run_api, trainer, tmp_path):
-    """run-api names the directory and the interval; a run that starts at a later step gets its state back."""
-
-    class Kept(CountingEnv):
-        def save_checkpoint(self, step: int, data: Any = None) -> None:
-            super().save_checkpoint(step, {"seen": step} if data is None else data)
-
-    async def scenario() -> tuple[Any, Any]:
-        first, second = (make_env(Kept, **SETTINGS, rollout_server_url=run_api.url) for _ in range(2))
-        await first.register_env()
-        first.curr_step, first.status_dict = 3, {"current_step": 4}
-        await first.env_step_checks()
-        first.save_checkpoint(4)
-        second.checkpoint_dir, second.wandb_prepend, second.curr_step = first.checkpoint_dir, first.wandb_prepend, 4
-        second.load_checkpoint()
-        return first, second
-
-    trainer._request(
-        "POST",
-        "/register",
-        {
-            "wandb_group": "g",
-            "wandb_project": "p",
-            "batch_size": 2,
-            "max_token_len": 1000,
-            "checkpoint_dir": str(tmp_path),
-            "save_checkpoint_interval": 2,
-            "starting_step": 0,
-            "num_steps": 9,
-        },
-    )
-    trainer.poll()
-    first, second = asyncio.run(scenario())
-
-    assert (first.checkpoint_dir, first.checkpoint_interval, second.seen) == (str(tmp_path), 2, 4)
-    assert [path.name for path in tmp_path.rglob("*.json")] == ["step-4.json"]
-
-
-def test_two_environments_share_one_run_api(make_env, run_api, trainer):
-    """Each gets the weight of its share, and its groups carry its id."""
-
-    async def scenario() -> list[Any]:
-        envs = [
-            make_env(kind, **SETTINGS, rollout_server_url=run_api.url, inference_weight=weight)
-            for kind, weight in ((CountingEnv, 3.0), (SecondEnv, 1.0))
-        ]
-        for env in envs:
-            await env.setup()
-            await env.register_env()
-            await env.get_server_info()
-        for env in envs:
-            await env.get_status()
-            env.running_items["u"] = {"item": {"number": 1}}
-            await env.handle_env("u")
-        return envs
-
-    trainer.batch_size = 4
-    trainer.register()
-    first, second = asyncio.run(scenario())
-    step = trainer.step_of(1, trainer.pull())
-
-    assert [env.status_dict["env_weight"] for env in (first, second)] == [0.75, 0.25]
-    assert [(one["real_name"], one["weight"]) for one in run_api.envs] == [("counting_0", 3.0), ("second_0", 1.0)]
-    assert sorted(group["env_id"] for group in step.batch) == [0, 1]

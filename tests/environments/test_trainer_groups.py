@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from environments.trainer.groups import groups_to_send, one_row_each, tell_sampling
+from environments.trainer.groups import add_sampling, groups_to_send, one_row_each
 from environments.trainer.sampling_params import sampling_params
 from environments.trainer.scoring import group_of
 from pytest_hermes_env.inference import say
@@ -68,11 +68,6 @@ def test_first_label_is_not_one():
 
     assert sent["overrides"] == [{**ZERO, "stand_in": True}, {}]
     assert sent["masks"] == [[1, 2], [1, 2]]
-
-
-def test_group_without_labels_is_not_sent():
-    """There is nothing in it, and the trainer would crash."""
-    assert groups_to_send(group_of([row([-100], 0.0), row([-100], 1.0)]), 2, split_rollouts="sample") == []
 
 
 def test_group_with_labels_is_sent_as_it_is():
@@ -169,7 +164,7 @@ def test_group_of_an_environment_learns_its_temperature(given, told):
     """Unless it names one."""
     group = dict(given)
 
-    tell_sampling(group, {"temperature": 0.7})
+    add_sampling(group, {"temperature": 0.7})
 
     assert group == told
 

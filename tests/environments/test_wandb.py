@@ -99,25 +99,3 @@ def test_rollouts_are_kept_as_configured(make_env, kept, rows):
 
     expected = [("[USER] hi", 1.0), ("decoded", 0.0)]
     assert with_env(make_env, act, num_rollouts_per_group_for_logging=kept) == [expected[:rows]]
-
-
-def test_tokens_are_decoded_where_there_are_no_messages(make_env):
-    """Environments that give no messages are shown by their tokens."""
-
-    async def act(env: Any) -> Any:
-        await env.add_rollouts_for_wandb({"tokens": [env.tokenizer.encode("abc")], "scores": [1.0]})
-        return env.rollouts_for_wandb
-
-    assert with_env(make_env, act) == [[("abc", 1.0)]]
-
-
-@pytest.mark.parametrize(("keep", "left"), [(2, ["b", "c"]), (0, [])])
-def test_only_the_last_groups_are_kept(make_env, keep, left):
-    """The table does not grow beyond its size, also when that is nothing."""
-
-    async def act(env: Any) -> Any:
-        for text in "abc":
-            await env.add_rollouts_for_wandb({"tokens": [env.tokenizer.encode(text)], "scores": [1.0]})
-        return [group[0][0] for group in env.rollouts_for_wandb]
-
-    assert with_env(make_env, act, num_rollouts_to_keep=keep) == left

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from typing import Any
 
 import pytest
@@ -57,12 +56,6 @@ def test_training_run_logs_its_conversations(make_env, fake_sandbox, train_steps
     tables = wandb_capture.values("train/rollouts")
     assert tables[0].columns == ["text", "score"]
     assert "[ASSISTANT] Hello there." in tables[0].rows[0][0]
-
-
-def test_variables_are_those_of_before():
-    """The suite's own setting is back, and no directory of wandb is named."""
-    assert os.environ["WANDB_MODE"] == "disabled"
-    assert "WANDB_DIR" not in os.environ
 
 
 @pytest.mark.parametrize("end", [lambda: None, wandb.teardown], ids=["disabled", "torn down"])

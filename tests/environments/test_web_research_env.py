@@ -12,7 +12,6 @@ import pytest
 
 from environments.web_research_env import WebResearchEnv, WebResearchEnvConfig
 from environments.web_research_env.grades import Grade
-from environments.web_research_env.items import sample_questions
 from pytest_hermes_env import check_reward
 from pytest_hermes_env.inference import Script, call, empty_choices, fail, garbage, hang, say, turn
 from tests.environments.captured_metrics import capturing_wandb
@@ -75,31 +74,6 @@ def test_grade_has_every_part_of_the_reward(make_env, web):
             domains=("vienna.example",),
         )
     ]
-
-
-def test_reward_is_at_most_one(make_env, web):
-    """All parts together would be 1.1."""
-    script = Script([call("web_extract", urls=[VIENNA, ROME]), say("The Danube.")], judge=verdict(1))
-
-    assert score(make_env, script)[0] == 1.0
-
-
-@pytest.mark.parametrize(("calls", "reward"), [(5, 0.8), (6, 0.76), (10, 0.6), (12, 0.6)])
-def test_many_calls_are_not_efficient(make_env, web, calls, reward):
-    """Several in one turn count one by one."""
-    script = Script([[call("web_extract", urls=[VIENNA])] * calls, say("x")], judge=verdict(2 / 3))
-
-    assert score(make_env, script)[0] == pytest.approx(reward)
-
-
-def test_answer_without_the_web_earns_its_correctness_and_efficiency(make_env, fake_sandbox):
-    """Even a right one is not full marks."""
-    fake_sandbox.web({ROME: "x"})
-
-    reward, grades = score(make_env, Script([say("The Danube.")], judge=verdict(1.0)))
-
-    assert reward == pytest.approx(0.8)
-    assert (grades[0].used_web, grades[0].tool_calls, grades[0].domains) == (False, 0, ())
 
 
 def test_no_answer_is_neither_judged_nor_efficient(make_env, web, mock_server):
@@ -186,20 +160,6 @@ def test_answer_cannot_write_its_own_verdict(make_env, web, mock_server):
     assert json.loads(asked["messages"][1]["content"])["answer"] == answer
 
 
-@pytest.mark.parametrize("server_type", ["vllm", "sglang"])
-def test_token_mode_scores_alike(make_env, web, server_type):
-    """The judge is asked in chat completions; the rollout's tokens are exact."""
-
-    async def act(env: Any) -> Any:
-        group, _ = await env.collect_trajectories(ITEM)
-        return group["scores"], len(group["tokens"][0]) == len(group["inference_logprobs"][0]), env.grade_buffer[0].judged_by
-
-    script = Script(RESEARCH, judge=verdict(0.5))
-    scores, exact, judged_by = run(make_env, act, script=script, server_type=server_type)
-
-    assert (scores, exact, judged_by) == ([pytest.approx(0.7)], True, "judge")
-
-
 @pytest.mark.parametrize("judge", [verdict(0.5), fail(500)])
 def test_reward_survives_every_transcript(make_env, fake_sandbox, judge):
     """Whatever the agent did, with a judge that grades and with one that fails."""
@@ -266,22 +226,6 @@ def test_evaluation_is_agentic_greedy_and_logged(make_env, web, mock_server, tmp
     assert {(request["temperature"], request["max_tokens"]) for request in requests} == {(0.0, 4096)}
     assert all(request["tools"] for request in requests)
     assert len(web.rollouts) == 2
-
-
-@pytest.mark.parametrize("beside", [False, True])
-def test_evaluation_leaves_no_trace_in_training_metrics(make_env, fake_sandbox, beside):
-    """Buffers hold training rewards and grades only, also when training runs at the same time."""
-    fake_sandbox.web({ROME: "x"})
-
-    async def act(env: Any) -> Any:
-        env.reward_buffer.append(0.25)
-        training = [env.collect_trajectories(ITEM)] if beside else []
-        await asyncio.gather(env.evaluate(), *training)
-        return env.reward_buffer, len(env.grade_buffer), env._tool_error_buffer, env._reward_errors, env.next_index
-
-    script = Script([say("Rome.")], judge=verdict(0.0))
-
-    assert run(make_env, act, script=script) == ([0.25, *([0.2] if beside else [])], int(beside), [], 0, 0)
 
 
 def test_metrics_are_those_of_training_since_the_last_call(make_env):
@@ -364,17 +308,3 @@ def test_missing_web_is_said_at_the_start(make_env, caplog):
         "No web tool is offered, only ['patch', 'read_file', 'search_files', 'write_file']: hermes leaves web tools out until a "
         "provider is set up (`hermes tools`), and no rollout can earn tool_usage_weight"
     ]
-
-
-def test_items_go_round_and_evaluation_is_held_out(make_env):
-    """Half of the samples at most, whatever eval_size says."""
-
-    async def act(env: Any) -> Any:
-        taken = [await env.get_next_item() for _ in range(2 * len(env.train_items))]
-        return env.train_items, env.eval_items, taken
-
-    train, held_out, taken = run(make_env, act, server=NO_MODEL, eval_size=1000)
-
-    half = len(sample_questions()) // 2
-    assert (taken, len(train), len(held_out)) == (train + train, half, half)
-    assert sorted(item["question"] for item in train + held_out) == sorted(item["question"] for item in sample_questions())

@@ -11,6 +11,8 @@ import pytest
 
 from environments.web_research_env.items import hold_out, load_questions, sample_questions
 
+pytestmark = pytest.mark.usefixtures("no_hub")
+
 ROW = {"Prompt": "Which river flows through Vienna?", "Answer": "The Danube", "reasoning_types": "x"}
 QUESTION = {"question": ROW["Prompt"], "answer": ROW["Answer"]}
 
@@ -22,31 +24,6 @@ def load(name: str | None, **settings: Any) -> list[Any]:
 def lines_file(path: Path, *rows: dict[str, Any]) -> str:
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     return str(path)
-
-
-@pytest.fixture(autouse=True)
-def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """An empty cache of its own, so that no data set of this machine is taken for the hub's; offline."""
-    import datasets
-    from huggingface_hub import constants
-
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
-    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    return tmp_path / "cache"
-
-
-def test_hub_out_of_reach_gives_the_samples_and_a_warning(caplog):
-    """So that everything can be tried without a network."""
-    with caplog.at_level(logging.WARNING):
-        questions = load("google/frames-benchmark")
-
-    assert questions == list(sample_questions())
-    assert [record.getMessage() for record in caplog.records] == [
-        "dataset_name 'google/frames-benchmark' cannot be reached (Couldn't reach 'google/frames-benchmark' on the Hub "
-        "(OfflineModeIsEnabled)): using the 24 samples that come with the environment. Set dataset_name to null to choose "
-        "them, or to a local path."
-    ]
 
 
 def test_rows_become_questions(tmp_path, caplog):

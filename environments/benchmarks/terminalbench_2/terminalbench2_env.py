@@ -32,9 +32,8 @@ from environments.benchmarks.terminalbench_2.verification import (
     start_directory,
     upload_archive,
 )
-from environments.evaluation.run import evaluated
-from environments.evaluation.samples import Sample, run_each
 from environments.hermes_base_env import HermesAgentBaseEnv, HermesAgentEnvConfig
+from environments.rollout.evaluation import Sample, evaluated, run_each
 from environments.tool_context import ToolContext
 
 # isort: split

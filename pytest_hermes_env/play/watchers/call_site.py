@@ -23,7 +23,7 @@ _WRAPPERS = (patches.__file__, os.path.dirname(__file__) + os.sep)
 _LIBRARIES = tuple(
     sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib") if sysconfig.get_path(name)
 )
-LAYER_FOLDERS = ("command_line", "evaluation", "loop", "rollout", "sandbox", "service", "tokens", "trainer")
+LAYER_FOLDERS = ("command_line", "loop", "rollout", "sandbox", "service", "tokens", "trainer")
 """The folders of our environment layer, without those of its examples."""
 
 SITE_PACKAGES = f"{os.sep}site-packages{os.sep}"
@@ -130,7 +130,7 @@ def _place_of(frame: FrameType) -> Place:
 def _layer_files(layer: Layer) -> set[str | None]:
     """Return the files of the layer that build contexts and loops for environments; a former layer has the first three."""
     base = _file_of(layer.base)
-    names = ("rollout/agent_rollout", "rollout/scored", "evaluation/samples", "evaluation/run")
+    names = ("rollout/agent_rollout", "rollout/evaluation")
     helpers = {os.path.join(os.path.dirname(base), f"{name}.py") for name in names}
     return {base, layer.agent_loop.__file__, layer.tool_context.__file__, *helpers}
 

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from environments.service.app import build_app
-from pytest_hermes_env.inference import hang
 
 pytestmark = pytest.mark.hermes_allow_leftovers
 
@@ -78,22 +77,6 @@ def test_a_client_that_goes_away_cancels_its_rollout_and_its_sandbox_is_gone(ser
     assert (status, counts) == (200, {"cancelled": 1, "finished": 1})
 
 
-def test_a_client_that_goes_away_while_it_waits_leaves_the_line(served):
-    async def test(here: Any, _server: Any) -> Any:
-        env, line = here.service.env, here.service.line
-        first = asyncio.create_task(here.rollout())
-        await env.started.acquire()
-        waiting = [asyncio.create_task(here.rollout()) for _ in range(3)]
-        await _until(lambda: line.waiting == 3)
-        waiting[1].cancel()
-        await _until(lambda: line.waiting == 2)
-        env.go.set()
-        statuses = [(await one).status_code for one in (first, waiting[0], waiting[2])]
-        return statuses, line.running, line.waiting
-
-    assert served(test, Held, places=1, queue=3) == ([200, 200, 200], 0, 0)
-
-
 def test_a_closed_line_refuses_who_waits_and_who_comes_and_lets_the_rest_finish(served, error_of):
     async def test(here: Any, _server: Any) -> Any:
         env, line = here.service.env, here.service.line
@@ -109,18 +92,6 @@ def test_a_closed_line_refuses_who_waits_and_who_comes_and_lets_the_rest_finish(
         return refused, status, (await running).json()["reward"]
 
     assert served(test, Held, places=1) == ([(503, "shutting_down")] * 2, "draining", 1.0)
-
-
-def test_a_model_that_hangs_holds_only_its_own_place(served):
-    async def test(here: Any, _server: Any) -> Any:
-        hanging = asyncio.create_task(here.rollout({"n": 1}))
-        await _until(lambda: here.service.line.running == 1)
-        other = await here.rollout({"n": 2})
-        hanging.cancel()
-        await _until(lambda: here.service.line.running == 0)
-        return other.status_code
-
-    assert served(test, script=lambda one: hang(60) if one.first_user.endswith("1") else "done") == 200
 
 
 def test_the_table_of_paths_is_that_of_the_reference(make_env):

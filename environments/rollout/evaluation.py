@@ -1,7 +1,6 @@
-"""An evaluation: runs every held-out item and converts the rollouts to samples and metrics.
+"""An evaluation: runs the agent on every held-out item, again where it failed, and logs samples and metrics.
 
-Place in the flow: `evaluation_run` calls `run_each` with `sample_of`, which runs the agent on one item, and
-`metrics_of` with all samples.
+Place in the flow: `HermesAgentBaseEnv.evaluate_items` is `evaluate_items`; a benchmark calls `run_each` with `evaluated` itself.
 
 A sample has ``prompt``, ``score`` and, once the agent has run, ``turns``, ``finished``, ``tool_errors`` (a count) and
 ``messages``; then the fields of ``item_fields`` and ``score``. An item that failed has the score None, an ``error``, and the
@@ -12,8 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
+import time
+from collections import Counter
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
@@ -21,36 +22,27 @@ from typing import Any
 from tenacity import RetryError
 
 from environments.loop.end import RolloutEnd
+from environments.loop.log_once import log_once
 from environments.rollout.agent_rollout import AgentRollout
+from environments.rollout.attempts import Attempt, last_attempt
 from environments.rollout.concurrency import all_or_none
-from environments.rollout.limits import check_count
+from environments.rollout.limits import check_count, check_number, check_sampling
 from environments.rollout.progress import progress_bar
 from environments.sandbox.nonblocking_calls import bridged
 from environments.trainer.scoring import as_reward
 
-__all__ = [
-    "Evaluation",
-    "MoreMetrics",
-    "Sample",
-    "Score",
-    "check_function",
-    "error_text",
-    "further_metrics",
-    "held_out_items",
-    "item_list",
-    "metrics_of",
-    "run_each",
-    "sample_of",
-]
+logger = logging.getLogger(__name__)
 
 Sample = dict[str, Any]
 
 Score = Callable[[AgentRollout], Awaitable[float | Mapping[str, Any]]]
 """Scores a rollout: returns the score, or fields of the sample with ``score`` among them."""
 
-
 MoreMetrics = Callable[[list[Sample]], Mapping[str, Any] | Awaitable[Mapping[str, Any]]]
 """Computes further metrics of the samples that were scored."""
+
+ItemFields = Callable[[Any], Mapping[str, Any]]
+"""Returns further fields of an item's sample."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +55,67 @@ class Evaluation:
     end_time: float
 
 
+async def evaluate_items(
+    env: Any,
+    items: Sequence[Any] | None,
+    *,
+    score: Score | None,
+    metrics: MoreMetrics | None,
+    item_fields: ItemFields | None,
+    pass_score: float | None,
+    max_concurrent: int | None,
+    temperature: float,
+    settings: dict[str, Any],
+) -> Evaluation:
+    """Return the logged evaluation; `HermesAgentBaseEnv.evaluate_items` describes the arguments and the errors."""
+    _check_settings(env, settings, temperature)
+    if pass_score is not None:
+        check_number("pass_score", pass_score)
+    retried: Counter[str] = Counter()
+    start_time = time.time()
+    samples = await run_each(
+        await held_out_items(env) if items is None else _item_list(items, "items must be the items to evaluate"),
+        lambda item: evaluated(
+            env, item, score=score, item_fields=item_fields, retried=retried, temperature=temperature, **settings
+        ),
+        max_concurrent=env.config.max_eval_workers if max_concurrent is None else max_concurrent,
+    )
+    evaluation = Evaluation(
+        metrics={**_metrics_of(samples, pass_score=pass_score), **retried},
+        samples=samples,
+        start_time=start_time,
+        end_time=time.time(),
+    )
+    failure: Exception | None = None
+    try:
+        evaluation.metrics.update(await _further_metrics(metrics, samples))
+    except Exception as error:  # noqa: BLE001 - raised below, after the log
+        failure = error
+    logger.info("Evaluated %d items: %s", len(samples), evaluation.metrics)
+    generation = {"temperature": temperature, "max_new_tokens": settings.get("max_tokens") or env.config.max_token_length}
+    await env.evaluate_log(**vars(evaluation), generation_parameters=generation)
+    if failure is not None:
+        raise RuntimeError(
+            f"The metrics function of evaluate_items failed with {type(failure).__name__}: {failure}. The evaluation of "
+            f"{len(samples)} items is finished and was logged, without its metrics"
+        ) from failure
+    return evaluation
+
+
+def _check_settings(env: Any, settings: dict[str, Any], temperature: float) -> None:
+    """Check the arguments for `agent_rollout`: a misspelt setting is not a failure of each item."""
+    if "prompt" in settings:
+        raise TypeError("evaluate_items takes no prompt: each item's is that of format_prompt. Override format_prompt(item)")
+    inspect.signature(env.agent_rollout).bind(None, **settings)
+    names = inspect.signature(check_sampling).parameters
+    check_sampling(**{name: value for name, value in settings.items() if name in names})
+    check_number("temperature", temperature)
+    check_sampling(temperature=temperature)
+
+
+# ---------------------------------------------------------------------- the items
+
+
 async def held_out_items(env: Any) -> list[Any]:
     """Return the items of ``env.get_eval_items()``: a coroutine function, a plain one, or a generator of either kind.
 
@@ -72,33 +125,14 @@ async def held_out_items(env: Any) -> list[Any]:
     items = await items if inspect.isawaitable(items) else items
     if isinstance(items, AsyncIterable):
         return [item async for item in items]
-    return item_list(items, "get_eval_items() must return the held-out items")
+    return _item_list(items, "get_eval_items() must return the held-out items")
 
 
-def item_list(items: object, requirement: str) -> list[Any]:
+def _item_list(items: object, requirement: str) -> list[Any]:
     """Return a collection as a list. Raises: TypeError for None, text, a mapping, and what cannot be iterated over."""
     if isinstance(items, (str, bytes, Mapping)) or not (isinstance(items, Iterable) or hasattr(items, "__getitem__")):
         raise TypeError(f"{requirement}, as a list or another sequence, got {type(items).__name__} {str(items)[:80]!r}")
     return list(items)  # type: ignore[call-overload,no-any-return]  # a data set may have __getitem__ alone
-
-
-def check_function(name: str, function: object, argument: str) -> None:
-    """Check a function that `evaluate_items` was given. Raises: TypeError unless it can be called with one argument, or is None."""
-    if function is None:
-        return
-    if not callable(function):
-        raise TypeError(f"{name} must be a function of {argument}, got {type(function).__name__} {str(function)[:80]!r}")
-    try:
-        signature = inspect.signature(function)
-    except ValueError:  # a function in C may tell no signature
-        return
-    try:
-        signature.bind(None)
-    except TypeError as error:
-        raise TypeError(f"{name} must accept one argument, {argument}; its signature is {signature}: {error}") from None
-
-
-# ---------------------------------------------------------------------- running the items
 
 
 async def run_each(
@@ -107,7 +141,7 @@ async def run_each(
     """Return one sample per item, in order; at most ``max_concurrent`` items run at once.
 
     A cancellation cancels every item and waits until all have ended. Raises: ValueError when there are no items or
-    ``max_concurrent`` is less than 1; TypeError when it is no integer.
+    ``max_concurrent`` is less than 1; TypeError when it is not an integer.
     """
     if not items:
         raise ValueError(
@@ -130,34 +164,51 @@ async def run_each(
 # ---------------------------------------------------------------------- one item
 
 
-async def sample_of(
+async def evaluated(
+    env: Any,
     item: Any,
     *,
-    format_prompt: Callable[[Any], str],
-    rollout_of: Callable[[Any, str], AbstractAsyncContextManager[AgentRollout]],
-    score: Score,
-    item_fields: Callable[[Any], Mapping[str, Any]] | None,
-) -> tuple[Sample, Exception | None]:
-    """Return the sample of one item, and the error of the step that failed, if one did."""
-    sample: Sample = {"prompt": None, "score": None}
-    end = RolloutEnd.ENVIRONMENT_FAILED
-    try:
-        further = _fields("item_fields", item_fields(item)) if item_fields else {}
-        sample = {**further, **sample}
-        sample["prompt"] = prompt = format_prompt(item)
-        async with rollout_of(item, prompt) as rollout:
-            result = rollout.result
-            facts = {
-                "turns": result.turns_used,
-                "finished": result.finished_naturally,
-                "tool_errors": len(result.tool_errors),
-            }
-            sample |= {**facts, "messages": result.messages}
-            end = rollout.end if rollout.end.is_failure else RolloutEnd.REWARD_FAILED
-            sample |= {**await bridged(_score_fields)(score, rollout), **facts}
-    except Exception as error:  # noqa: BLE001 - logged when the item is not run again
-        return {**sample, "score": None, "error": error_text(error), "end": end.value}, error
-    return sample, None
+    score: Score | None = None,
+    item_fields: ItemFields | None = None,
+    retried: Counter[str],
+    **settings: Any,
+) -> Sample:
+    """Return the sample of one item, which is run again as a rollout is; ``retried`` counts that. ``settings`` are `agent_rollout`'s."""
+
+    async def reward_of(rollout: AgentRollout) -> float:
+        return as_reward(await env.compute_reward(rollout.item, rollout.result, rollout.ctx))
+
+    async def attempt() -> Attempt:
+        """Return the sample, and the error of the step that failed, if one did."""
+        sample: Sample = {"prompt": None, "score": None}
+        end = RolloutEnd.ENVIRONMENT_FAILED
+        try:
+            sample = {**(_fields("item_fields", item_fields(item)) if item_fields else {}), **sample}
+            sample["prompt"] = prompt = env.format_prompt(item)
+            async with env.agent_rollout(item, prompt=prompt, **settings) as rollout:
+                result = rollout.result
+                facts = {
+                    "turns": result.turns_used,
+                    "finished": result.finished_naturally,
+                    "tool_errors": len(result.tool_errors),
+                }
+                sample |= {**facts, "messages": result.messages}
+                end = rollout.end if rollout.end.is_failure else RolloutEnd.REWARD_FAILED
+                sample |= {**await bridged(_score_fields)(score or reward_of, rollout), **facts}
+        except Exception as error:  # noqa: BLE001 - logged when the item is not run again
+            cause = error.last_attempt.exception() if isinstance(error, RetryError) else None
+            sample |= {"score": None, "error": f"{type(cause or error).__name__}: {cause or error}", "end": end.value}
+            return Attempt(end=end, item=sample, error=error)
+        return Attempt(end=None, item=sample)
+
+    config = env.config
+    made, count = await last_attempt(attempt, retries=config.rollout_retries, reward_errors=config.reward_errors)
+    if count:
+        retried["eval/retries"] += count
+    if made.error is not None:
+        log_once(logger, made.error, "Evaluating an item failed; it is counted in eval/errors. The item: %.200r", item)
+    sample: Sample = made.item
+    return sample
 
 
 async def _score_fields(score: Score, rollout: AgentRollout) -> Sample:
@@ -184,16 +235,10 @@ def _fields(name: str, value: object) -> Sample:
     return dict(value)
 
 
-def error_text(error: Exception) -> str:
-    """Return the type and message of an error: the last attempt's, where a call was retried."""
-    cause = error.last_attempt.exception() if isinstance(error, RetryError) else None
-    return f"{type(cause or error).__name__}: {cause or error}"
+# ---------------------------------------------------------------------- metrics
 
 
-# ---------------------------------------------------------------------- all items
-
-
-def metrics_of(samples: Sequence[Sample], *, pass_score: float | None) -> dict[str, Any]:
+def _metrics_of(samples: Sequence[Sample], *, pass_score: float | None) -> dict[str, Any]:
     """Return the counts, and the means over the items that were scored; there are no means if every item failed.
 
     ``eval/pass_rate`` is the share of scores of at least ``pass_score``; None omits it.
@@ -211,7 +256,7 @@ def metrics_of(samples: Sequence[Sample], *, pass_score: float | None) -> dict[s
     return metrics
 
 
-async def further_metrics(metrics: MoreMetrics | None, samples: Sequence[Sample]) -> Mapping[str, Any]:
+async def _further_metrics(metrics: MoreMetrics | None, samples: Sequence[Sample]) -> Mapping[str, Any]:
     """Return what ``metrics`` computes from the samples that were scored; nothing without it, or if every item failed.
 
     Raises: what ``metrics`` raises; TypeError when it returns no mapping.
