@@ -105,11 +105,12 @@ def test_a_refactoring_is_clean(mutant: Mutant, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mutant", LOOKALIKES, ids=lambda mutant: mutant.id)
 def test_a_lookalike_is_no_finding(mutant: Mutant, tmp_path: Path) -> None:
-    """A sound program that has what its rule looks for, without the fault."""
-    results = judged(mutant.write(tmp_path), rules=[find_rule(mutant.rule)])
+    """A sound program that has what its rules look for, without the faults."""
+    results = judged(mutant.write(tmp_path), rules=[find_rule(rule) for rule in mutant.rule.split()])
 
     assert broken(results, *Severity) == {}
-    assert results[mutant.rule].outcome is not Outcome.NOT_EXERCISED or not mutant.has_cases
+    unseen = [rule for rule, result in results.items() if result.outcome is Outcome.NOT_EXERCISED]
+    assert unseen == [] or not mutant.has_cases
 
 
 @pytest.mark.parametrize("rule", READ, ids=lambda rule: rule.id)

@@ -19,6 +19,7 @@ from . import (
     of_shared_places,
     of_terminal_tasks,
     of_token_mode,
+    of_usual_code,
     of_wrapped_methods,
 )
 from .mutant import Mutant
@@ -51,6 +52,7 @@ LOOKALIKES: tuple[Mutant, ...] = (
     *of_reports.LOOKALIKES,
     *of_rewards.LOOKALIKES,
     *of_shared_places.LOOKALIKES,
+    *of_usual_code.LOOKALIKES,
     *of_wrapped_methods.LOOKALIKES,
 )
 """Changes that break nothing, and look as if they broke their rule."""

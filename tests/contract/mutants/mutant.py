@@ -61,7 +61,7 @@ def before(line: str, lines: str) -> Change:
 
 @dataclass(frozen=True, kw_only=True)
 class Mutant:
-    """A breakage. ``rule`` is the law that it breaks; ``name`` says what was done wrong.
+    """A breakage. ``rule`` is the law that it breaks, or the laws that a lookalike keeps; ``name`` says what was done.
 
     Each pair of ``changes`` is a text that occurs once in ``file`` (by default the environment's own) and its replacement.
     Lines that end with `MARK` are those of the rule's findings; without a mark any line will do.

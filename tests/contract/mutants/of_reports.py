@@ -31,24 +31,6 @@ MUTANTS = (
     ),
     graded_letters(
         "HE406",
-        "litellm",
-        (
-            'completion = await self.server.chat_completion(\n                messages=[{"role": "user", "content": question}], n=1, max_tokens=100, temperature=0.0\n            )',
-            "completion = None",
-        ),
-        before(
-            "        try:\n            completion",
-            "        second = await litellm.acompletion(model='judge', messages=[{'role': 'user', 'content': question}])\n",
-        ),
-        (
-            "score = parsed_score(completion.choices[0].message.content)",
-            "score = parsed_score(second.choices[0].message.content)",
-        ),
-        after("import json", "try:\n    import litellm\nexcept ImportError:\n    litellm = None\n"),
-        follow_up="HE403",
-    ),
-    graded_letters(
-        "HE406",
         "a post by httpx",
         (
             'completion = await self.server.chat_completion(\n                messages=[{"role": "user", "content": question}], n=1, max_tokens=100, temperature=0.0\n            )',

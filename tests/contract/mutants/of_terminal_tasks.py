@@ -360,7 +360,7 @@ MUTANTS = (
         (
             "            return result, await self.compute_reward(item, result, ctx)\n",
             "            score = await self.compute_reward(item, result, ctx)\n"
-            f"            self.reward_buffer.append(score)  {MARK}\n"
+            "            self.reward_buffer.append(score)\n"
             "            return result, score\n",
         ),
         draws_no_warning=True,

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 
-from pytest_hermes_env.contract.verdict import Outcome
+from .rule_cases import broken, check, open_, sound
 
-
-@dataclass(frozen=True, kw_only=True)
-class Case:
-    """A source and what the rule makes of it."""
-
-    name: str
-    source: str
-
-
-BROKEN = (
-    Case(
-        name="evaluate forgotten",
-        source="""
+CASES = (
+    broken(
+        "evaluate forgotten",
+        """
         class Env(HermesAgentBaseEnv):  # <- here
             async def setup(self): ...
             async def get_next_item(self): ...
@@ -28,9 +17,9 @@ BROKEN = (
             async def compute_reward(self, item, result, ctx): ...
         """,
     ),
-    Case(
-        name="a misspelt name",
-        source="""
+    broken(
+        "a misspelt name",
+        """
         class Env(HermesAgentBaseEnv[HermesAgentEnvConfig]):  # <- here
             async def setup(self): ...
             async def get_next_items(self): ...
@@ -39,9 +28,9 @@ BROKEN = (
             async def evaluate(self): ...
         """,
     ),
-    Case(
-        name="a method at module level",
-        source="""
+    broken(
+        "a method at module level",
+        """
         import environments.hermes_base_env as base
 
         async def setup(self): ...
@@ -53,9 +42,9 @@ BROKEN = (
             async def evaluate(self): ...
         """,
     ),
-    Case(
-        name="a mixin that comes after the base, which hides it",
-        source="""
+    broken(
+        "a mixin that comes after the base, which hides it",
+        """
         class Rest:
             async def setup(self): ...
             async def get_next_item(self): ...
@@ -66,9 +55,9 @@ BROKEN = (
             async def evaluate(self): ...
         """,
     ),
-    Case(
-        name="inherited from an environment that lacks it too",
-        source="""
+    broken(
+        "inherited from an environment that lacks it too",
+        """
         Base = HermesAgentBaseEnv
 
         class Half(Base):
@@ -80,12 +69,9 @@ BROKEN = (
             async def evaluate(self): ...
         """,
     ),
-)
-
-SOUND = (
-    Case(
-        name="all own",
-        source="""
+    sound(
+        "all own",
+        """
         class Env(HermesAgentBaseEnv):
             async def setup(self): ...
             async def get_next_item(self): ...
@@ -94,9 +80,9 @@ SOUND = (
             async def evaluate(self): ...
         """,
     ),
-    Case(
-        name="inherited from another environment",
-        source="""
+    sound(
+        "inherited from another environment",
+        """
         class Parent(HermesAgentBaseEnv):
             async def setup(self): ...
             async def get_next_item(self): ...
@@ -108,9 +94,9 @@ SOUND = (
             name = "child"
         """,
     ),
-    Case(
-        name="from a mixin, under an if, and by assignment",
-        source="""
+    sound(
+        "from a mixin, under an if, and by assignment",
+        """
         class Rest:
             async def setup(self): ...
             async def get_next_item(self): ...
@@ -125,29 +111,15 @@ SOUND = (
             evaluate = Rest._evaluate
         """,
     ),
+    broken(
+        "all that is missing is one finding",
+        "class Env(HermesAgentBaseEnv):  # <- here\n    def format_prompt(self, item): ...\n",
+        "setup, get_next_item, compute_reward, evaluate are missing",
+    ),
+    open_("a base that cannot be read", "from company import Tools\n\nclass Env(Tools, HermesAgentBaseEnv):\n    pass\n"),
 )
 
 
-@pytest.mark.parametrize("case", BROKEN, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_missing_method_is_found_at_the_class(judge, case):
-    judgement = judge("HE101", case.source)
-
-    assert (judgement.outcome, judgement.lines) == (Outcome.FAILED, judgement.marked)
-
-
-@pytest.mark.parametrize("case", SOUND, ids=lambda case: case.name)
-def test_methods_may_come_from_anywhere_that_can_be_read(judge, case):
-    assert judge("HE101", case.source).outcome is Outcome.PASSED
-
-
-def test_one_finding_names_all_that_is_missing(judge):
-    judgement = judge("HE101", "class Env(HermesAgentBaseEnv):\n    def format_prompt(self, item): ...\n")
-
-    assert judgement.messages == ("setup, get_next_item, compute_reward, evaluate are missing",)
-
-
-def test_a_base_that_cannot_be_read_leaves_it_undecided(judge):
-    judgement = judge("HE101", "from company import Tools\n\nclass Env(Tools, HermesAgentBaseEnv):\n    pass\n")
-
-    assert judgement.outcome is Outcome.UNDECIDED
-    assert "company.Tools" in judgement.verdict.note
+    check(judge, "HE101", case)

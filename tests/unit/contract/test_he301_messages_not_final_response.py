@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 
-from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.source.finding import Severity
 
+from .rule_cases import broken, check, sound
 
-@dataclass(frozen=True, kw_only=True)
-class Case:
-    """A source and what the rule makes of it."""
-
-    name: str
-    source: str
-
-
-BROKEN = (
-    Case(
-        name="the second parameter, whatever its name",
-        source="""
+CASES = (
+    broken(
+        "the second parameter, whatever its name",
+        """
         class Env(HermesAgentBaseEnv):
             async def compute_reward(self, task, outcome, sandbox):
                 return float("42" in outcome.final_response)  # <- here
         """,
+        "compute_reward reads outcome.final_response, which AgentResult does not have",
     ),
-    Case(
-        name="a helper with the result in another place",
-        source="""
+    broken(
+        "a helper with the result in another place",
+        """
         class Env(HermesAgentBaseEnv):
             async def compute_reward(self, item, result, ctx):
                 return self._score(ctx, text=result)
@@ -38,9 +29,9 @@ BROKEN = (
                 return bonus + len(text["response"])  # <- here
         """,
     ),
-    Case(
-        name="a static helper, called on the class",
-        source="""
+    broken(
+        "a static helper, called on the class",
+        """
         class Env(HermesAgentBaseEnv):
             async def compute_reward(self, item, result, ctx):
                 return Env._length(result)
@@ -50,17 +41,17 @@ BROKEN = (
                 return len(thing.get("output", ""))  # <- here
         """,
     ),
-    Case(
-        name="getattr without a default",
-        source="""
+    broken(
+        "getattr without a default",
+        """
         class Env(HermesAgentBaseEnv):
             async def compute_reward(self, item, result, ctx):
                 return len(getattr(result, "tools_used"))  # <- here
         """,
     ),
-    Case(
-        name="another name, and the result's dict",
-        source="""
+    broken(
+        "another name, and the result's dict",
+        """
         class Env(HermesAgentBaseEnv):
             async def compute_reward(self, item, result, ctx):
                 outcome = result
@@ -68,9 +59,9 @@ BROKEN = (
                 return len(text) + len(vars(result).get("tool_calls"))  # <- here
         """,
     ),
-    Case(
-        name="what agent.run gives, in evaluate",
-        source="""
+    broken(
+        "what agent.run gives, in evaluate",
+        """
         from environments.agent_loop import HermesAgentLoop as Loop
 
         class Env(HermesAgentBaseEnv):
@@ -80,9 +71,9 @@ BROKEN = (
                 print(done.output)  # <- here
         """,
     ),
-    Case(
-        name="a module function with an annotation",
-        source="""
+    broken(
+        "a module function with an annotation",
+        """
         def final_text(answer: "AgentResult | None") -> str:
             return answer.final_response  # <- here
 
@@ -91,12 +82,9 @@ BROKEN = (
                 return float(bool(final_text(result)))
         """,
     ),
-)
-
-SOUND = (
-    Case(
-        name="messages walked backwards",
-        source="""
+    sound(
+        "messages walked backwards",
+        """
         class Env(HermesAgentBaseEnv):
             async def compute_reward(self, item, result, ctx):
                 for message in reversed(result.messages):
@@ -105,9 +93,9 @@ SOUND = (
                 return 0.0 if result.finished_naturally else -0.0
         """,
     ),
-    Case(
-        name="the name is given to something else",
-        source="""
+    sound(
+        "the name is given to something else",
+        """
         class Env(HermesAgentBaseEnv):
             async def compute_reward(self, item, result, ctx):
                 turns = result.turns_used
@@ -117,9 +105,9 @@ SOUND = (
                 return float("ok" in result.get("output", ""))
         """,
     ),
-    Case(
-        name="a helper for several kinds of things",
-        source="""
+    sound(
+        "a helper for several kinds of things",
+        """
         class Env(HermesAgentBaseEnv):
             async def compute_reward(self, item, result, ctx):
                 return float(self._text(result) == self._text(ctx.terminal("ls")))
@@ -130,9 +118,9 @@ SOUND = (
                 return str(thing.messages[-1])
         """,
     ),
-    Case(
-        name="result is the name of a dict in a helper and in evaluate",
-        source="""
+    sound(
+        "result is the name of a dict in a helper and in evaluate",
+        """
         class Env(HermesAgentBaseEnv):
             async def compute_reward(self, item, result, ctx):
                 return self._parse(ctx.terminal("ls"))
@@ -145,9 +133,9 @@ SOUND = (
                     print(result["score"], result.output)
         """,
     ),
-    Case(
-        name="own fields through the result's dict",
-        source="""
+    sound(
+        "own fields through the result's dict",
+        """
         class Env(HermesAgentBaseEnv):
             async def compute_reward(self, item, result, ctx):
                 fields = vars(result)
@@ -155,9 +143,9 @@ SOUND = (
                 return len(fields["messages"]) + len(vars(result).get("output", "")) + len(other)
         """,
     ),
-    Case(
-        name="all own fields, a dunder, and a field set",
-        source="""
+    sound(
+        "all own fields, a dunder, and a field set",
+        """
         class Env(HermesAgentBaseEnv):
             async def compute_reward(self, item, result, ctx):
                 seen = (result.managed_state, result.reasoning_per_turn, result.tool_errors, result.__class__)
@@ -168,18 +156,9 @@ SOUND = (
 )
 
 
-@pytest.mark.parametrize("case", BROKEN, ids=lambda case: case.name)
-def test_foreign_fields_are_found_where_they_are_read(judge, case):
-    judgement = judge("HE301", case.source)
-
-    assert (judgement.outcome, judgement.lines) == (Outcome.FAILED, judgement.marked)
-
-
-@pytest.mark.parametrize("case", SOUND, ids=lambda case: case.name)
-def test_own_fields_and_other_things_pass_without_a_word(judge, case):
-    verdict = judge("HE301", case.source).verdict
-
-    assert (verdict.outcome, verdict.note) == (Outcome.PASSED, "only AgentResult's own fields are read")
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_only_fields_of_the_result_are_read(judge, case):
+    check(judge, "HE301", case)
 
 
 def test_a_guarded_read_is_a_warning(judge):
@@ -200,16 +179,3 @@ def test_a_guarded_read_is_a_warning(judge):
         "compute_reward reads 'output' from result with getattr: AgentResult never has it, so the fallback is always used",
         "compute_reward reads 'response' from result with hasattr: AgentResult never has it, so the fallback is always used",
     )
-
-
-def test_the_message_names_the_function_and_the_read(judge):
-    judgement = judge(
-        "HE301",
-        """
-        class Env(HermesAgentBaseEnv):
-            async def compute_reward(self, item, result, ctx):
-                return len(result.final_response)
-        """,
-    )
-
-    assert judgement.messages == ("compute_reward reads result.final_response, which AgentResult does not have",)

@@ -2,39 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 
-from pytest_hermes_env.contract.verdict import Outcome
-
-
-@dataclass(frozen=True, kw_only=True)
-class Case:
-    """A source and what the rule makes of it."""
-
-    name: str
-    source: str
-    message: str = ""
-
+from .rule_cases import broken, check, open_, sound
 
 ONE_TURN = "evaluate calls the model through chat_completion, one turn without tools, and runs no HermesAgentLoop"
 
-BROKEN = (
-    Case(
-        name="one chat completion",
-        source="""
+CASES = (
+    broken(
+        "one chat completion",
+        """
         class Env(HermesAgentBaseEnv):
             async def evaluate(self):
                 for item in self.items:
                     answer = await self.server.chat_completion(messages=[], n=1)  # <- here
                     print(answer)
         """,
-        message=ONE_TURN,
+        ONE_TURN,
     ),
-    Case(
-        name="chat completions in a helper",
-        source="""
+    broken(
+        "chat completions in a helper",
+        """
         class Env(HermesAgentBaseEnv):
             async def evaluate(self, *args, **kwargs):
                 server = self.server
@@ -45,31 +33,31 @@ BROKEN = (
                 answer = await server.chat_completion(messages=[])  # <- here
                 return float(bool(answer))
         """,
-        message=ONE_TURN,
+        ONE_TURN,
     ),
-    Case(
-        name="pass",
-        source="""
+    broken(
+        "pass",
+        """
         class Env(HermesAgentBaseEnv):
             async def evaluate(self, *args):  # <- here
                 pass
         """,
-        message="evaluate is a stub: it evaluates nothing",
+        "evaluate is a stub: it evaluates nothing",
     ),
-    Case(
-        name="a log line and a constant",
-        source="""
+    broken(
+        "a log line and a constant",
+        """
         class Env(HermesAgentBaseEnv):
             async def evaluate(self):  # <- here
                 '''Evaluate.'''
                 logger.info("evaluation is done elsewhere")
                 return {"eval/accuracy": 0.0}
         """,
-        message="evaluate is a stub: it evaluates nothing",
+        "evaluate is a stub: it evaluates nothing",
     ),
-    Case(
-        name="not implemented, inherited from a parent",
-        source="""
+    broken(
+        "not implemented, inherited from a parent",
+        """
         class Parent(HermesAgentBaseEnv):
             async def evaluate(self):  # <- here
                 raise NotImplementedError("later")
@@ -77,14 +65,11 @@ BROKEN = (
         class Env(Parent):
             name = "child"
         """,
-        message="evaluate is a stub: it evaluates nothing",
+        "evaluate is a stub: it evaluates nothing",
     ),
-)
-
-SOUND = (
-    Case(
-        name="a loop in evaluate",
-        source="""
+    sound(
+        "a loop in evaluate",
+        """
         class Env(HermesAgentBaseEnv):
             async def evaluate(self):
                 tools, names = self._resolve_tools_for_group()
@@ -93,9 +78,9 @@ SOUND = (
                 await self.evaluate_log(metrics={"eval/turns": result.turns_used})
         """,
     ),
-    Case(
-        name="an imported name, a chained run, in a nested function",
-        source="""
+    sound(
+        "an imported name, a chained run, in a nested function",
+        """
         class Env(HermesAgentBaseEnv):
             async def evaluate(self):
                 from environments.agent_loop import HermesAgentLoop as Loop
@@ -106,9 +91,9 @@ SOUND = (
                 return await asyncio.gather(*map(one, self.items))
         """,
     ),
-    Case(
-        name="the rollouts of the base class",
-        source="""
+    sound(
+        "the rollouts of the base class",
+        """
         class Env(HermesAgentBaseEnv):
             async def evaluate(self):
                 for item in self.items:
@@ -118,9 +103,9 @@ SOUND = (
                 return await super().collect_trajectories(item)
         """,
     ),
-    Case(
-        name="an inherited evaluate, a loop made by an overridden helper, a judge beside it",
-        source="""
+    sound(
+        "an inherited evaluate, a loop made by an overridden helper, a judge beside it",
+        """
         class Parent(HermesAgentBaseEnv):
             async def evaluate(self):
                 for item in self.items:
@@ -135,33 +120,28 @@ SOUND = (
                 return self.loop_class(server=self.server, tool_schemas=[item["tool"]])
         """,
     ),
-)
-
-
-@pytest.mark.parametrize("case", BROKEN, ids=lambda case: case.name)
-def test_an_evaluation_without_an_agent_is_found(judge, case):
-    judgement = judge("HE701", case.source)
-
-    assert (judgement.lines, judgement.messages) == (judgement.marked, (case.message,))
-
-
-@pytest.mark.parametrize("case", SOUND, ids=lambda case: case.name)
-def test_an_evaluation_with_an_agent_passes(judge, case):
-    assert judge("HE701", case.source).outcome is Outcome.PASSED
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
+    open_(
+        "a function that cannot be read",
         "from company import run_eval\n\nclass Env(HermesAgentBaseEnv):\n    async def evaluate(self):\n"
         "        await run_eval(self, self.items)\n",
+    ),
+    open_(
+        "an object that cannot be read",
         "from company import Runner\n\nclass Env(HermesAgentBaseEnv):\n    async def evaluate(self):\n"
         "        await Runner(server=self.server).go()\n",
+    ),
+    open_(
+        "an inherited method that cannot be read",
         "from company import Base\n\nclass Env(Base, HermesAgentBaseEnv):\n    pass\n",
+    ),
+    open_(
+        "super that cannot be read",
         "from company import Base\n\nclass Env(Base, HermesAgentBaseEnv):\n    async def evaluate(self):\n"
         "        return await super().evaluate()\n",
-    ],
-    ids=["a function", "an object", "an inherited method", "super"],
+    ),
 )
-def test_an_evaluation_by_code_that_cannot_be_read_is_undecided(judge, source):
-    assert judge("HE701", source).outcome is Outcome.UNDECIDED
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_an_evaluation_runs_an_agent(judge, case):
+    check(judge, "HE701", case)
