@@ -26,10 +26,8 @@ import httpx
 from vcr.stubs.aiohttp_stubs import vcr_request
 from vcr.stubs.httpx_stubs import vcr_handle_async_request, vcr_handle_request
 
-from pytest_hermes_env.cassette.bodies import as_bytes, as_reply_body, as_request
-from pytest_hermes_env.cassette.tape import ModelReply, ModelRequest
+from pytest_hermes_env.cassette.tape import ModelReply, ModelRequest, as_bytes, as_reply_body, as_request
 from pytest_hermes_env.errors import CassetteMiss
-from pytest_hermes_env.own_machine import is_this_machine
 from pytest_hermes_env.patches import intercept
 from pytest_hermes_env.redaction.secret_names import secrets_sent
 
@@ -71,8 +69,7 @@ class Exchange:
     ``secrets`` are the keys that it carried, by name: they are never stored, and an answer may repeat them.
     """
 
-    def __init__(self, host: str) -> None:
-        self.host = host
+    def __init__(self) -> None:
         self.request: ModelRequest | None = None
         self.reply: ModelReply | None = None
         self.ticket: Any = None
@@ -82,9 +79,6 @@ class Exchange:
 
 class Exchanges(Protocol):
     """The interface of a session."""
-
-    def refuses(self, host: str) -> str:
-        """Return why a request that is not for an inference server may not leave for ``host``; empty when it may."""
 
     def ask(self, exchange: Exchange) -> None:
         """Set the reply of ``exchange``, or leave it unset to ask the real server."""
@@ -100,11 +94,6 @@ def endpoint_of(url: str) -> str:
     """Return the path of a request to an inference server, such as "/chat/completions"; empty for any other address."""
     found = _ENDPOINT.search(urlsplit(url).path)
     return f"/{found[1]}" if found else ""
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a host is this machine."""
-    return host == "testserver" or is_this_machine(host)
 
 
 class VcrAdapter:
@@ -165,9 +154,9 @@ class VcrAdapter:
         return []
 
     @contextlib.contextmanager
-    def exchange(self, url: str, raising: Callable[[ModelReply], Exception]) -> Iterator[None]:
+    def exchange(self, raising: Callable[[ModelReply], Exception]) -> Iterator[None]:
         """Pass one request through a stub; record a failure of the real server, raise a recorded one as ``raising`` returns it."""
-        running = Exchange(urlsplit(url).hostname or "")
+        running = Exchange()
         token = self._running.set(running)
         try:
             yield
@@ -212,11 +201,10 @@ def intercepting(exchanges: Exchanges, *transports: type) -> Iterator[None]:
 async def _httpx_async(adapter: VcrAdapter, real: Any, transport: Any, request: httpx.Request) -> httpx.Response:
     url = str(request.url)
     if not endpoint_of(url):
-        _check(adapter, request.url.host, httpx.ConnectError)
         return await real(transport, request)  # type: ignore[no-any-return]
     stub: Any = vcr_handle_async_request(adapter, real, httpx)
     try:
-        with adapter.exchange(url, _httpx_error):
+        with adapter.exchange(_httpx_error):
             return _in_pieces(await stub(transport, request))
     except CassetteMiss as miss:
         return _refusal(miss)
@@ -227,11 +215,10 @@ async def _httpx_async(adapter: VcrAdapter, real: Any, transport: Any, request: 
 def _httpx_sync(adapter: VcrAdapter, real: Any, transport: Any, request: httpx.Request) -> httpx.Response:
     url = str(request.url)
     if not endpoint_of(url):
-        _check(adapter, request.url.host, httpx.ConnectError)
         return real(transport, request)  # type: ignore[no-any-return]
     stub: Any = vcr_handle_request(adapter, real, httpx)
     try:
-        with adapter.exchange(url, _httpx_error):
+        with adapter.exchange(_httpx_error):
             return _in_pieces(stub(transport, request))
     except CassetteMiss as miss:
         return _refusal(miss)
@@ -305,11 +292,10 @@ def _in_pieces(response: httpx.Response) -> httpx.Response:
 async def _aiohttp(adapter: VcrAdapter, real: Any, session: Any, method: str, str_or_url: Any, **kwargs: Any) -> Any:
     url = str(session._build_url(str_or_url))  # noqa: SLF001 - resolves against the session's base URL
     if not endpoint_of(url):
-        _check(adapter, urlsplit(url).hostname or "", aiohttp.ClientConnectionError)
         return await real(session, method, str_or_url, **kwargs)
     stub: Any = vcr_request(adapter, real)
     try:
-        with adapter.exchange(url, _aiohttp_error):
+        with adapter.exchange(_aiohttp_error):
             return await stub(session, method, url, **kwargs)
     except _Cancelled as cancelled:
         seconds, recorded_s = await cancelled.wait(), cancelled.seconds
@@ -327,9 +313,3 @@ def _aiohttp_error(reply: ModelReply) -> Exception:
     if isinstance(kind, type) and issubclass(kind, aiohttp.ServerTimeoutError | aiohttp.ClientPayloadError):
         return kind(text)
     return aiohttp.ServerDisconnectedError(text) if "Disconnected" in reply.failure else aiohttp.ClientConnectionError(text)
-
-
-def _check(adapter: VcrAdapter, host: str, error: Callable[[str], Exception]) -> None:
-    """Raises: a replay does not allow requests to ``host`` → ``error``."""
-    if reason := adapter.exchanges.refuses(host):
-        raise error(reason)

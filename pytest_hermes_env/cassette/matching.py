@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import pickle
 import re
 import tempfile
 from collections.abc import Callable
@@ -20,9 +19,6 @@ from pytest_hermes_env.types import JsonValue
 
 RANDOM = r"[a-z0-9_]{8}"
 """The random suffix of ``tempfile``'s names."""
-
-LONG = 64
-"""Lists of more token ids than this are compared by bytes, not as JSON."""
 
 ROOTS = (r"(?:/private)?(?:/var)?/tmp", r"(?:/private)?/var/folders/\w+/\w+/T", r"/dev/shm")  # noqa: S108 - compared with, not written to
 
@@ -70,19 +66,6 @@ class Matching:
 def canonical(request: ModelRequest, matching: Matching) -> str:
     """Return the whole request as one text, with sorted keys."""
     return f"{request.method} {request.path} {_text(_counting(request.body, matching))}"
-
-
-def exact_digest(request: ModelRequest, matching: Matching) -> str:
-    """Return the digest of a whole request; long lists of token ids are pickled, because JSON is slow."""
-    body = request.body
-    ids = b""
-    if isinstance(body, dict):
-        for name, value in body.items():
-            holder = value.get("prompt_token_ids") if isinstance(value, dict) else value
-            if isinstance(holder, list) and len(holder) > LONG and type(holder[0]) is int:
-                ids += name.encode() + pickle.dumps(holder, protocol=5)
-                body = {**body, name: {**value, "prompt_token_ids": None} if isinstance(value, dict) else None}
-    return digest(canonical(replace(request, body=body), matching), ids)
 
 
 def without_volatile(request: ModelRequest, matching: Matching) -> ModelRequest:
@@ -143,9 +126,9 @@ def _temporary() -> re.Pattern[str]:
     return re.compile(rf"(?:{own}|{'|'.join(ROOTS)})(?:/(?:{'|'.join(TEMPORARY)}))+")
 
 
-def digest(text: str, more: bytes = b"") -> str:
-    """Return the digest of a text and some bytes."""
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass") + more, digest_size=16).hexdigest()
+def digest(text: str) -> str:
+    """Return the digest of a text."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def opening_of(value: object) -> str:

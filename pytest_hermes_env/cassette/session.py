@@ -17,10 +17,9 @@ import tenacity
 
 from pytest_hermes_env.atomic_files import exclusive
 from pytest_hermes_env.cassette.format import read_tape, save_tape
-from pytest_hermes_env.cassette.interception import Exchange, intercepting, is_loopback, is_miss
+from pytest_hermes_env.cassette.interception import Exchange, intercepting, is_miss
 from pytest_hermes_env.cassette.matching import Matching
-from pytest_hermes_env.cassette.player import Miss, Player
-from pytest_hermes_env.cassette.recorded_tools import RecordedTools, as_json
+from pytest_hermes_env.cassette.player import Miss, Player, RecordedTools, as_json
 from pytest_hermes_env.cassette.recorder import Recorder, header_of, with_environment
 from pytest_hermes_env.cassette.redact import Redactor
 from pytest_hermes_env.cassette.replay_errors import (
@@ -52,7 +51,6 @@ class CassetteSession:
     cassette and ``record_command``, which records it again.
     ``tools``: the source of tool results in replayed rollouts. ``transports``: classes like httpx' own whose requests are
     intercepted too. ``sent``: the API keys in recorded requests, for the redaction, because a server may repeat them.
-    ``guards_hosts``: whether a replay refuses requests to other hosts; under pytest the network guard does.
     """
 
     name: str
@@ -64,7 +62,6 @@ class CassetteSession:
     problems: list[Problem] = field(default_factory=list)
     played: int = 0
     sent: dict[str, str] = field(default_factory=dict)
-    guards_hosts: bool = True
 
     def __post_init__(self) -> None:
         self.watch = RolloutWatch(self._begin)
@@ -116,12 +113,6 @@ class CassetteSession:
 
     # Requests (see interception.Exchanges)
 
-    def refuses(self, host: str) -> str:
-        """Return why a replay refuses a request to ``host`` that is not for a model; '' if it may be sent."""
-        if not self.guards_hosts or self.recorder is not None or is_loopback(host) or not host:
-            return ""
-        return f"the replay of {self.name} sends no requests to {host}: a cassette only holds model requests and tool calls"
-
     def ask(self, exchange: Exchange) -> None:
         """Set the recorded reply of an exchange, or its ticket if it is to be recorded. Raises: CassetteMiss."""
         rollout, request = self.watch.current, exchange.request
@@ -161,7 +152,7 @@ class CassetteSession:
         rollout = self.watch.current
         return self._miss(rollout, waiting_for_cancelled_request(seconds, recorded_s, self._context(rollout)))
 
-    # Tool calls (see recorded_tools.ToolAnswers)
+    # Tool calls (see player.ToolAnswers)
 
     def rollout_of(self, task_id: str) -> LiveRollout | None:
         """Return the rollout of a task."""

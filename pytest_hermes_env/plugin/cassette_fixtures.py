@@ -182,7 +182,6 @@ def _session(
         recorder=Recorder() if records else None,
         tools=cast("ToolSource", request.config.getoption("hermes_replay_tools")),
         transports=(InProcessTransport,),
-        guards_hosts=False,
     )
 
 

@@ -179,8 +179,12 @@ def chosen(base_url: str, *args: str) -> tuple[str, ...]:
             chosen("http://127.0.0.1:1/v1", "--hermes-max-calls", "few"),
             ["ERROR: UsageError: --hermes-max-calls: *must be a number of at least 0, not 'few'"],
         ),
+        (
+            chosen("http://127.0.0.1:9/v1", "--hermes-call-timeout", "0"),
+            ["ERROR: UsageError: --hermes-call-timeout: must be more than 0 seconds"],
+        ),
     ],
-    ids=["provider", "key", "unreachable", "usd", "calls"],
+    ids=["provider", "key", "unreachable", "usd", "calls", "timeout"],
 )
 def test_what_is_missing_is_one_error_before_any_test(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...], lines: list[str]
@@ -245,7 +249,7 @@ def test_a_limit_fails_the_test_that_would_go_over(pytester: pytest.Pytester, pr
 
 
 def test_a_limit_is_the_cause_of_a_failed_test(pytester: pytest.Pytester, provider: MockServer) -> None:
-    """One failure that begins with the refusal: no error at teardown, no log line that repeats it."""
+    """One failure that begins with the refusal: no error at teardown."""
     failing = ONE.replace('len(asyncio.run(collect(env))["scores"]) == 1', 'asyncio.run(collect(env))["scores"] == [1.0]')
     result = run(pytester, failing, *custom(provider, "--hermes-max-calls", "1"))
 
@@ -257,7 +261,6 @@ def test_a_limit_is_the_cause_of_a_failed_test(pytester: pytest.Pytester, provid
             "The above exception was the direct cause of the following exception:",
         ]
     )
-    assert result.stdout.str().count("BudgetSpent") == 1
 
 
 def test_the_cost_is_the_providers_or_the_tables(pytester: pytest.Pytester) -> None:
@@ -308,13 +311,6 @@ def test_a_silent_server_meets_the_limit_of_a_call(pytester: pytest.Pytester) ->
     result.stdout.fnmatch_lines(
         ["*LiveModeError: the real server answered no call*", "  seen * failed calls: CallTimedOut (*)"]
     )
-
-
-def test_the_limit_of_a_call_is_checked(pytester: pytest.Pytester) -> None:
-    """Zero seconds would refuse every call."""
-    result = run(pytester, ONE, *chosen("http://127.0.0.1:9/v1", "--hermes-call-timeout", "0"))
-
-    result.stderr.fnmatch_lines(["ERROR: UsageError: --hermes-call-timeout: must be more than 0 seconds"])
 
 
 def test_a_temporary_failure_is_retried_and_counted(pytester: pytest.Pytester) -> None:
@@ -555,21 +551,3 @@ def test_token_mode_runs_on_a_vllm_server(pytester: pytest.Pytester, hermes_toke
     result.assert_outcomes(passed=1)
     assert (kinds.count("generate"), kinds.count("models"), kinds[0]) == (2, 1, "health")
     result.stdout.fnmatch_lines(["live: m1 at *(vllm)", "  live: 2 calls, *tokens, cost unknown in this test"])
-
-
-def test_a_live_model_gets_no_unconfined_terminal(pytester: pytest.Pytester, provider: MockServer) -> None:
-    """A model on another machine must not use hermes' own terminal, even with --hermes-live."""
-    body = """
-from dataclasses import replace
-from pytest_hermes_env.plugin.live_hooks import live_access
-
-@pytest.mark.hermes_live
-def test_it(make_env, request):
-    access = live_access(request.node)
-    object.__setattr__(access, "server", replace(access.server, base_url="https://elsewhere.example.org/v1"))
-    make_env(TerminalTestEnv)
-"""
-    result = run(pytester, body, *custom(provider))
-
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["E*A live model at elsewhere.example.org would be given a terminal of this machine*"])

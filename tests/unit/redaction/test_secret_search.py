@@ -14,6 +14,7 @@ from agent import redact as hermes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_hermes_env.redaction.file_check import leaks_in
 from pytest_hermes_env.redaction.key_shapes import KEY_PREFIXES
 from pytest_hermes_env.redaction.redactor import TextRedactor
 from pytest_hermes_env.redaction.secret_names import secrets_of
@@ -107,17 +108,20 @@ def _ordinary() -> dict[str, str]:
 
 @pytest.mark.parametrize("kind", _ordinary())
 def test_ordinary_text_stays(kind: str) -> None:
-    """Also with known secrets to look for."""
+    """Also with known secrets to look for; nor does the check of a file report it."""
     text = _ordinary()[kind]
 
     assert TextRedactor(known={VARIABLE: KNOWN}).text(text) == text
+    assert leaks_in(text, {VARIABLE: KNOWN}) == []
 
 
 def test_dummies_in_variables_are_no_secrets() -> None:
     """What people set where a server needs no key occurs in ordinary text."""
     dummies = ("not-needed", "dummy-key", "test-api-key", "placeholder", "your-key-here", "xxxxxxxxxx", "changeme", "disabled")
 
-    assert secrets_of({f"N{n}_API_KEY": value for n, value in enumerate(dummies)} | {"A_KEY": KNOWN}) == {"A_KEY": KNOWN}
+    environ = {f"N{n}_API_KEY": value for n, value in enumerate(dummies)}
+
+    assert secrets_of(environ | {"A_KEY": KNOWN, "HF_TOKEN": "x", "HOME": "/home/someone", "KEYS": KNOWN}) == {"A_KEY": KNOWN}
 
 
 def test_the_parts_of_a_variable_with_a_file_in_it_are_secrets() -> None:
