@@ -7,7 +7,7 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.errors import HermesEnvError, UnexpectedRequest, shorten
 from pytest_hermes_env.failures import Problem, combined_error
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pytest_hermes_env.inference.refusals import Refusal
     from pytest_hermes_env.inference.script_choice import ScriptChoice
-    from pytest_hermes_env.inference.token_mode import Prompt, TokenMode
+    from pytest_hermes_env.inference.token_mode import TokenMode
     from pytest_hermes_env.types import JsonObject, JsonValue
 
 ENDPOINTS = "POST /v1/chat/completions, POST /v1/completions, POST /generate, GET /v1/models, GET /health"
@@ -125,10 +125,10 @@ class MockModel:
         if self.tokens is None or not path.endswith("/generate"):
             return "model", text
         try:
-            prompts = read_request(path, json.loads(body)).prompts
+            prompt = read_request(path, json.loads(body)).prompt
         except (ValueError, HermesEnvError):  # the model refuses it
             return "model", text
-        return "model", "\n".join([text, *(p if isinstance(p, str) else self.tokens.sampler.decode(p) for p in prompts)])
+        return "model", f"{text}\n{prompt if isinstance(prompt, str) else self.tokens.sampler.decode(prompt)}"
 
     def delivered(self, reply: Reply) -> None:
         """Log a reply that is on its way to the client."""
@@ -166,7 +166,7 @@ class MockModel:
 
     def _answer(
         self,
-        read_question: Callable[[str, dict[str, object]], _Question],
+        read_question: Callable[[str, dict[str, Any]], _Question],
         refusal_of: Callable[[Mapping[str, object]], Refusal | None],
         path: str,
         data: bytes,
@@ -197,10 +197,8 @@ class MockModel:
         except HermesEnvError as exc:
             return self._refuse(exchange, exc)
 
-    def _chat(self, path: str, body: dict[str, object]) -> _Question:
-        messages = read.chat_messages(path, body)
-        n = read.choice_count(path, body)
-        conversation, prompt_bytes = self._locate(messages, body)
+    def _chat(self, _: str, body: dict[str, Any]) -> _Question:
+        conversation, prompt_bytes = self._locate(tuple(body["messages"]), body)
         choice = body.get("tool_choice")
 
         def complete(turns: Sequence[Turn]) -> JsonObject:
@@ -209,7 +207,7 @@ class MockModel:
                 turn=turns[0],
                 key=key,
                 model=conversation.model,
-                n=n,
+                n=body.get("n") or 1,
                 prompt_bytes=prompt_bytes,
                 is_forced=isinstance(choice, dict) and choice["type"] != "allowed_tools",
             )
@@ -218,16 +216,17 @@ class MockModel:
             return _Question(kind="health", complete=complete)
         return _Question(kind="chat", conversations=[conversation], complete=complete, chunks=chat_chunks)
 
-    def _completion(self, path: str, body: dict[str, object]) -> _Question:
+    def _completion(self, path: str, body: dict[str, Any]) -> _Question:
         prompts = read.prompts(path, body, None if self.tokens is None else self.tokens.sampler.decode)
-        n = read.choice_count(path, body)
         located = [self._locate(({"role": "user", "content": prompt},), body) for prompt in prompts]
         conversations = [conversation for conversation, _ in located]
         prompt_bytes = sum(size for _, size in located)
 
         def complete(turns: Sequence[Turn]) -> JsonObject:
             key = ":".join(conversation.id for conversation in conversations)
-            return text_completion(turns=turns, key=key, model=conversations[0].model, n=n, prompt_bytes=prompt_bytes)
+            return text_completion(
+                turns=turns, key=key, model=conversations[0].model, n=body.get("n") or 1, prompt_bytes=prompt_bytes
+            )
 
         if read.is_health_check(body):
             return _Question(kind="health", complete=complete, chunks=text_chunks)
@@ -240,7 +239,7 @@ class MockModel:
 
         return generate_refusal(body)
 
-    def _generate(self, path: str, body: dict[str, object]) -> _Question:
+    def _generate(self, path: str, body: dict[str, Any]) -> _Question:
         if self.tokens is None:
             raise UnexpectedRequest(
                 f"the model was asked for tokens at {path}, but it has no tokenizer.\n"
@@ -248,32 +247,27 @@ class MockModel:
                 "  fix       pass a chat template, MockServer(script, template='chatml'), or a tokenizer: tokenizer=path"
             )
         tokens, request = self.tokens, read_request(path, body)
-        prompts = [tokens.read(path, prompt) for prompt in request.prompts]
+        prompt = tokens.read(path, request.prompt)
+        position = self._index.locate(prompt.identity, remember=not request.is_scoring)
         if request.is_scoring:
-            roots = [self._index.locate(prompt.identity, remember=False).root for prompt in prompts]
-            scored = [tokens.score(prompt, root, request.max_tokens) for prompt, root in zip(prompts, roots, strict=True)]
+            scored = tokens.score(prompt, position.root, request.max_tokens)
             return _Question(kind="score", complete=lambda _: tokens.answer(request, scored))
-        conversations = [self._read_conversation(tokens, prompt, request.sampling) for prompt in prompts]
-
-        def complete(turns: Sequence[Turn]) -> JsonObject | list[JsonValue]:
-            asked = zip(turns, prompts, conversations, strict=True)
-            return tokens.answer(request, [tokens.generate(*one, request.max_tokens) for one in asked])
-
-        return _Question(kind="generate", conversations=conversations, complete=complete)
-
-    def _read_conversation(self, tokens: TokenMode, prompt: Prompt, sampling: Mapping[str, object]) -> Conversation:
-        position = self._index.locate(prompt.identity)
-        return Conversation(
+        conversation = Conversation(
             id=position.root,
             turn=position.turn,
             messages=tokens.restore(prompt.messages, position.root),
             root_length=position.root_length,
             tools=prompt.tools,
             model=self.name,
-            sampling=sampling,
+            sampling=request.sampling,
         )
 
-    def _locate(self, messages: tuple[Mapping[str, object], ...], body: dict[str, object]) -> tuple[Conversation, int]:
+        def complete(turns: Sequence[Turn]) -> JsonObject | list[JsonValue]:
+            return tokens.answer(request, tokens.generate(turns[0], prompt, conversation, request.max_tokens))
+
+        return _Question(kind="generate", conversations=[conversation], complete=complete)
+
+    def _locate(self, messages: tuple[Mapping[str, object], ...], body: dict[str, Any]) -> tuple[Conversation, int]:
         position = self._index.locate(messages)
         conversation = Conversation(
             id=position.root,
