@@ -1,20 +1,20 @@
-"""The command ``hermes-env mutants``."""
+"""``hermes-env mutants``: break an environment on purpose, and see whether its tests fail."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-from collections.abc import Sequence
 
 from tqdm import tqdm
 
+from pytest_hermes_env.cli.check import rule_words
 from pytest_hermes_env.contract.catalogue import select_rules
 from pytest_hermes_env.contract.mutation.breakage import Breakage
 from pytest_hermes_env.contract.mutation.operators import breakages
-from pytest_hermes_env.contract.mutation.target import chosen_class
 from pytest_hermes_env.contract.mutation.trial import Trial, score, try_tests
-from pytest_hermes_env.errors import UsageError
+from pytest_hermes_env.errors import BadTarget, UsageError
+from pytest_hermes_env.source import ClassSource, SourceTree, read_class, read_classes, without_abstract_bases
 
 OK, SURVIVORS = 0, 1
 
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Break the environment in every way that applies, run the tests on each, and print the score."""
     source = chosen_class(options.target)
-    rules = {rule.id for rule in select_rules(_ids(options.select), _ids(options.ignore))}
+    rules = {rule.id for rule in select_rules(rule_words(options.select), rule_words(options.ignore))}
     found = [breakage for breakage in breakages(source) if breakage.rule in rules]
     if not found:
         raise UsageError(f"no breakage applies to {source.label}. Known ones break {', '.join(sorted(rules))}")
@@ -65,5 +65,28 @@ def _line(word: str, breakage: Breakage) -> str:
     return f"  {word:<10}{breakage.rule}  {breakage.module.path}:{breakage.line}  {breakage.name}"
 
 
-def _ids(values: Sequence[str]) -> list[str]:
-    return [word.strip() for value in values for word in value.split(",") if word.strip()]
+def chosen_class(target: str) -> ClassSource:
+    """Return the environment class that ``path.py`` or ``path.py:Class`` names.
+
+    Raises: no such file, it does not parse, it has no environment, or several and none is named → BadTarget.
+    """
+    path, colon, name = target.rpartition(":")
+    if not colon or os.path.exists(target):
+        path, name = target, ""
+    if not os.path.isfile(path):
+        raise BadTarget(f"{path} is not a file: give path/to/my_env.py or path/to/my_env.py:MyEnv")
+    tree = SourceTree()
+    reading = read_classes(path, tree)
+    if reading.problem is not None:
+        raise BadTarget(f"{path}:{reading.problem.line}: {reading.problem.message}")
+    if name:
+        source = read_class(path, name, tree)
+        if source is None:
+            known = ", ".join(item.name for item in reading.classes) or "none"
+            raise BadTarget(f"{path} has no class {name}; its environments are: {known}")
+        return source
+    (whole,) = without_abstract_bases([reading])
+    if len(whole.classes) != 1:
+        known = ", ".join(item.name for item in whole.classes) or "none"
+        raise BadTarget(f"{path} has {len(whole.classes)} environments ({known}): name one as {path}:CLASS")
+    return whole.classes[0]
