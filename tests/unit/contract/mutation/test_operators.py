@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_hermes_env.cli.mutants import chosen_class
 from pytest_hermes_env.contract.mutation.operators import OPERATORS, PLACES, breakages
-from pytest_hermes_env.contract.mutation.target import chosen_class
 from pytest_hermes_env.errors import BadTarget
 from pytest_hermes_env.source import ClassSource
 

@@ -1,0 +1,145 @@
+"""The command ``hermes-env``: the line of a command is read here, and one module here or in a room runs it.
+
+``check`` only reads source: it imports neither the files that it checks, nor atroposlib, nor pytest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.cli import cassettes, check, docs, init, judge, new, rules, watch
+from pytest_hermes_env.errors import HermesEnvError, UsageError
+from pytest_hermes_env.pages.rollout_commands import add_commands as add_rollout_commands
+from pytest_hermes_env.redaction.shown_text import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+DISTRIBUTION = "pytest-hermes-env"
+OK, FINDINGS, USAGE = 0, 1, 2
+TAKE_FLAGS = frozenset({"serve-rollouts", "judge", "watch"})
+"""Commands that take the flags of an environment, or of pytest."""
+
+_EPILOG = """\
+examples:
+  hermes-env check environments/                     check every environment below a directory
+  hermes-env check my_env.py:MyEnv --select HE7      one class, the rules about evaluation
+  hermes-env watch my_env.py                         play and judge it again on each save
+  hermes-env judge evidence.gz                       judge again what pytest --hermes-evidence FILE kept, without playing
+  hermes-env explain HE702                           what a rule means, why it matters, how to fix a violation
+  hermes-env docs                                    what there is to read; hermes-env docs live prints a page
+  hermes-env new my_env                              write a project: environment, cases, tests, CI
+  hermes-env init my_env.py                          write a file of cases with the environment's items in it
+  hermes-env mutants my_env.py -- tests/test_my.py   break the environment on purpose; do its tests fail?
+  hermes-env serve-rollouts my_env.py:MyEnv          rollouts over HTTP, for training engines other than Atropos
+  hermes-env mock --script script.yaml --port 8000   a model server that follows the script
+  hermes-env view groups.jsonl                       rollouts as a page for a browser
+  hermes-env export --inspect groups.jsonl           rollouts as a log for inspect view
+  hermes-env cassettes                               recordings: age, later changes, which are unused
+
+exit codes: 0 no findings, 1 findings, 2 usage error
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code: 0 no findings, 1 findings, 2 usage error."""
+    words, rest = _split(list(sys.argv[1:] if argv is None else argv))
+    parser = _parser(words[0] if words else "")
+    try:
+        options, others = parser.parse_known_args(words, argparse.Namespace(rest=rest))
+        if others and words[0] not in TAKE_FLAGS:
+            parser.error(f"unrecognized arguments: {' '.join(others)}")
+        options.rest += others
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else USAGE
+    if options.version:
+        print(f"hermes-env {_version()}")
+        return OK
+    if options.run is None:
+        parser.print_help(sys.stderr)
+        return USAGE
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a file name may hold bytes that are not text
+    os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")  # it prints that there is no torch
+    try:
+        return int(options.run(options))
+    except UsageError as error:
+        print(shown(f"hermes-env: error: {error}"), file=sys.stderr)
+        return USAGE
+    except HermesEnvError as error:
+        print(shown(f"hermes-env: error: {type(error).__name__}: {error}"), file=sys.stderr)
+        return FINDINGS
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise the interpreter fails when it flushes
+        return FINDINGS
+
+
+def _split(words: list[str]) -> tuple[list[str], list[str]]:
+    """Return the words of this command, and those after ``--`` for `mutants`, which hands them to pytest."""
+    if words[:1] == ["mutants"] and "--" in words:
+        place = words.index("--")
+        return words[:place], words[place + 1 :]
+    return words, []
+
+
+def _parser(command: str) -> argparse.ArgumentParser:
+    """Return the parser. The arguments of commands with slow imports are added only if ``command`` is one of them."""
+    parser = argparse.ArgumentParser(
+        prog="hermes-env",
+        description="Test Hermes Agent RL environments: contract checks, mutants, recordings and a mock model.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    parser.set_defaults(run=None)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+
+    for module in (check, watch, judge, rules, docs, cassettes, init, new):
+        module.add(commands)
+    add_rollout_commands(commands)
+
+    mutants = commands.add_parser(
+        "mutants",
+        help="break an environment on purpose and see whether its tests fail",
+        description="Break an environment on purpose, one rule at a time, and run its own tests on each mutant. "
+        "No file is changed: the tests import the mutant instead of the file.",
+        add_help=command == "mutants",
+    )
+    if command == "mutants":
+        from pytest_hermes_env.cli import mutants as breaking  # noqa: PLC0415  # only here
+
+        breaking.add_arguments(mutants)
+        mutants.set_defaults(run=breaking.run)
+
+    serve = commands.add_parser(
+        "serve-rollouts",
+        help="serve the rollouts of an environment to a training engine",
+        description="Serve the rollouts of an environment over HTTP. --env.* flags set the environment's configuration.",
+        add_help=command == "serve-rollouts",
+    )
+    if command == "serve-rollouts":
+        from pytest_hermes_env.cli import serve_rollouts  # noqa: PLC0415  # it loads atroposlib
+
+        serve_rollouts.add_arguments(serve)
+        serve.set_defaults(run=serve_rollouts.run)
+
+    mock = commands.add_parser("mock", help="serve a scripted model over HTTP", add_help=command == "mock")
+    if command == "mock":
+        from pytest_hermes_env.inference import mock_command as serving  # noqa: PLC0415  # it loads a web server
+
+        serving.add_arguments(mock)
+        mock.set_defaults(run=serving.run)
+    return parser
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415  # only --version needs it
+
+    try:
+        return version(DISTRIBUTION)
+    except PackageNotFoundError:
+        return "(not installed)"
