@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from pytest_hermes_env.source.classes import ClassKind, ClassSource, External, resolve
 from pytest_hermes_env.source.configs import config_calls, config_class, config_fields, names_taken
-from pytest_hermes_env.source.constants import UNKNOWN, FromEnvironment, constant_value
+from pytest_hermes_env.source.constants import UNKNOWN, constant_value
 from pytest_hermes_env.source.discovery import (
     ABSTRACT_BASE,
     FileReading,
@@ -67,7 +67,6 @@ __all__ = [
     "External",
     "FileProblem",
     "FileReading",
-    "FromEnvironment",
     "Function",
     "Module",
     "Skipped",

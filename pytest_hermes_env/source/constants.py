@@ -1,19 +1,17 @@
-"""Constant folding: values that are written in the source, as literals or as names of them."""
+"""Constants: values that are written in the source, as literals, as names of them, or put together from these."""
 
 from __future__ import annotations
 
 import ast
 import enum
-from dataclasses import dataclass
 from typing import Final
 
-from pytest_hermes_env.source.classes import ClassSource, External, class_of, resolve
-from pytest_hermes_env.source.functions import Function, assigned_values
+from pytest_hermes_env.source.classes import ClassSource, class_of, resolve
+from pytest_hermes_env.source.functions import Function
 from pytest_hermes_env.source.modules import Binding, Module
-from pytest_hermes_env.source.syntax import keyword, last_name, parameters
 
-_MAX_DEPTH = 12
-_ENVIRONMENT = frozenset({"os.environ.get", "os.getenv"})
+_DEEPEST = 12
+_COLLECTIONS = frozenset({"list", "tuple", "set", "frozenset", "sorted", "str"})
 
 
 class _Unknown(enum.Enum):
@@ -26,148 +24,84 @@ UNKNOWN: Final = _Unknown.UNKNOWN
 """The value of an expression that only running it would tell."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class FromEnvironment:
-    """The value of an environment variable; ``default`` is the fallback in the source, None if there is none."""
-
-    name: str
-    default: object = None
-
-
 def constant_value(node: ast.AST | None, module: Module, function: Function | None = None, depth: int = 0) -> object:
-    """Return the value of ``node``, with `UNKNOWN` for each part that is not constant.
+    """Return the value of ``node``, with `UNKNOWN` for each part that is not constant; a dict is the list of its keys.
 
     ``function`` is the function around the expression: its local names are followed if they are assigned once.
     """
-    if depth > _MAX_DEPTH:
+    if depth > _DEEPEST:
         return UNKNOWN
-    inner = depth + 1
+
+    def value_of(part: ast.AST | None) -> object:
+        return constant_value(part, module, function, depth + 1)
+
     match node:
         case ast.Constant(value=value):
             return value
         case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
-            return [item for part in parts for item in _spread(part, module, function, inner)]
-        case ast.Dict(keys=keys):  # what it gives in a loop, and holds
-            return [UNKNOWN if key is None else constant_value(key, module, function, inner) for key in keys]
+            spread = [_listed(value_of(part.value)) if isinstance(part, ast.Starred) else [value_of(part)] for part in parts]
+            return [item for items in spread for item in items]
+        case ast.Dict(keys=keys):
+            return [UNKNOWN if key is None else value_of(key) for key in keys]
         case ast.JoinedStr(values=parts):
-            return _text([constant_value(part, module, function, inner) for part in parts])
-        case ast.FormattedValue(value=value):
-            return constant_value(value, module, function, inner)
+            texts = [value_of(part) for part in parts]
+            return "".join(map(str, texts)) if all(isinstance(text, (str, int, float)) for text in texts) else UNKNOWN
         case ast.BinOp(left=left, op=ast.Add(), right=right):
-            return _sum(constant_value(left, module, function, inner), constant_value(right, module, function, inner))
-        case ast.BoolOp(op=ast.Or(), values=parts):
-            return _first_of([constant_value(part, module, function, inner) for part in parts])
+            return _sum(value_of(left), value_of(right))
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            held = constant_value(operand, module, function, inner)
+            held = value_of(operand)
             return -held if isinstance(held, (int, float)) else UNKNOWN
-        case ast.NamedExpr(value=value) | ast.Await(value=value):
-            return constant_value(value, module, function, inner)
-        case ast.Subscript(value=holder, slice=index) if _dotted(holder, module) == "os.environ":
-            return FromEnvironment(name=str(constant_value(index, module, function, inner)))
-        case ast.Call():
-            return _call(node, module, function, inner)
+        case ast.FormattedValue(value=inner) | ast.NamedExpr(value=inner):
+            return value_of(inner)
+        case ast.Call(func=ast.Name(id=name), args=[inner], keywords=[]) if name in _COLLECTIONS:
+            return value_of(inner)
+        case ast.Call(func=ast.Attribute(value=text, attr="strip" | "split" as name), args=[], keywords=[]):
+            held = value_of(text)
+            return (held.strip() if name == "strip" else held.split()) if isinstance(held, str) else UNKNOWN
         case ast.Name(id=name):
-            return _name(name, module, function, inner)
+            return _name(name, module, function, depth + 1)
         case ast.Attribute():
-            return _attribute(node, module, function, inner)
-        case _:
-            return UNKNOWN
-
-
-def _spread(node: ast.AST, module: Module, function: Function | None, depth: int) -> list[object]:
-    if not isinstance(node, ast.Starred):
-        return [constant_value(node, module, function, depth)]
-    held = constant_value(node.value, module, function, depth)
-    return held if isinstance(held, list) else [UNKNOWN]
-
-
-def _text(parts: list[object]) -> object:
-    return UNKNOWN if any(not isinstance(part, (str, int, float)) for part in parts) else "".join(map(str, parts))
+            return _attribute(node, module, function, depth + 1)
+    return UNKNOWN
 
 
 def _sum(left: object, right: object) -> object:
     if isinstance(left, str) and isinstance(right, str):
         return left + right
-    if isinstance(left, list) or isinstance(right, list):
-        return [*_listed(left), *_listed(right)]
-    return UNKNOWN
+    return [*_listed(left), *_listed(right)] if isinstance(left, list) or isinstance(right, list) else UNKNOWN
 
 
 def _listed(value: object) -> list[object]:
     return value if isinstance(value, list) else [UNKNOWN]
 
 
-def _first_of(values: list[object]) -> object:
-    """Return the value of ``a or b``; for an environment variable, ``b`` is its default."""
-    first, *rest = values
-    if first is UNKNOWN or not rest:
-        return first
-    if isinstance(first, FromEnvironment):
-        return first if first.default else FromEnvironment(name=first.name, default=_first_of(rest))
-    return first or _first_of(rest)
-
-
-def _call(node: ast.Call, module: Module, function: Function | None, depth: int) -> object:
-    if _dotted(node.func, module) in _ENVIRONMENT and node.args:
-        given = [constant_value(item, module, function, depth) for item in node.args]
-        default = keyword(node, "default")
-        if len(given) == 1 and default is not None:
-            given.append(constant_value(default, module, function, depth))
-        return FromEnvironment(name=str(given[0]), default=given[1] if len(given) > 1 else None)
-    if (
-        isinstance(node.func, ast.Name)
-        and node.func.id in {"list", "tuple", "set", "frozenset", "sorted", "str"}
-        and len(node.args) == 1
-    ):
-        return constant_value(node.args[0], module, function, depth)
-    if isinstance(node.func, ast.Attribute) and node.func.attr in {"strip", "rstrip", "lstrip", "split"}:
-        held = constant_value(node.func.value, module, function, depth)
-        if isinstance(held, str) and node.func.attr == "split" and not node.keywords:
-            given = [constant_value(item, module, function, depth) for item in node.args]
-            return held.split(*given) if all(isinstance(item, str) for item in given) else UNKNOWN  # type: ignore[arg-type]
-        return held if isinstance(held, FromEnvironment) or (isinstance(held, str) and not node.args) else UNKNOWN
-    return UNKNOWN
-
-
 def _name(name: str, module: Module, function: Function | None, depth: int) -> object:
-    if function is not None:
-        bound = list(assigned_values(function, name, function.own_nodes()))
-        if bound:
-            return constant_value(bound[0], module, function, depth) if len(bound) == 1 else UNKNOWN
-        if name in parameters(function.node):
-            return UNKNOWN
+    if function is not None and name in function.local_names:
+        bound = function.values_of(name)
+        is_one = len(bound) == 1 and name not in function.positional
+        return constant_value(bound[0], module, function, depth) if is_one else UNKNOWN
     return _module_value(name, module, depth)
 
 
 def _module_value(name: str, module: Module, depth: int) -> object:
     """Return the value of a module-level name that is bound once."""
     bindings = module.names.get(name, ())
-    return _binding(bindings[0], module, depth) if len(bindings) == 1 else UNKNOWN
+    return _binding(bindings[0], module, depth) if len(bindings) == 1 and depth <= _DEEPEST else UNKNOWN
 
 
 def _binding(binding: Binding, module: Module, depth: int) -> object:
     if not binding.module:
         return constant_value(binding.node, module, None, depth)
-    source = module.imported(binding.module)
-    if source is None or not binding.attribute:
-        return UNKNOWN
-    return _module_value(binding.attribute, source, depth + 1) if depth < _MAX_DEPTH else UNKNOWN
+    source = module.imported(binding.module) if binding.attribute else None
+    return _module_value(binding.attribute, source, depth + 1) if source is not None else UNKNOWN
 
 
 def _attribute(node: ast.Attribute, module: Module, function: Function | None, depth: int) -> object:
-    holder: object = None
-    if function is not None and function.owner is not None and isinstance(node.value, ast.Name):
-        first = function.positional[:1]
-        holder = class_of(function.owner, function.module) if first == (node.value.id,) else None
-    holder = holder or resolve(module, node.value)
-    if isinstance(holder, ClassSource):
-        given = holder.attribute(node.attr)
-        return constant_value(given[1], given[0].module, None, depth) if given else UNKNOWN
-    if isinstance(holder, Module):
-        return _module_value(node.attr, holder, depth)
-    return UNKNOWN
-
-
-def _dotted(node: ast.AST, module: Module) -> str:
-    target = resolve(module, node)
-    return target.dotted if isinstance(target, External) else last_name(node)
+    """Return the value of an attribute of a class, of the class around ``function``, or of a module."""
+    if function is not None and function.owner is not None and function.is_self(node.value):
+        holder: object = class_of(function.owner, function.module)
+    else:
+        holder = resolve(module, node.value)
+    if isinstance(holder, ClassSource) and (given := holder.attribute(node.attr)) is not None:
+        return constant_value(given[1], given[0].module, None, depth)
+    return _module_value(node.attr, holder, depth) if isinstance(holder, Module) else UNKNOWN

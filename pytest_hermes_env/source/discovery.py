@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_hermes_env.source.classes import ClassKind, ClassSource, class_of
 from pytest_hermes_env.source.layer_names import LAYER_RUNS, REQUIRED_METHODS
 from pytest_hermes_env.source.modules import FileProblem, Module, SourceTree
-from pytest_hermes_env.source.syntax import flat_statements
+from pytest_hermes_env.source.syntax import children, flat_statements, named_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,6 +22,11 @@ NOT_HERMES = (
     "not a Hermes environment (it leads to Atropos' BaseEnv without HermesAgentBaseEnv): not judged without --hermes-base-env"
 )
 """Why a class of Atropos is skipped."""
+
+MADE_AT_RUN_TIME = "made at run time by {}: not readable from the source, and not judged; name it to pytest --hermes-env"
+"""Why a class is skipped that no class statement of the module defines."""
+
+_LOCALS = "<locals>"
 
 _MIN_NAMES = 2
 """How many names of an environment a class with unreadable bases must define to be judged; one must be distinctive."""
@@ -40,6 +45,8 @@ class Skipped:
     reason: str
     is_environment: bool = False
     """Whether it is an environment of another kind, so that reports must mention it."""
+    is_unreadable: bool = False
+    """Whether it is an environment that the source does not show, so that reports must mention and count it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +75,7 @@ def read_classes(path: str, tree: SourceTree | None = None, *, with_base_env: bo
             skipped.append(_skipped(source, reason, is_environment=is_environment))
         else:
             classes.append(source)
-    return FileReading(path=path, classes=tuple(classes), skipped=tuple(skipped))
+    return FileReading(path=path, classes=tuple(classes), skipped=(*skipped, *_made_at_run_time(module)))
 
 
 def read_class(path: str | os.PathLike[str], name: str, tree: SourceTree | None = None) -> ClassSource | None:
@@ -76,24 +83,22 @@ def read_class(path: str | os.PathLike[str], name: str, tree: SourceTree | None 
     module = (tree or SourceTree()).read(os.fspath(path))
     if isinstance(module, FileProblem):
         return None
-    return next((source for source in classes_in(module) if source.name == name), None) or _nested(module, name)
+    found = next((source for source in classes_in(module) if source.name == name), None)
+    return found or next((class_of(node, module) for full, node in _written(module) if full == name), None)
 
 
-def _nested(module: Module, name: str) -> ClassSource | None:
-    """Return a class by its qualified name, also from inside a function."""
+def _written(module: Module) -> Iterator[tuple[str, ast.ClassDef]]:
+    """Yield every class statement with its qualified name, in the order of the file, those inside functions included."""
     pending: list[tuple[str, ast.AST]] = [("", module.tree)]
     while pending:
         prefix, node = pending.pop()
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.ClassDef):
-                if prefix + child.name == name:
-                    return class_of(child, module)
-                pending.append((f"{prefix}{child.name}.", child))
-            elif isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                pending.append((f"{prefix}{child.name}.<locals>.", child))
-            elif isinstance(child, (ast.stmt, ast.ExceptHandler)):
-                pending.append((prefix, child))
-    return None
+        if isinstance(node, ast.ClassDef):
+            yield prefix + node.name, node
+            prefix += f"{node.name}."
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            prefix += f"{node.name}.{_LOCALS}."
+        inner = [child for child in children(node) if isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case))]
+        pending += [(prefix, child) for child in reversed(inner)]
 
 
 def without_abstract_bases(readings: Iterable[FileReading]) -> list[FileReading]:
@@ -119,12 +124,30 @@ def _skipped(source: ClassSource, reason: str, *, is_environment: bool = False) 
 
 def classes_in(module: Module) -> Iterator[ClassSource]:
     """Yield the classes at module level and inside other classes, including those under an if or a try."""
-    pending: list[ast.stmt] = list(module.tree.body)[::-1]
-    while pending:
-        for statement in flat_statements([pending.pop()]):
-            if isinstance(statement, ast.ClassDef):
-                yield class_of(statement, module)
-                pending.extend(item for item in reversed(statement.body) if isinstance(item, ast.ClassDef))
+    yield from (class_of(node, module) for name, node in _written(module) if _LOCALS not in name)
+
+
+def _made_at_run_time(module: Module) -> Iterator[Skipped]:
+    """Yield the environments that a function returns, or a call of type() makes."""
+    for full, node in _written(module):
+        maker, _, name = full.rpartition(f".{_LOCALS}.")
+        if maker and "." not in maker and class_of(node, module).class_kind is ClassKind.HERMES:
+            function = next(item for item in flat_statements(module.tree.body) if getattr(item, "name", "") == maker)
+            returned = (item.value for item in ast.walk(function) if isinstance(item, ast.Return))
+            if any(isinstance(value, ast.Name) and value.id == name for value in returned):
+                yield _unreadable(module, node, name, f"{maker}()")
+    for statement in flat_statements(module.tree.body):
+        for name, value in named_values(statement):
+            match value:
+                case ast.Call(func=ast.Name(id="type"), args=[_, ast.Tuple(elts=bases), _]):
+                    shown = ast.ClassDef(name=name, bases=bases, keywords=[], body=[ast.Pass()], decorator_list=[])
+                    if ClassSource(node=ast.copy_location(shown, value), module=module).class_kind is ClassKind.HERMES:
+                        yield _unreadable(module, value, name, "type()")
+
+
+def _unreadable(module: Module, node: ast.AST, name: str, maker: str) -> Skipped:
+    line, _ = module.place(node)
+    return Skipped(path=module.path, line=line, name=name, reason=MADE_AT_RUN_TIME.format(maker), is_unreadable=True)
 
 
 def _reason_to_skip(source: ClassSource, *, with_base_env: bool) -> tuple[str, bool]:

@@ -40,11 +40,6 @@ class Function:
         return self.node.name
 
     @property
-    def label(self) -> str:
-        """``Class.method`` or ``function``, for messages."""
-        return f"{self.owner.name}.{self.name}" if self.owner else self.name
-
-    @property
     def path(self) -> str:
         """The path of the file, as it is displayed."""
         return self.module.path
@@ -63,11 +58,6 @@ class Function:
     def is_static(self) -> bool:
         """Whether calls pass no self: a staticmethod, or a function outside a class."""
         return self.owner is None or "staticmethod" in self.decorators
-
-    @property
-    def is_classmethod(self) -> bool:
-        """Whether the first parameter is the class."""
-        return "classmethod" in self.decorators or self.name in {"__init_subclass__", "__class_getitem__"}
 
     @property
     def is_abstract(self) -> bool:
@@ -105,15 +95,7 @@ class Function:
     @cached_property
     def parents(self) -> Mapping[ast.AST, ast.AST]:
         """The parent of each node of the function."""
-        found: dict[ast.AST, ast.AST] = {}
-        pending: list[ast.AST] = [self.node]
-        while pending:
-            node = pending.pop()
-            inner = children(node)
-            for child in inner:
-                found[child] = node
-            pending += inner
-        return found
+        return {child: node for node in ast.walk(self.node) for child in children(node)}
 
     def ancestors(self, node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
         """Yield (child, parent) from ``node`` outwards, up to the def."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pytest_hermes_env.redaction.shown_text import shown
 from pytest_hermes_env.source.installed import folders_of
 from pytest_hermes_env.source.layer_names import LAYER_FILES, LAYER_PACKAGE
-from pytest_hermes_env.source.syntax import flat_statements, last_name, named_values
+from pytest_hermes_env.source.syntax import flat_statements, named_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -133,18 +133,13 @@ class Module:
 
     @cached_property
     def words_read(self) -> frozenset[str]:
-        """Every attribute name that is read, and every string literal that could be one; validators that only check read none."""
+        """Every attribute name that is read, and every string literal that could be one."""
         found: set[str] = set()
-        checks = {id(inner) for node in ast.walk(self.tree) if _only_checks(node) for inner in ast.walk(node)}
         for node in ast.walk(self.tree):
-            if id(node) in checks:
-                continue
-            if isinstance(node, ast.Attribute):
-                if isinstance(node.ctx, ast.Load):
-                    found.add(node.attr)
-            elif isinstance(node, ast.Constant):
-                if isinstance(node.value, str) and node.value.isidentifier():
-                    found.add(node.value)
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+                found.add(node.attr)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
+                found.add(node.value)
             elif isinstance(node, ast.MatchClass):
                 found.update(node.kwd_attrs)
         return frozenset(found)
@@ -319,19 +314,6 @@ def import_bindings(statement: ast.Import | ast.ImportFrom) -> Iterator[tuple[st
     for alias in statement.names:
         if alias.name != "*":
             yield alias.asname or alias.name, Binding(node=statement, module=source, attribute=alias.name)
-
-
-_FIELD_VALIDATORS = frozenset({"field_validator", "validator"})
-_MODEL_VALIDATORS = frozenset({"model_validator", "root_validator"})
-
-
-def _only_checks(node: ast.AST) -> bool:
-    """Whether a function is a validator of pydantic's that gives no other field its value."""
-    if not isinstance(node, ast.FunctionDef):
-        return False
-    names = {last_name(item.func if isinstance(item, ast.Call) else item) for item in node.decorator_list}
-    sets = any(isinstance(getattr(item, "ctx", None), ast.Store) and not isinstance(item, ast.Name) for item in ast.walk(node))
-    return bool(names & _FIELD_VALIDATORS) or (bool(names & _MODEL_VALIDATORS) and not sets)
 
 
 def _bindings_of(statement: ast.stmt) -> Iterator[tuple[str, Binding]]:

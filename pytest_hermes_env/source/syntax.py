@@ -6,8 +6,6 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.source.layer_names import LAYER_CONTEXT, LAYER_RESULT
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
@@ -19,9 +17,8 @@ _BLOCKS = (
     ast.If, ast.Try, ast.TryStar, ast.With, ast.AsyncWith, ast.For, ast.AsyncFor, ast.While, ast.Match,
 )  # fmt: skip
 
-_QUOTED = {
-    name: re.compile(rf"\s*(?:Optional\[)?[\w.]*\b{name}\]?(\s*\|\s*None)?\s*") for name in (LAYER_RESULT, LAYER_CONTEXT)
-}
+_OPTIONAL = r"(?:Optional\[)?[\w.]*\b{}\]?(?:\s*\|\s*None)?"
+"""How an annotation of a class, perhaps optional, is written."""
 
 
 def children(node: ast.AST) -> list[ast.AST]:
@@ -107,15 +104,9 @@ def defaults_of(arguments: ast.arguments) -> Mapping[str, ast.expr]:
     return found
 
 
-def is_annotated_as(name: str, node: ast.AST | None) -> bool:
+def is_annotated_as(name: str, node: ast.expr | None) -> bool:
     """Return whether an annotation is ``name``, a class of the layer, perhaps quoted, perhaps optional."""
-    if isinstance(node, ast.Constant):
-        return isinstance(node.value, str) and _QUOTED[name].fullmatch(node.value) is not None
-    if isinstance(node, ast.BinOp):
-        return is_annotated_as(name, node.left) or is_annotated_as(name, node.right)
-    if isinstance(node, ast.Subscript):
-        return last_name(node.value) == "Optional" and is_annotated_as(name, node.slice)
-    return isinstance(node, (ast.Name, ast.Attribute)) and last_name(node) == name
+    return node is not None and re.fullmatch(_OPTIONAL.format(name), annotation_text(node).strip()) is not None
 
 
 def annotation_text(node: ast.expr) -> str:

@@ -46,6 +46,7 @@ def json_text(account: Account) -> str:
                 "class": item.name,
                 "reason": item.reason,
                 "is_environment": item.is_environment,
+                "is_unreadable": item.is_unreadable,
             }
             for item in account.skipped
         ],

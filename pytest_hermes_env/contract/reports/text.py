@@ -102,7 +102,9 @@ def report_lines(report: StaticReport, *, is_strict: bool = False, has_colour: b
         blocks.append(finding_lines(rule, finding, is_brief=rule.id in explained, has_colour=has_colour))
         explained.add(rule.id)
     notes = [
-        shown_name(f"{item.path}:{item.line}: {item.name}: {item.reason}") for item in report.skipped if item.is_environment
+        shown_name(f"{item.path}:{item.line}: {item.name}: {item.reason}")
+        for item in report.skipped
+        if item.is_environment or item.is_unreadable
     ]
     if notes:
         blocks.append(notes)
@@ -169,6 +171,8 @@ def _last_line(report: StaticReport, *, is_strict: bool, has_colour: bool) -> st
     parts = [_counted(found, "finding") if found else "nothing to judge" if report.has_only_others else "no findings"]
     if undecided:
         parts.append(f"{undecided} undecided")
+    if unreadable := sum(item.is_unreadable for item in report.skipped):
+        parts.append(f"{_counted(unreadable, 'environment')} not readable")
     vacuous = sum(ledger.is_vacuous for ledger in report.ledgers)
     if vacuous:
         parts.append(f"nothing exercised in {_counted(vacuous, 'class', 'classes')}")

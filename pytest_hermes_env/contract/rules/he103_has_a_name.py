@@ -21,7 +21,7 @@ from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.play.class_record import COMPUTED
-from pytest_hermes_env.source import UNKNOWN, ClassKind, ClassSource, FromEnvironment, constant_value, finding_at, reach_of
+from pytest_hermes_env.source import UNKNOWN, ClassKind, ClassSource, constant_value, finding_at, reach_of
 from pytest_hermes_env.source.finding import Severity
 
 _OF_THE_BASE = "hermes-agent"
@@ -34,7 +34,7 @@ def static(source: ClassSource) -> Verdict:
         return _without_value(source)
     owner, node = given
     value = constant_value(node, owner.module)
-    if value is UNKNOWN or isinstance(value, FromEnvironment):
+    if value is UNKNOWN:
         return Verdict.undecided("name is computed at run time")
     if fault := _fault(value):
         return Verdict.failed([finding_at(owner, node, fault)])

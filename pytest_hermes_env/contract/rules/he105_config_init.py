@@ -1,8 +1,8 @@
 """HE105 config-init
 `config_init` is a classmethod that returns a config and a list of server configs.
 
-What: The class, or a base that can be read, has a classmethod `config_init`. Each of its returns has two values, and
-the second is a list of `APIServerConfig`.
+What: `config_init` is a classmethod, of the class or of a base, that returns two values, and the second is a list of
+`APIServerConfig`.
 
 Why: A single `APIServerConfig` is not an error in Atropos. It takes anything but a list as "find my servers yourself"
 and connects to http://localhost:9004 to 9007. The model that you named is never called: the run hangs, or retries until

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.redaction.key_shapes import KEY_SHAPES
-from pytest_hermes_env.source import ClassSource, FromEnvironment, constant_value, finding_at, sorted_findings
+from pytest_hermes_env.source import ClassSource, constant_value, finding_at, sorted_findings
 from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
@@ -110,7 +110,6 @@ def _word(node: ast.expr) -> str:
 
 def _text_of(node: ast.expr, module: Module) -> str:
     value = constant_value(node, module)
-    value = value.default if isinstance(value, FromEnvironment) else value
     return value if isinstance(value, str) else ""
 
 

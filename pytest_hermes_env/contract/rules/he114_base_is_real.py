@@ -136,16 +136,18 @@ def _known(source: ClassSource) -> frozenset[str]:
 
 def _calls(function: Function, known: frozenset[str]) -> Iterator[Finding]:
     """Yield the calls of methods that nothing defines."""
-    if function.is_static or not function.positional:
-        return
-    for node in ast.walk(function.node):
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr in known:
-            continue
-        receiver = ast.unparse(node.func.value) if isinstance(node.func.value, ast.Name | ast.Call) else ""
-        if receiver in {function.positional[0], "super()"}:
-            near = difflib.get_close_matches(node.func.attr, known, n=1, cutoff=0.75)
+    for node in function.nodes:
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Name(id="super"), args=[]), attr=name)):
+                receiver = "super()"
+            case ast.Call(func=ast.Attribute(value=ast.Name() as holder, attr=name)) if function.is_self(holder):
+                receiver = holder.id
+            case _:
+                continue
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            yield finding_at(function, node, f"{function.name} calls {receiver}.{node.func.attr}, which does not exist{hint}")
+            yield finding_at(function, node, f"{function.name} calls {receiver}.{name}, which does not exist{hint}")
 
 
 def dynamic(evidence: Evidence) -> Verdict:

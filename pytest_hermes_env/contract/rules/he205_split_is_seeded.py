@@ -43,9 +43,9 @@ def static(source: ClassSource) -> Verdict:
 
     It stays beside the rollouts because these compare training items, which a benchmark has none of.
     """
-    calls = list(reach_of(source).calls("__init__", "setup"))
-    if not calls:
+    if "setup" not in source.methods:
         return Verdict.undecided("there is no setup to read")
+    calls = list(reach_of(source).calls("__init__", "setup"))
     is_seeded = any(call.name in _SEEDS for call in calls) or any(
         isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in _SEEDS
         for module in source.modules

@@ -35,7 +35,7 @@ def static(source: ClassSource) -> Verdict:
     """
     findings = [
         finding_at(function, node, f"{function.name} cleans up the tool context that it was given: {ast.unparse(node)}")
-        for function in reach_of(source).functions("compute_reward")
+        for function in reach_of(source).functions("compute_reward", "evaluate")
         for node in function.nodes
         if isinstance(node, ast.Attribute) and node.attr == "cleanup" and isinstance(node.value, ast.Name)
         if node.value.id

@@ -2,11 +2,10 @@
 Every sandbox that the class opens is released on every way out: an `agent_rollout` by its `async with` block, a
 `ToolContext` in a `finally`.
 
-What: Each `self.agent_rollout(...)` is entered with `async with`, directly, through an exit stack that is closed, or by
-the caller of the method that returns it. Each `ToolContext(...)` in the class's own code is followed at once by a `try`, or is in
-one, whose `finally` calls `cleanup()` on it, directly or through a helper; registering `ctx.cleanup` with an exit stack
-counts. An `evaluate` that drives its own `HermesAgentLoop` opens a `ToolContext` for the same `task_id` and cleans it
-up. The base cleans up the context that it passes to `compute_reward`.
+What: In training and in evaluation, also when the loop, the tools, the reward or the judge fail and when they are
+cancelled, each `agent_rollout` that is entered is left, and each `ToolContext` of the class's own code is cleaned up
+once. An `evaluate` that drives its own `HermesAgentLoop` opens a `ToolContext` for the same `task_id` and cleans it up. The
+base cleans up the context that it passes to `compute_reward`.
 
 Why: A sandbox is a process, a container or a rented virtual machine. A leaked one lives until its lifetime ends (an
 hour by default). An evaluation of 100 items in which the judge fails half the time leaves 50 sandboxes behind: the

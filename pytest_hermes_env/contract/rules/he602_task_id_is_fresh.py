@@ -1,10 +1,9 @@
 """HE602 task-id-is-fresh
 Each rollout has a new `task_id`: one uuid per rollout.
 
-What: The `task_id` that the class's own code passes to a `HermesAgentLoop` or a `ToolContext` is created for that
-rollout, as by `uuid.uuid4()`. A constant, an item's id, an index, an attribute of self, or a uuid that was created once
-before the loop over the items is shared. In a scenario, no two rollouts of concurrent groups and of evaluations have
-the same id. `agent_rollout` creates a new id for each rollout.
+What: No two rollouts of concurrent groups and of evaluations have the same `task_id`. A constant, an item's id, an index,
+an attribute of self, or a uuid that was created once before the loop over the items is shared. `agent_rollout` creates
+a new id for each rollout.
 
 Why: hermes keeps one sandbox per `task_id`. Two rollouts with the same id work in the same directory: one finds the
 other's files, is rewarded for them, and loses its sandbox when the other one cleans up. A group of 8 attempts at one

@@ -1,11 +1,10 @@
 """HE603 no-shared-rollout-state
 Rollouts share no state: what belongs to one rollout is not kept on self, in a module global or in `os.environ`.
 
-What: An attribute of self that `format_prompt`, `compute_reward`, `collect_trajectory` or `collect_trajectories` sets
-to a part of its item, result or context is not read again by rollouts after an await. The same holds for a module
-global, for `os.environ` and for the working directory. In concurrent groups, in which the model of every rollout says a
-different word, no rollout sees the word of another, and no shared place holds the word of the last one only. Series
-that are only appended to are fine.
+What: In concurrent groups, in which the model of every rollout says a different word, no rollout sees the word of
+another, and no shared place (an attribute of self, a module global, `os.environ`) holds the word or the item of one
+rollout while others run. No method keeps its item on self or in a global from where rollouts read it. Series that are
+only appended to are fine.
 
 Why: Rollouts of a group, and several groups, run in one process on one object. The next rollout overwrites an attribute
 before the first await of the previous one ends: the reward scores another rollout's answer against this item. Nothing

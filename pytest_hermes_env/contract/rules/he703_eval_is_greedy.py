@@ -1,10 +1,9 @@
 """HE703 eval-is-greedy
 `evaluate` samples at temperature 0.0.
 
-What: Each `agent_rollout` and each `HermesAgentLoop` in `evaluate`, in helpers and inherited methods too, has
-`temperature=0.0`, as a number or through a setting whose value is 0. Without it `agent_rollout` samples at
-`agent_temperature`, the temperature of training, and a loop at its default, 1.0. `evaluate_items` is greedy unless it
-is given another temperature. In a scenario, each loop that `evaluate` runs has temperature 0.
+What: Each agent loop that `evaluate` runs has temperature 0. Without an argument `agent_rollout` samples at
+`agent_temperature`, the temperature of training, and a `HermesAgentLoop` at its default, 1.0. `evaluate_items` is greedy
+unless it is given another temperature.
 
 Why: At temperature 1.0 the same checkpoint scores differently at every evaluation: with 50 items the mean moves by
 several points from noise alone. The best checkpoint of a run is then the luckiest one, and two runs cannot be compared.

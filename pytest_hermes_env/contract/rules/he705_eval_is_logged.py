@@ -1,10 +1,9 @@
 """HE705 eval-is-logged
 `evaluate` awaits `evaluate_log` with metrics and samples, and the names of its metrics begin with `eval/`.
 
-What: `evaluate`, through helpers and inherited methods, awaits `evaluate_items`, which logs by itself, or
-`self.evaluate_log` with metrics and samples. Each metric's name begins with "eval/". In a scenario, an `evaluate` that
-ran its rollouts logged at least once, with at least one metric and one sample, and not every sample is that of a failed
-item: one with an `error`, or with the score None.
+What: An `evaluate` that ran its rollouts awaits `evaluate_items`, which logs by itself, or `self.evaluate_log` at least
+once, with at least one metric and one sample, and not every sample is that of a failed item: one with an `error`, or
+with the score None. Each metric's name begins with "eval/".
 
 Why: `evaluate_log` writes `metrics.json` and `samples.jsonl`, the only record of an evaluation. Without samples it
 cannot be seen why a score fell; without the `eval/` prefix the numbers land among the training curves; without await

@@ -1,8 +1,8 @@
 """HE802 wandb-log-accepts-none
 `wandb_log` accepts None, and a call without metrics.
 
-What: In an override of `wandb_log` the metrics parameter has a default, and is not written to, read or iterated before
-None is replaced by a dict.
+What: `wandb_log(None)` and `wandb_log()` return. In an override the metrics parameter has a default, and is not used
+before None is replaced by a dict.
 
 Why: Atropos calls `wandb_log()` without an argument in process mode, and its own default is None. An override that
 begins with `metrics["train/x"] = ...` works under `serve` and fails in `process`: after a whole group was generated,

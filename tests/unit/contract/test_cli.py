@@ -63,16 +63,15 @@ def test_transformers_does_not_say_that_there_is_no_torch(capsys, monkeypatch):
 
 
 def test_a_clean_environment(capsys):
-    chosen = ["HE101", "HE301", "HE401", "HE501", "HE702", "HE801", "HE802"]
+    chosen = ["HE101", "HE301", "HE401", "HE501", "HE801"]
     total, rest = of(len(chosen))
 
     assert run(capsys, "check", "good.py", "--select", ",".join(chosen)) == (
         0,
         "\n".join(
             [
-                f"good.py:Good  {total}: 2 passed, 3 not applicable, 2 not exercised, {rest}",
-                "  not applicable  HE702  training keeps no buffers on self",
-                "  not applicable  HE801, HE802  wandb_log is not overridden",
+                f"good.py:Good  {total}: 2 passed, 1 not applicable, 2 not exercised, {rest}",
+                "  not applicable  HE801  wandb_log is not overridden",
                 "  not exercised   HE401, HE501  needs a rollout: pytest --hermes-env path/to/env.py:Class",
                 *not_run(*chosen),
                 "",
@@ -162,16 +161,16 @@ def test_many_classes_share_their_reasons(capsys, tmp_path):
     for index in range(4):
         (tmp_path / f"env{index}.py").write_text(GOOD_FILE.replace("Good", f"Env{index}"), encoding="utf-8")
 
-    chosen = ["HE101", "HE401", "HE801", "HE802"]
+    chosen = ["HE101", "HE401", "HE801"]
     code, out, _ = run(capsys, "check", "env0.py", "env1.py", "env2.py", "env3.py", "--select", ",".join(chosen))
     total, rest = of(len(chosen))
-    sums = [f"env{index}.py:Env{index}  {total}: 1 passed, 2 not applicable, 1 not exercised, {rest}" for index in range(4)]
+    sums = [f"env{index}.py:Env{index}  {total}: 1 passed, 1 not applicable, 1 not exercised, {rest}" for index in range(4)]
     assert (code, [line for line in out.splitlines() if not line.startswith("not run")]) == (
         0,
         [
             *sums,
             "",
-            "not applicable  HE801, HE802 (in 4 classes)  wandb_log is not overridden",
+            "not applicable  HE801 (in 4 classes)  wandb_log is not overridden",
             "not exercised   HE401 (in 4 classes)  needs a rollout: pytest --hermes-env path/to/env.py:Class",
             "",
             "4 files, 4 environments: no findings",
@@ -262,8 +261,8 @@ def test_explain_shows_the_whole_rule(capsys):
             `wandb_log` accepts None, and a call without metrics.
 
             What
-              In an override of `wandb_log` the metrics parameter has a default, and is not written to, read or
-              iterated before None is replaced by a dict.
+              `wandb_log(None)` and `wandb_log()` return. In an override the metrics parameter has a default,
+              and is not used before None is replaced by a dict.
 
             Why
               Atropos calls `wandb_log()` without an argument in process mode, and its own default is None. An

@@ -23,18 +23,6 @@ CASES = (
     broken("only given", env("self.other = Config(weight=0.3)"), UNREAD),
     broken("only set", env("self.config.weight = 3"), UNREAD),
     broken("the configuration goes to the base alone", env("super().__init__(config=self.config)"), UNREAD),
-    broken(
-        "only validated",
-        env(field="weight: float = 0.5\n    @field_validator('weight')\n    def is_positive(cls, weight): return weight"),
-        UNREAD,
-    ),
-    broken(
-        "only compared",
-        env(
-            field="weight: float = 0.5\n    @model_validator(mode='after')\n    def is_small(self): assert self.weight < 1; return self"
-        ),
-        UNREAD,
-    ),
     sound(
         "a validator that gives another field its value",
         env(

@@ -159,6 +159,110 @@ def test_a_class_is_found_by_its_qualified_name(tmp_path):
     assert [source and source.name for source in found] == ["Inner", "Env", "Env", None]
 
 
+def messages(root: Path, rule_id: str, file: str = "env.py") -> list[str]:
+    """Return what one rule finds in the first environment of a file."""
+    (source, *_) = read_classes(str(root / file)).classes
+    (ledger,) = check_all([source])
+    return [finding.message for entry in ledger.entries if entry.rule.id == rule_id for finding in entry.findings]
+
+
+def test_self_of_a_class_inside_a_method_is_not_the_environment(tmp_path):
+    write(
+        tmp_path,
+        {
+            "env.py": """
+            from environments.hermes_base_env import HermesAgentBaseEnv
+
+            class Env(HermesAgentBaseEnv):
+                def setup_logging(self):
+                    class Handler:
+                        def emit(self, record):
+                            self.write(record)
+
+                    return Handler()
+
+                async def evaluate(self):
+                    await self.evaluate_itms()
+            """
+        },
+    )
+
+    assert messages(tmp_path, "HE114") == [
+        "evaluate calls self.evaluate_itms, which does not exist; did you mean 'evaluate_items'?"
+    ]
+
+
+@pytest.mark.parametrize("layer", ["fork/hermes_base_env.py", "fork/base.py"])
+def test_the_base_of_a_fork_declares_its_fields(tmp_path, layer):
+    """Whatever its file is called."""
+    module = layer.removesuffix(".py").replace("/", ".")
+    write(
+        tmp_path,
+        {
+            "pyproject.toml": "",
+            "fork/__init__.py": "",
+            layer: """
+            from atroposlib.envs.base import BaseEnv, BaseEnvConfig
+
+            class HermesAgentEnvConfig(BaseEnvConfig):
+                sandbox_region: str = "eu"
+
+            class HermesAgentBaseEnv(BaseEnv): ...
+            """,
+            "env.py": f"""
+            from {module} import HermesAgentBaseEnv, HermesAgentEnvConfig
+
+            class Config(HermesAgentEnvConfig):
+                depth: int = 3
+
+            class Env(HermesAgentBaseEnv):
+                env_config_cls = Config
+
+                @classmethod
+                def config_init(cls):
+                    HermesAgentEnvConfig(sandbox_region="us", regoin="us")
+                    return Config(sandbox_region="us", depth=2, dpth=1), []
+            """,
+        },
+    )
+
+    found = [message.partition(":")[0] for message in messages(tmp_path, "HE113")]
+    assert found == ["the configuration has no field 'regoin'", "the configuration has no field 'dpth'"]
+
+
+def test_an_environment_that_is_made_at_run_time_is_named(tmp_path):
+    """By a function that returns it, or by type(): the source does not show it."""
+    write(
+        tmp_path,
+        {
+            "env.py": """
+            from environments.hermes_base_env import HermesAgentBaseEnv
+
+            def make(name):
+                class Made(HermesAgentBaseEnv):
+                    async def setup(self): ...
+
+                return Made
+
+            def used():
+                class Local(HermesAgentBaseEnv): ...
+
+                return Local.name
+
+            Typed = type("Typed", (HermesAgentBaseEnv,), {})
+            Row = type("Row", (dict,), {})
+            """
+        },
+    )
+
+    reading = read_classes(str(tmp_path / "env.py"))
+    assert reading.classes == ()
+    assert [(item.name, item.line, item.reason.partition(":")[0]) for item in reading.skipped if item.is_unreadable] == [
+        ("Made", 5, "made at run time by make()"),
+        ("Typed", 15, "made at run time by type()"),
+    ]
+
+
 def test_each_file_is_parsed_once(tmp_path):
     write(tmp_path, {"a.py": "class A: ...", "b.py": "from a import A\nclass B(A): ..."})
     tree = SourceTree()
