@@ -27,7 +27,7 @@ from pytest_hermes_env.contract.evidence import Evidence, finding_in
 from pytest_hermes_env.contract.item_keys import unknown_keys
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.play.journal import NEVER_RETURNED, Reward, UnknownRead
+from pytest_hermes_env.play.journal import Reward, UnknownRead
 from pytest_hermes_env.play.probing.record import Probe
 from pytest_hermes_env.play.scenario import CASES, PROBES, Scenario
 from pytest_hermes_env.play.unavailable import ItemsEnd
@@ -85,7 +85,7 @@ def _in_rollouts(evidence: Evidence) -> Iterator[Finding]:
         reads = {read.place for read in scenario.of(UnknownRead)}
         for reward in scenario.of(Reward):
             if reward.error and not reward.injected and reward.place not in reads and not _lacked_a_command(scenario):
-                what = reward.error if reward.error == NEVER_RETURNED else f"raised {reward.error}"
+                what = reward.error if reward.error.startswith("did not return") else f"raised {reward.error}"
                 yield finding_in(scenario.name, reward.place, f"compute_reward {what}")
 
 
