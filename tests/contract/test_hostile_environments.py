@@ -82,7 +82,7 @@ def judged(case: Hostile, directory: Path) -> RuleResult:
     old, indent = PLACES[case.place]
     code = textwrap.indent(case.code, indent) + "\n"
     new = old + code if case.place == "import" else code + old
-    target = terminal_tasks(rule="", name=case.place, changes=((old, new),)).write(directory)
+    target = terminal_tasks("", case.place, (old, new)).write(directory)
     rule = find_rule(OWNERS[case.shows or case.place])
     return contract_of(target, [rule], timeout_s=LIMIT_S).result(rule)
 
