@@ -27,20 +27,11 @@ THINK_TAGS = {
     "<|plamo:begin_think:plamo|>": "<|plamo:end_think:plamo|>",
     "<|content_thinking|>": "<|end_message|>",  # Inkling
 }
-"""Opening tag -> closing tag. Hunyuan's ``<think:...>`` and the channels of gpt-oss and Muse are read in addition."""
+"""Opening tag -> closing tag. Hunyuan's ``<think:...>`` is read in addition."""
 
 _OPENING = re.compile("|".join([*map(re.escape, THINK_TAGS), r"<think:[^<>\s]+>"]))
 _PROMPT_END = 100
 """Characters of a prompt that contain the longest opening tag."""
-
-_CHANNEL_MESSAGE = re.compile(
-    r"\s*(?:<\|start\|>assistant)?"
-    r"(?: ?to=(?P<to>[^\s<]+))?"
-    r"(?:<\|channel\|>(?P<channel>[^\s<]+)(?: to=(?P<channel_to>[^\s<]+))?[^<]*(?:<\|constrain\|>[^<]*)?)?"
-    r"<\|message\|>(?P<text>.*?)(?:<\|(?:end|return|call|eom|eot)\|>|\Z)",
-    re.DOTALL,
-)
-"""A message of gpt-oss (``<|channel|>analysis<|message|>...<|end|>``) or Muse (``to=self<|message|>...<|eom|>``)."""
 
 
 def opened_thought(prompt: str) -> str | None:
@@ -55,8 +46,6 @@ def split_thought(text: str, opened: str | None = None) -> tuple[str, str]:
     ``opened`` is the tag with which the prompt opened the thought. A thought without its closing tag extends to the end.
     """
     start = text.lstrip()
-    if channels := _CHANNEL_MESSAGE.match(start):
-        return _split_channels(start) if channels["to"] or channels["channel"] else ("", text)
     found = _OPENING.match(start)
     if found is None and opened is None:
         return "", text
@@ -64,18 +53,3 @@ def split_thought(text: str, opened: str | None = None) -> tuple[str, str]:
     closing = THINK_TAGS.get(opening) or opening.replace("<", "</", 1)
     thought, _, rest = thinking.partition(closing)
     return thought, rest.lstrip()
-
-
-def _split_channels(text: str) -> tuple[str, str]:
-    """Return the thoughts and the visible text of a reply of messages; a call stays as it is, for the parser."""
-    thoughts: list[str] = []
-    visible: list[str] = []
-    position = 0
-    while message := _CHANNEL_MESSAGE.match(text, position):
-        recipient = message["to"] or message["channel_to"]
-        if recipient == "self" or (recipient is None and message["channel"] == "analysis"):
-            thoughts.append(message["text"])
-        else:
-            visible.append(message["text"] if recipient in {None, "user", "commentary"} else message.group())
-        position = message.end()
-    return "\n".join(thoughts), "".join([*visible, text[position:]])

@@ -186,30 +186,24 @@ def _stop_on_signals(server: uvicorn.Server, service: RolloutService, drain_s: f
     """On the first signal, admit no rollouts and let those that run finish; on the second, or too late, cancel them; the third ends at once."""
     loop = asyncio.get_running_loop()
     stopping: list[asyncio.Task[None]] = []
-    is_over = asyncio.Event()
+    second = asyncio.Event()
 
     async def stop() -> None:
         service.line.close()
         logger.info("shutting down: %d rollouts may finish within %g seconds", service.line.running, drain_s)
-        try:
-            async with asyncio.timeout(drain_s):
-                await is_over.wait()
-        except TimeoutError:
-            is_over.set()
+        ends = [loop.create_task(service.line.empty()), loop.create_task(second.wait())]
+        await asyncio.wait(ends, timeout=drain_s, return_when=asyncio.FIRST_COMPLETED)
+        second.set()
         if service.line.running:
             logger.warning("shutting down: %d rollouts are cancelled", service.line.running)
             await service.cancel()
         server.should_exit = True
 
-    async def drain() -> None:
-        await service.line.empty()
-        is_over.set()
-
     def signalled() -> None:
         if not stopping:
-            stopping.extend(map(loop.create_task, (stop(), drain())))
-        elif not is_over.is_set():
-            is_over.set()
+            stopping.append(loop.create_task(stop()))
+        elif not second.is_set():
+            second.set()
         else:
             server.should_exit = server.force_exit = True
 

@@ -87,43 +87,9 @@ def test_other_prompts_open_no_thought(prompt):
     assert opened_thought(prompt) is None
 
 
-GPT_OSS_CALL = '<|start|>assistant to=functions.look<|channel|>commentary json<|message|>{"at": "a"}<|call|>'
-
-
-@pytest.mark.parametrize(
-    ("reply", "thought", "rest"),
-    [
-        ("<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>done", "hm", "done"),
-        ("<|channel|>analysis<|message|>hm", "hm", ""),
-        ("<|channel|>final<|message|>done<|return|>", "", "done"),
-        ("<|channel|>analysis<|message|>hm<|end|>" + GPT_OSS_CALL, "hm", GPT_OSS_CALL),
-        (
-            "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>commentary<|message|>I look.<|end|>"
-            "<|start|>assistant<|channel|>analysis<|message|>b<|end|>",
-            "a\nb",
-            "I look.",
-        ),
-        (
-            "<|channel|>commentary to=functions.look <|constrain|>json<|message|>{}<|call|>",
-            "",
-            "<|channel|>commentary to=functions.look <|constrain|>json<|message|>{}<|call|>",
-        ),
-        (" to=self<|message|>hm<|eom|><|start|>assistant to=user<|message|>done<|eot|>", "hm", "done"),
-        (
-            " to=self<|message|>hm<|eom|><|start|>assistant to=functions.look<|message|>x<|eom|>",
-            "hm",
-            "<|start|>assistant to=functions.look<|message|>x<|eom|>",
-        ),
-    ],
-)
-def test_channels_are_split(reply, thought, rest):
-    """gpt-oss and Muse write messages: analysis is thought, final and commentary are content, a call stays for the parser."""
-    assert split_thought(reply) == (thought, rest)
-
-
 def test_hostile_text_takes_linear_time():
     """Many openings, none of which is closed."""
-    for part in ("<|channel|>", "<|channel|>a", "<think:", "<|start|>assistant to=x", "<|channel|>analysis<|message|>"):
+    for part in ("<think>", "<think:", "[THINK]"):
         text = part * 100_000
         thought, rest = split_thought(text)
         assert len(thought) + len(rest) <= len(text)
