@@ -48,6 +48,15 @@ def refactored(subject: Mutant, refactoring: Refactoring, directory: Path) -> st
     return target
 
 
+def is_seen_in_rollouts(subject: Mutant, directory: Path) -> bool:
+    """Return whether rollouts show the mutant as it is written; the law does not hold for what a linter alone sees."""
+    plain = directory / "plain"
+    plain.mkdir()
+    rule = find_rule(subject.rule)
+    contract = contract_of(subject.write(plain), [rule], timeout_s=120, server_type=subject.mode)
+    return rule.dynamic is not None and rule.dynamic(contract.evidence).outcome is Outcome.FAILED
+
+
 def test_a_refactoring_brings_no_error(refactoring: Refactoring, subject: Mutant, tmp_path: Path) -> None:
     """A sound environment stays sound; rules that only read the source are linters, which see what people write."""
     rules = [rule for rule in ALL_RULES if rule.severity is Severity.ERROR and rule.id not in ONLY_READ]
@@ -64,4 +73,7 @@ def test_a_refactoring_hides_no_mutant(refactoring: Refactoring, subject: Mutant
 
     contract = contract_of(refactored(subject, refactoring, tmp_path), rules, timeout_s=120, server_type=subject.mode)
 
-    assert Outcome.FAILED in {contract.result(rule).outcome for rule in rules}
+    outcomes = {contract.result(rule).outcome for rule in rules}
+    if Outcome.FAILED not in outcomes and not is_seen_in_rollouts(subject, tmp_path):
+        pytest.skip("only its source shows it")
+    assert Outcome.FAILED in outcomes

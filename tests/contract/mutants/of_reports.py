@@ -30,22 +30,21 @@ MUTANTS = (
         ),
     ),
     graded_letters(
-        "HE406",
-        "a post by httpx",
+        "HE403",
+        "a judge behind httpx that does not answer",
         (
             'completion = await self.server.chat_completion(\n                messages=[{"role": "user", "content": question}], n=1, max_tokens=100, temperature=0.0\n            )',
             "completion = None",
         ),
         before(
             "        try:\n            completion",
-            "        async with httpx.AsyncClient() as client:\n            second = (await client.post('http://127.0.0.1:9/v1/chat/completions', json={'model': 'judge', 'messages': [{'role': 'user', 'content': question}]})).json()\n",
+            "        async with httpx.AsyncClient() as client:\n            second = (await client.post('https://judge.example/v1/chat/completions', json={'model': 'judge', 'messages': [{'role': 'user', 'content': question}]})).json()\n",
         ),
         (
             "score = parsed_score(completion.choices[0].message.content)",
             "score = parsed_score(second['choices'][0]['message']['content'])",
         ),
         after("import json", "\nimport httpx\n"),
-        follow_up="HE403",
     ),
     terminal_tasks(
         "HE706",

@@ -32,18 +32,6 @@ MUTANTS = (
     ),
     terminal_tasks(
         "HE603",
-        "a namespace on self",
-        after("self.next_index = 0", "        import types\n        self.state = types.SimpleNamespace()\n"),
-        before(READ, "        expected = self.state.expected\n"),
-        ('if found.rstrip("\\n") == item["content"]:', 'if found.rstrip("\\n") == expected:'),
-        before(
-            PROMPT,
-            "        self.state.expected = item['content']\n",
-        ),
-        follow_up="HE702",
-    ),
-    terminal_tasks(
-        "HE603",
         "a list as a slot",
         after("self.next_index = 0", "        self.slot = [None]\n"),
         before(READ, "        item = self.slot[0]\n"),
