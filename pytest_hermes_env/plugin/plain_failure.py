@@ -9,12 +9,15 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 
 import pytest
+from _pytest._code import filter_traceback
 
 from pytest_hermes_env.errors import HermesEnvError, Leftovers
 from pytest_hermes_env.failures import without_leftovers
 
+PACKAGE = Path(__file__).parents[1]
 VERIFICATIONS = pytest.StashKey[list[Callable[[], None]]]()
 """On an item: the verifications of its doubles, in the order of their fixtures."""
 FAILED = pytest.StashKey[bool]()
@@ -93,9 +96,12 @@ class CauseFirst:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Show a test with a cause in short; its line in the summary begins with the cause."""
+        """Show an error of this package without the package's own source; a test with a cause in short, with the cause in the summary."""
+        text = "" if item.config.option.fulltrace else _without_own_frames(call, item.config.rootpath)
         if call.when != "call" or CAUSE not in item.stash:
-            return (yield)
+            report = yield
+            report.longrepr = text or report.longrepr
+            return report
         option, chosen = item.config.option, item.config.option.tbstyle
         option.tbstyle = "short" if chosen == "auto" else chosen
         try:
@@ -107,6 +113,23 @@ class CauseFirst:
             _, text = cause.parts[0] if cause.parts else (type(cause), str(cause))
             crash.message = f"{type(cause).__name__}: {text.partition(chr(10))[0].rstrip('.')}; then {crash.message}"
         return report
+
+
+def _without_own_frames(call: pytest.CallInfo[None], root: Path) -> str:
+    """Take this package's frames out of the traceback of its errors. Return the error's text if no frame is below ``root``."""
+    if call.excinfo is None or not isinstance(call.excinfo.value, HermesEnvError):
+        return ""
+    entries = [entry for entry in call.excinfo.traceback if filter_traceback(entry) and PACKAGE not in Path(entry.path).parents]
+    if not any(root in Path(entry.path).parents for entry in entries):
+        return f"{type(call.excinfo.value).__name__}: {call.excinfo.value}"
+    kept = {id(entry.frame.raw) for entry in entries}
+    last, following = call.excinfo.tb, call.excinfo.tb.tb_next
+    while following is not None:
+        if id(following.tb_frame) in kept:
+            last.tb_next = last = following
+        following = following.tb_next
+    last.tb_next = None
+    return ""
 
 
 def _shown(cause: HermesEnvError) -> HermesEnvError:

@@ -170,3 +170,35 @@ def test_a_group(make_env, fake_sandbox):
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.no_fnmatch_line("*Leftover*")
     result.stdout.fnmatch_lines(["*KeyboardInterrupt*"])
+
+
+def test_a_misused_fixture_shows_no_source_of_the_library(pytester: pytest.Pytester) -> None:
+    """In the test, its own line and the error; in the setup of a fixture, the error alone."""
+    pytester.makepyfile(
+        """
+def test_answer(fake_sandbox):
+    fake_sandbox.on("ls", output=4)
+
+def test_fault(fault_plan):
+    fault_plan.on("modell", "reset")
+
+def test_late(request):
+    request.getfixturevalue("recorded_server")
+
+def test_both(fake_sandbox, local_sandbox):
+    pass
+"""
+    )
+
+    result = run(pytester)
+
+    result.assert_outcomes(failed=3, errors=1)
+    result.stdout.fnmatch_lines_random(
+        [
+            "UsageError: a second sandbox was requested in this test: *",
+            '>       fake_sandbox.on("ls", output=4)',
+            '>       fault_plan.on("modell", "reset")',
+            '>       request.getfixturevalue("recorded_server")',
+        ]
+    )
+    assert [line for line in result.outlines if "def on(" in line or "raise UsageError" in line or "stash[SEAM]" in line] == []
