@@ -101,8 +101,8 @@ PATCHES: tuple[Patch, ...] = (
         lasts="for the life of the server object, which belongs to one environment that the kit built",
     ),
     Patch(
-        targets=("wandb.log",),
-        does="collect metrics; with `wandb_capture`, start a run if there is none",
+        targets=("wandb.log", "wandb.init", "Run.log"),
+        does="collect metrics; with `wandb_capture`, runs are in wandb's disabled mode, and one is started if there is none",
         why="rules and tests read what was logged",
         lasts=f"{_CONTRACT_RUN}; during a test that has `wandb_capture`",
     ),

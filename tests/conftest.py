@@ -53,7 +53,7 @@ LOADED_BY_SUITES = (
     "pytest_hermes_env.cassette.recorder",
     "pytest_hermes_env.cassette.rollouts",
     "pytest_hermes_env.contract.run.decorator",
-    "pytest_hermes_env.inference.app",
+    "pytest_hermes_env.inference.transport",
     "pytest_hermes_env.inference.server_thread",
     "pytest_hermes_env.play.driver",
     "pytest_hermes_env.sandbox.context",

@@ -13,10 +13,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pytest_hermes_env.errors import UnexpectedRequest, shorten
-from pytest_hermes_env.inference.request import choice_count
 
 if TYPE_CHECKING:
     from pytest_hermes_env.inference.sampled_turn import Sample
@@ -68,8 +67,8 @@ class Generation:
     is_empty: bool = False
 
 
-def read_request(path: str, body: Mapping[str, object]) -> Request:
-    """Return the request in the body.
+def read_request(path: str, body: Mapping[str, Any]) -> Request:
+    """Return the request in the body, whose sampling parameters `generate_refusals` has checked.
 
     Raises: neither of the two formats, or a field of the wrong type → UnexpectedRequest.
     """
@@ -82,26 +81,25 @@ def read_request(path: str, body: Mapping[str, object]) -> Request:
     raise _bad(path, "the body has neither 'prompt' (vLLM) nor 'input_ids' or 'text' (SGLang)", body)
 
 
-def _vllm_request(path: str, body: Mapping[str, object]) -> Request:
+def _vllm_request(path: str, body: Mapping[str, Any]) -> Request:
     prompt = body["prompt"]
     if isinstance(prompt, Mapping):
         prompt = prompt.get("prompt_token_ids", prompt.get("prompt"))
-    max_tokens = _number(path, body, "max_tokens", least=1)
     return Request(
         shape="vllm",
         prompts=(_prompt(path, prompt, "'prompt' must be a string, or an object with 'prompt_token_ids' or 'prompt'"),),
         is_batch=False,
-        n=choice_count(path, body),
-        max_tokens=max_tokens,
-        top=_number(path, body, "logprobs", least=0),
-        prompt_top=_number(path, body, "prompt_logprobs", least=0),
+        n=body.get("n", 1),
+        max_tokens=body.get("max_tokens"),
+        top=body.get("logprobs"),
+        prompt_top=body.get("prompt_logprobs"),
         prompt_start=FROM_THE_START,
         with_text=False,
         sampling={name: value for name, value in body.items() if name != "prompt"},
     )
 
 
-def _sglang_request(path: str, body: Mapping[str, object]) -> Request:
+def _sglang_request(path: str, body: Mapping[str, Any]) -> Request:
     field = "input_ids" if body.get("input_ids") is not None else "text"
     given = body.get(field)
     several = _parts(given, field)
@@ -121,8 +119,8 @@ def _sglang_request(path: str, body: Mapping[str, object]) -> Request:
         shape="sglang",
         prompts=tuple(_prompt(path, one, what) for one in (several or (given,))),
         is_batch=several is not None,
-        n=choice_count(path, sampling),
-        max_tokens=_number(path, sampling, "max_new_tokens", least=0),
+        n=sampling.get("n") or 1,
+        max_tokens=sampling.get("max_new_tokens"),
         top=top if wants_logprobs else None,
         prompt_top=top if wants_prompt else None,
         prompt_start=max(0, start or 0),

@@ -38,8 +38,8 @@ class _Vllm(BaseModel):
     min_p: Annotated[float, Field(ge=0, le=1)] = 0
     max_tokens: Annotated[int, Field(ge=1)] | None = 16
     min_tokens: Annotated[int, Field(ge=0)] = 0
-    logprobs: Annotated[int, Field(ge=-1)] | None = None
-    prompt_logprobs: Annotated[int, Field(ge=-1)] | None = None
+    logprobs: Annotated[int, Field(ge=0)] | None = None  # -1, for the whole vocabulary, is not played
+    prompt_logprobs: Annotated[int, Field(ge=0)] | None = None
     stop: Texts = None
     bad_words: list[Text] | None = None
     detokenize: bool = True
@@ -48,7 +48,7 @@ class _Vllm(BaseModel):
 class _Sglang(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
-    n: int = 1
+    n: Annotated[int, Field(ge=1)] = 1
     temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1
     top_p: Share = 1
     top_k: int = -1

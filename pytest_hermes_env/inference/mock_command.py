@@ -42,9 +42,11 @@ def run(args: argparse.Namespace) -> int:
 
     Returns 0; 1 if the script did not cover a request; 2 if the script or the address is invalid.
     """
+    from pytest_hermes_env.inference.refusals import load_types  # noqa: PLC0415
     from pytest_hermes_env.inference.server import MockServer  # noqa: PLC0415 -- the other commands need no server
     from pytest_hermes_env.inference.yaml_script import load_script  # noqa: PLC0415 -- loads yaml
 
+    load_types()
     with _stop_signals() as stopped:
         try:
             file = load_script(args.script)

@@ -7,7 +7,7 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.errors import HermesEnvError, UnexpectedRequest, shorten
 from pytest_hermes_env.failures import Problem, combined_error
@@ -166,7 +166,7 @@ class MockModel:
 
     def _answer(
         self,
-        read_question: Callable[[str, dict[str, object]], _Question],
+        read_question: Callable[[str, dict[str, Any]], _Question],
         refusal_of: Callable[[Mapping[str, object]], Refusal | None],
         path: str,
         data: bytes,
@@ -197,10 +197,8 @@ class MockModel:
         except HermesEnvError as exc:
             return self._refuse(exchange, exc)
 
-    def _chat(self, path: str, body: dict[str, object]) -> _Question:
-        messages = read.chat_messages(path, body)
-        n = read.choice_count(path, body)
-        conversation, prompt_bytes = self._locate(messages, body)
+    def _chat(self, _: str, body: dict[str, Any]) -> _Question:
+        conversation, prompt_bytes = self._locate(tuple(body["messages"]), body)
         choice = body.get("tool_choice")
 
         def complete(turns: Sequence[Turn]) -> JsonObject:
@@ -209,7 +207,7 @@ class MockModel:
                 turn=turns[0],
                 key=key,
                 model=conversation.model,
-                n=n,
+                n=body.get("n") or 1,
                 prompt_bytes=prompt_bytes,
                 is_forced=isinstance(choice, dict) and choice["type"] != "allowed_tools",
             )
@@ -218,16 +216,17 @@ class MockModel:
             return _Question(kind="health", complete=complete)
         return _Question(kind="chat", conversations=[conversation], complete=complete, chunks=chat_chunks)
 
-    def _completion(self, path: str, body: dict[str, object]) -> _Question:
+    def _completion(self, path: str, body: dict[str, Any]) -> _Question:
         prompts = read.prompts(path, body, None if self.tokens is None else self.tokens.sampler.decode)
-        n = read.choice_count(path, body)
         located = [self._locate(({"role": "user", "content": prompt},), body) for prompt in prompts]
         conversations = [conversation for conversation, _ in located]
         prompt_bytes = sum(size for _, size in located)
 
         def complete(turns: Sequence[Turn]) -> JsonObject:
             key = ":".join(conversation.id for conversation in conversations)
-            return text_completion(turns=turns, key=key, model=conversations[0].model, n=n, prompt_bytes=prompt_bytes)
+            return text_completion(
+                turns=turns, key=key, model=conversations[0].model, n=body.get("n") or 1, prompt_bytes=prompt_bytes
+            )
 
         if read.is_health_check(body):
             return _Question(kind="health", complete=complete, chunks=text_chunks)
@@ -240,7 +239,7 @@ class MockModel:
 
         return generate_refusal(body)
 
-    def _generate(self, path: str, body: dict[str, object]) -> _Question:
+    def _generate(self, path: str, body: dict[str, Any]) -> _Question:
         if self.tokens is None:
             raise UnexpectedRequest(
                 f"the model was asked for tokens at {path}, but it has no tokenizer.\n"
@@ -273,7 +272,7 @@ class MockModel:
             sampling=sampling,
         )
 
-    def _locate(self, messages: tuple[Mapping[str, object], ...], body: dict[str, object]) -> tuple[Conversation, int]:
+    def _locate(self, messages: tuple[Mapping[str, object], ...], body: dict[str, Any]) -> tuple[Conversation, int]:
         position = self._index.locate(messages)
         conversation = Conversation(
             id=position.root,

@@ -28,6 +28,7 @@ LIMITS: Mapping[str, tuple[float, float]] = {
     "max_tokens": (1, float("inf")),
     "max_completion_tokens": (1, float("inf")),
     "top_logprobs": (0, 20),
+    "n": (1, 128),
 }
 """The least and the largest value of a field."""
 TAGS = frozenset({"role", "type"})
@@ -57,14 +58,11 @@ class Refusal:
 
 
 def chat_refusal(body: Mapping[str, object]) -> Refusal | None:
-    """Return why OpenAI refuses a chat request, or None. Messages that are not objects with a role are not checked here."""
-    messages = body.get("messages")
-    if not isinstance(messages, list) or not all(
-        isinstance(one, dict) and isinstance(one.get("role"), str) for one in messages
-    ):
-        return None
-    checked = {"model": "", **_without_nulls(body), "messages": [_of_openai(one) for one in messages]}
-    found = _misfit("CompletionCreateParamsNonStreaming", checked) or next(_mistakes(body, messages), None)
+    """Return why OpenAI refuses a chat request, or None."""
+    checked = {"model": "", **_without_nulls(body)}
+    if isinstance(messages := checked.get("messages"), list):
+        checked["messages"] = [_of_openai(one) if isinstance(one, dict) else one for one in messages]
+    found = _misfit("chat", checked) or next(_mistakes(body), None)
     return None if found is None else openai_refusal(*found)
 
 
@@ -106,6 +104,11 @@ def _misfit(kind: str, body: Mapping[str, Any]) -> tuple[str, str] | None:
     except ValidationError as error:
         return _field_of(error.errors(include_url=False), body)
     return None
+
+
+def load_types() -> None:
+    """Load the types of the openai package now, not with the first request."""
+    _validate("chat")
 
 
 @functools.cache
@@ -162,8 +165,11 @@ def _path(error: Mapping[str, Any], body: Any) -> list[str | int]:
     return [*path, last] if error["type"] == "missing" else path
 
 
-def _mistakes(body: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+def _mistakes(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield what is wrong in a request whose types are right: the field, and why."""
+    messages = body["messages"]
+    if not messages:
+        yield "messages", "must have at least one message"
     yield from _bad_messages(messages)
     yield from _out_of_limits(body)
     yield from _bad_choice(body)

@@ -1,4 +1,4 @@
-"""Reads the body of a chat or completion request, and rejects invalid ones with UnexpectedRequest."""
+"""Reads the body of a chat or completion request. `refusals` has checked its fields, except the prompts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pytest_hermes_env.errors import UnexpectedRequest, shorten
 
 SECRET_FIELDS = frozenset({"api_key", "apikey", "api-key", "authorization", "x-api-key"})
 HEALTH_MESSAGES = [{"role": "user", "content": "hi"}]
-MAX_CHOICES = 1024
 
 
 def parse_body(path: str, data: bytes) -> dict[str, object]:
@@ -27,20 +26,6 @@ def parse_body(path: str, data: bytes) -> dict[str, object]:
     return body
 
 
-def chat_messages(path: str, body: Mapping[str, object]) -> tuple[Mapping[str, object], ...]:
-    """Return the messages of a chat request.
-
-    Raises: missing, empty, or not all objects with a role → UnexpectedRequest.
-    """
-    messages = body.get("messages")
-    if not isinstance(messages, list) or not messages:
-        raise _bad(path, "'messages' must be a list with at least one message", repr(messages))
-    for message in messages:
-        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
-            raise _bad(path, "each message must be an object with a 'role'", repr(message))
-    return tuple(messages)
-
-
 def prompts(path: str, body: Mapping[str, object], decode: Callable[[Sequence[int]], str] | None) -> tuple[str, ...]:
     """Return the prompts of a completion request as text; token ids are decoded, and without a tokenizer they are a JSON list.
 
@@ -55,19 +40,6 @@ def prompts(path: str, body: Mapping[str, object], decode: Callable[[Sequence[in
 
 def _text_of(ids: Any, decode: Callable[[Sequence[int]], str] | None) -> str:
     return json.dumps(ids) if decode is None else decode(ids)
-
-
-def choice_count(path: str, body: Mapping[str, object]) -> int:
-    """Return ``n``; 1 if the request has none.
-
-    Raises: not an integer from 1 to 1024 → UnexpectedRequest.
-    """
-    n = body.get("n")
-    if n is None:
-        return 1
-    if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= MAX_CHOICES:
-        raise _bad(path, f"'n' must be an integer from 1 to {MAX_CHOICES}", repr(n))
-    return n
 
 
 def wants_usage(body: Mapping[str, object]) -> bool:

@@ -71,8 +71,8 @@ class MockServer:
         Raises: the address cannot be used → ServerStartError.
         """
         if not self._is_running:
-            from pytest_hermes_env.inference.app import build_app  # noqa: PLC0415 -- starlette takes 40 ms
             from pytest_hermes_env.inference.server_thread import serving  # noqa: PLC0415 -- uvicorn takes 60 ms
+            from pytest_hermes_env.inference.transport import build_app  # noqa: PLC0415 -- httpx takes 100 ms
 
             served = serving(build_app(self._model), *self._address, faults=self._faults, describe=self._model.described)
             self._port = self._running.enter_context(served)

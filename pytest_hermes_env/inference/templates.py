@@ -19,7 +19,6 @@ from pytest_hermes_env.errors import UsageError, shorten
 DEFAULT_TEMPLATE = "chatml"
 TEMPLATE_DIRECTORY = Path(__file__).parent / "chat_templates"
 Results: TypeAlias = Literal["plain", "tagged", "JSON", "after its id", "named"]
-Thinking: TypeAlias = Literal["kept", "stripped before the last user message", "stripped always"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -46,13 +45,9 @@ class Template:
     source: str | None
     """The file in chat_templates; None for a tokenizer without a chat template."""
 
-    thinking: Thinking = "kept"
-    """Which ``<think>`` blocks of earlier answers the template keeps."""
     tools: Literal["in the system message", "in the first user message", "before the last user message", "not at all"] = (
         "in the system message"
     )
-    trims: bool = False
-    """Whether the template strips whitespace around messages, which changes an answer that ends with some."""
 
     thought: str = "<think>\n{}\n</think>\n\n"
     """How a model of the family writes reasoning; below: what it writes without reasoning, before the answer, and before calls."""
@@ -148,7 +143,6 @@ _DEEPSEEK = Template(
         "<｜tool▁sep｜>",
     ),
     source="deepseek.jinja",
-    thinking="stripped always",
     openings={
         "<｜begin▁of▁sentence｜>": "system",
         "<｜User｜>": "user",
@@ -170,8 +164,6 @@ _GLM = Template(
     special=("<|endoftext|>", "[gMASK]", "<sop>", "<|system|>", "<|user|>", "<|assistant|>", "<|observation|>"),
     marks=(*HERMES_MARKS, "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"),
     source="glm.jinja",
-    thinking="stripped before the last user message",
-    trims=True,
     thought="\n<think>{}</think>",
     no_thought="\n<think></think>",
     before_answer="\n",
@@ -189,7 +181,6 @@ _EVERY = (
         name="qwen3",
         relatives=("qwen",),
         source="qwen3.jinja",
-        thinking="stripped before the last user message",
         thought="<think>\n{}\n</think>\n\n",
     ),
     replace(
@@ -197,8 +188,6 @@ _EVERY = (
         name="qwen3_5",
         family="qwen3_coder",
         source="qwen3_5.jinja",
-        thinking="stripped before the last user message",
-        trims=True,
         thought="<think>\n{}\n</think>\n\n",
         before_calls="\n\n",
     ),
@@ -261,7 +250,6 @@ _EVERY = (
         ),
         source="llama3.jinja",
         tools="in the first user message",
-        trims=True,
         before_calls="<|python_tag|>",
         openings={
             f"<|start_header_id|>{header}<|end_header_id|>\n\n": role

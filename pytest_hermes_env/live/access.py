@@ -1,4 +1,4 @@
-"""Connects an environment to the real server: calls are counted, and retried a limited number of times.
+"""Connects an environment to the real server: calls are retried a limited number of times. `counted_calls` counts them.
 
 atroposlib's own retries would turn one failing call into 27 requests. Here a call is tried three times in all, after temporary
 failures (408, 409, 429, 5xx, no connection, no answer in time), with growing pauses or those of the server's ``retry-after``.
@@ -14,8 +14,7 @@ from urllib.parse import urlsplit
 
 from pytest_hermes_env.atropos import clients
 from pytest_hermes_env.errors import BudgetSpent, CallTimedOut
-from pytest_hermes_env.live.limits import Usage
-from pytest_hermes_env.live.metering import Meter, MeteredCall, MeteredTransport
+from pytest_hermes_env.live.metering import Meter
 from pytest_hermes_env.live.providers import LiveServer
 from pytest_hermes_env.patches import assign
 
@@ -45,14 +44,13 @@ class LiveAccess:
         return str(getattr(getattr(held, "config", None), "base_url", "")).rstrip("/") == self.server.base_url
 
     def connect(self, held: Any) -> None:
-        """Count the calls of an atroposlib server, and limit its retries."""
-        inner = clients.LoopBoundTransport(proxy=proxy_for(self.server.base_url))
-        clients.tame(held, MeteredTransport(inner, self.meter), retries=RETRIES)
+        """Limit the retries of an atroposlib server."""
+        clients.tame(held, clients.LoopBoundTransport(proxy=proxy_for(self.server.base_url)), retries=RETRIES)
         for name in ("_chat_completion_wrapper", "_completion_wrapper"):
             assign("APIServer.*", self._outspoken(getattr(held, name)), owner=held, name=name)
         if self.server.server_type != "openai":  # these ask /generate, each time with an aiohttp session of their own
-            for name, usage_of in (("_tokens_and_logprobs_completion_wrapper", _sampled), ("_get_logprobs_wrapper", _read)):
-                assign("APIServer.*", self._counted(getattr(held, name), usage_of), owner=held, name=name)
+            for name in ("_tokens_and_logprobs_completion_wrapper", "_get_logprobs_wrapper"):
+                assign("APIServer.*", _retried(getattr(held, name)), owner=held, name=name)
 
     def _outspoken(self, method: Method) -> Method:
         """Return the method. It raises BudgetSpent and CallTimedOut itself, which the openai client wraps in a connection error."""
@@ -68,24 +66,19 @@ class LiveAccess:
 
         return ask
 
-    def _counted(self, method: Method, usage_of: Callable[[Any], Usage]) -> Method:
-        """Return the method; each of its tries is counted."""
 
-        async def attempt(kwargs: dict[str, Any]) -> Any:
-            with MeteredCall(self.meter) as call:
-                answer = await call.in_time(method(**kwargs))
-            call.end(usage_of(answer), 200)
-            return answer
+def _retried(method: Method) -> Method:
+    """Return the method, tried again after temporary failures."""
 
-        async def ask(**kwargs: Any) -> Any:
-            from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt  # noqa: PLC0415 - atroposlib's own
+    async def ask(**kwargs: Any) -> Any:
+        from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt  # noqa: PLC0415 - atroposlib's own
 
-            tries = AsyncRetrying(
-                stop=stop_after_attempt(1 + RETRIES), retry=retry_if_exception(_may_pass), wait=_pause, reraise=True
-            )
-            return await tries(attempt, kwargs)
+        tries = AsyncRetrying(
+            stop=stop_after_attempt(1 + RETRIES), retry=retry_if_exception(_may_pass), wait=_pause, reraise=True
+        )
+        return await tries(method, **kwargs)
 
-        return ask
+    return ask
 
 
 def proxy_for(url: str) -> str | None:
@@ -113,13 +106,3 @@ def _pause(state: Any) -> float:
     except ValueError:
         asked = 0.0
     return asked if 0 < asked <= LONGEST_PAUSE_S else 0.5 * 2.0 ** (state.attempt_number - 1)
-
-
-def _sampled(answer: Any) -> Usage:
-    """Return the usage of ``/generate``, which returns token ids instead of counts."""
-    prompt, outputs, *_ = answer
-    return Usage(prompt_tokens=len(prompt), completion_tokens=sum(len(output) for output in outputs))
-
-
-def _read(answer: Any) -> Usage:
-    return Usage(prompt_tokens=len(answer["prompt_tokens"]), completion_tokens=0)

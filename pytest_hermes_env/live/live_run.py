@@ -50,7 +50,7 @@ class LiveRun:
         meter = Meter(
             spending=self.spending,
             test=test,
-            price=self.prices.get(self.server.model),
+            model=self.server.model,
             prices=self.prices,
             extra={"usage": {"include": True}} if requests_cost and self.server.provider == "openrouter" else {},
             tell=report,

@@ -1,7 +1,8 @@
-"""Counts live calls where they are sent: an httpx transport for the openai client, and code shared with `/generate`.
+"""Meters live calls: what each one used, how long it may take, and whether one more is allowed.
 
-A call that takes long says so, and a limit ends it. Every try counts, including the client's own retries. When a limit is reached nothing is sent, and the refusal is remembered: the
-agent loop swallows the exceptions of a server, so the test fails once more at its end.
+Every try counts, including the client's own retries. A call that takes long says so, and a limit ends it. When a limit is reached
+nothing is sent, and the refusal is remembered: the agent loop swallows the exceptions of a server, so the test fails once more at its
+end.
 """
 
 from __future__ import annotations
@@ -13,11 +14,8 @@ import time
 import weakref
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
-
-import httpx
 
 from pytest_hermes_env.errors import BudgetSpent, CallTimedOut, LiveModeError
 from pytest_hermes_env.live.limits import Spending, Spent, Usage
@@ -67,13 +65,13 @@ class Progress:
 class Meter:
     """Counts the calls of one test.
 
-    ``extra`` is added to every request body, for providers that report the cost only on request. ``price`` is that of the run's
-    model, ``prices`` has those of other models, which an environment's own clients may use.
+    ``extra`` is added to every request body for the run's server, for providers that report the cost only on request. ``model`` is the
+    run's, ``prices`` has its price and those of other models, which an environment's own clients may ask.
     """
 
     spending: Spending
     test: str
-    price: Price | None = None
+    model: str = ""
     prices: Mapping[str, Price] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
     tell: Callable[[Progress | Waiting], None] = lambda _: None
@@ -111,13 +109,13 @@ class Meter:
         status: int | str,
         seconds: float,
         turn: int,
-        asked_model: str | None = None,
+        asked_model: str = "",
     ) -> None:
-        """Record the usage of a call; None means that it failed. ``asked_model`` is set if it may differ from the run's model."""
+        """Record the usage of a call; None means that it failed. ``asked_model`` is the request's, "" if it named none."""
         if usage is None:
             self.failures.append(str(status))
         elif usage.usd is None:
-            usage = self._priced(usage, self.price if asked_model is None else self.prices.get(asked_model))
+            usage = self._priced(usage, self.prices.get(asked_model or self.model))
         self.spending.end(number, usage, seconds=seconds, status=str(status))
         self.tell(
             Progress(
@@ -173,32 +171,22 @@ class Meter:
         return self._rollouts[task]
 
 
-_is_counted: ContextVar[bool] = ContextVar("hermes_env_is_counted", default=False)
-
-
-def is_counted_above() -> bool:
-    """Tell whether the running request is already counted, closer to its client."""
-    return _is_counted.get()
-
-
 class MeteredCall:
     """One call, counted from here; a context that records an exception as its failure. Raises: a limit is reached → BudgetSpent.
 
-    ``own_client_body`` is the request of an environment's own client, which may call another model than the run's.
+    ``body`` is the request's, which may ask another model than the run's.
     """
 
-    def __init__(self, meter: Meter, *, turn: int = 0, own_client_body: Any = None) -> None:
+    def __init__(self, meter: Meter, body: Any = None) -> None:
         self._meter = meter
-        self._turn = turn
-        self._asked_model = str(own_client_body.get("model", "")) if isinstance(own_client_body, dict) else None
+        self._turn = _turn(body)
+        self._asked_model = str(body.get("model") or "") if isinstance(body, dict) else ""
         self._number, self._began = meter.begin(), time.monotonic()
 
     def __enter__(self) -> Self:
-        self._token = _is_counted.set(True)
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        _is_counted.reset(self._token)
         if error is not None:
             self.end(None, getattr(error, "status", 0) or type(error).__name__)
 
@@ -238,41 +226,6 @@ class MeteredCall:
         self.end(*outcome_of(status, content))
 
 
-class MeteredTransport(httpx.AsyncBaseTransport):
-    """Counts the requests to ``inner``; only POST requests call a model."""
-
-    def __init__(self, inner: httpx.AsyncBaseTransport, meter: Meter) -> None:
-        self._inner = inner
-        self._meter = meter
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send, unless a limit is reached. Raises: BudgetSpent."""
-        if request.method != "POST":
-            return await self._inner.handle_async_request(request)
-        body = json_or_none(await request.aread())
-        if self._meter.extra and isinstance(body, dict):
-            request = _with_body(request, {**self._meter.extra, **body})
-        with MeteredCall(self._meter, turn=_turn(body)) as call:
-            response = await call.in_time(received(self._inner.handle_async_request(request)))
-        call.answered(response.status_code, response.content)
-        return response
-
-    async def aclose(self) -> None:
-        """Close the inner transport."""
-        await self._inner.aclose()
-
-
-async def received(answer: Awaitable[httpx.Response]) -> httpx.Response:
-    """Return a response, also a stream, that was read to its end so that it can be read again: by its client, by a recorder."""
-    response = await answer
-    if isinstance(response.stream, httpx.AsyncByteStream) and not response.is_closed:
-        raw = b"".join([chunk async for chunk in response.stream])
-        await response.stream.aclose()
-        response.stream = httpx.ByteStream(raw)
-    await response.aread()
-    return response
-
-
 def outcome_of(status: int, content: bytes) -> tuple[Usage | None, int | str]:
     """Return the usage of an answer, None if it failed, and its status.
 
@@ -291,11 +244,21 @@ def outcome_of(status: int, content: bytes) -> tuple[Usage | None, int | str]:
 
 
 def usage_of(body: Any) -> Usage:
-    """Return the usage in a body of the chat API.
+    """Return the usage in a body of the chat API, or of ``/generate``, which returns token ids instead of counts.
 
     The cost is OpenRouter's: ``usage.cost`` in USD, plus the upstream provider's cost if the user's own key for it is used.
     """
-    said = body.get("usage") if isinstance(body, dict) else None
+    if isinstance(body, list):
+        found = [usage_of(one) for one in body]
+        return Usage(
+            prompt_tokens=_sum([one.prompt_tokens for one in found]),
+            completion_tokens=_sum([one.completion_tokens for one in found]),
+        )
+    if not isinstance(body, dict):
+        return Usage()
+    said = body.get("usage") or body.get("meta_info")  # SGLang's
+    if "prompt_token_ids" in body:  # vLLM's
+        said = {"prompt_tokens": len(body["prompt_token_ids"]), "completion_tokens": sum(map(len, body.get("token_ids", ())))}
     if not isinstance(said, dict):
         return Usage()
     return Usage(
@@ -324,6 +287,10 @@ def _count(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
+def _sum(counts: list[int | None]) -> int | None:
+    return None if None in counts or not counts else sum(count for count in counts if count is not None)
+
+
 def _amount(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 else None
 
@@ -335,11 +302,6 @@ def _turn(body: Any) -> int:
     messages = body.get("messages")
     rows: list[Any] = messages if isinstance(messages, list) else []
     return 1 + len([row for row in rows if isinstance(row, dict) and row.get("role") == "assistant"])
-
-
-def _with_body(request: httpx.Request, body: dict[str, Any]) -> httpx.Request:
-    headers = [(name, value) for name, value in request.headers.raw if name.lower() != b"content-length"]
-    return httpx.Request(request.method, request.url, headers=headers, content=json.dumps(body), extensions=request.extensions)
 
 
 def json_or_none(content: Any) -> Any:

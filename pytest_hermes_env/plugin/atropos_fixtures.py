@@ -53,10 +53,10 @@ def train_steps(run_api: RunApiThread) -> Callable[..., Awaitable[list[Step]]]:
 
 @pytest.fixture
 def wandb_capture() -> Iterator[WandbCapture]:
-    """What is logged to wandb, through wandb's own offline mode: ``wandb_capture.steps``, ``.values(name)``, ``.runs``.
+    """What is logged to wandb, in memory: ``wandb_capture.steps``, ``.values(name)``, ``.runs``.
 
     ``make_env`` switches ``use_wandb`` on in a test that has this fixture. Each step is a `LoggedStep` with ``step`` and
-    ``metrics``; a table has ``columns`` and ``rows``. Reading ends the open run.
+    ``metrics``; a table has ``columns`` and ``rows``.
     """
     from pytest_hermes_env.atropos.wandb_runs import capturing_runs  # noqa: PLC0415 - wandb takes a second
 

@@ -123,10 +123,10 @@ class LiveMode:
             item.stash[GUARD] = NetworkGuard(test=item.nodeid, allowed=reachable_hosts(item), is_live=_is_live(item))
         access = live_access(item)
         if access is not None:
-            from pytest_hermes_env.live.own_clients import counting_own_clients  # noqa: PLC0415 - aiohttp is heavy
+            from pytest_hermes_env.live.counted_calls import counting_calls  # noqa: PLC0415 - aiohttp is heavy
 
             counting = item.stash[COUNTING] = contextlib.ExitStack()
-            counting.enter_context(counting_own_clients(access.meter, access.server.base_url))
+            counting.enter_context(counting_calls(access.meter, access.server.base_url))
         return (yield from self._guarded(item))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -282,20 +282,6 @@ def test_the_cost_is_the_providers_or_the_tables(pytester: pytest.Pytester) -> N
     )
 
 
-def test_a_cost_limit_is_an_error_if_no_cost_is_known(pytester: pytest.Pytester) -> None:
-    """After the first answer without a cost no further call is made, and the error says so."""
-    with HandMade(lambda _: answered()) as server:
-        result = run(pytester, ONE + ONE.replace("test_one", "test_two"), *chosen(server.base_url, "--hermes-max-usd", "1"))
-
-    result.assert_outcomes(passed=2, errors=1)
-    assert len(server.bodies) == 1
-    result.stdout.fnmatch_lines(
-        [
-            "BudgetSpent: a call was not made because --hermes-max-usd 1 cannot be enforced: neither answers nor *report the cost*"
-        ]
-    )
-
-
 def test_a_silent_server_meets_the_limit_of_a_call(pytester: pytest.Pytester) -> None:
     """No call is answered, so the test fails and says why; without the option it would wait for the client's 20 minutes."""
     ended = threading.Event()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import socket
 import threading
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 
 from pytest_hermes_env.atropos.trainer import Trainer, main
-from pytest_hermes_env.errors import BadBatch, NoBatch, UsageError
+from pytest_hermes_env.errors import BadBatch, NoBatch
 
 STATUS = {"current_step": 0, "queue_size": 1}
 GROUP = {
@@ -95,14 +94,6 @@ def test_trainer_registers_before_it_asks(api_with):
     assert [(step.number, step.batch, step.rows[0].tokens) for step in steps] == [(n, [GROUP], (1, 2, 3)) for n in (1, 2)]
 
 
-def test_batch_that_waits_already_is_the_first(api_with):
-    """What the first request brings, at a run-api that was used before, is not lost."""
-    api = api_with([GROUP])
-
-    (step,) = Trainer(api.url, steps=1, batch_size=1).train()
-    assert step.batch == [GROUP]
-
-
 def test_bad_batch_names_its_step(api_with):
     """The steps before it were given; the message says which step it was."""
     api = api_with(None, [GROUP], [{**GROUP, "masks": [[2, 3, -100]]}])
@@ -157,25 +148,6 @@ def test_error_of_run_api_is_told(api_with):
         "  expected  JSON of run-api, with status 200\n"
         "  fix       look at what listens there, and at what run-api printed"
     )
-
-
-def test_run_api_that_ends_is_told(api_with):
-    """A connection that fails after the registration is no traceback either."""
-    api = api_with()
-    trainer = Trainer(api.url, steps=1, batch_size=1)
-    trainer.register()
-    api.stop()
-
-    with pytest.raises(NoBatch) as caught:
-        trainer.pull(1)
-    assert str(caught.value) == f"run-api no longer answers at {api.url}: [Errno {errno.ECONNREFUSED}] Connection refused"
-
-
-def test_address_is_of_http():
-    """run-api speaks nothing else."""
-    with pytest.raises(UsageError) as caught:
-        Trainer("localhost:8000", steps=1, batch_size=1)
-    assert str(caught.value) == "the address of run-api must begin with http://, seen 'localhost:8000'"
 
 
 def test_command_prints_a_line_per_step_and_saves_batches(api_with, tmp_path, capsys):

@@ -129,19 +129,6 @@ def test_coroutine_is_cancelled_at_an_await(at, seen):
     assert "child ends" not in found
 
 
-def test_coroutine_that_ends_before_is_not_cancelled():
-    """The plan then has a leftover: a sweep over all awaits ends here."""
-    plan = FaultPlan().on("task", "cancelled", at=100)
-
-    async def beside() -> tuple[str, str]:
-        other = asyncio.ensure_future(three_awaits([]))  # does not count
-        return await plan.run(three_awaits([])), await other
-
-    assert asyncio.run(beside()) == ("done", "done")
-    with pytest.raises(LeftoverFaults, match="4 requests or calls"):
-        plan.verify()
-
-
 def test_cancellation_from_outside_reaches_the_coroutine():
     """And the loop's own tasks are made as before."""
 

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from pytest_hermes_env.inference import MockServer
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -138,20 +136,6 @@ def test_an_unexpected_request_makes_the_command_fail(script: Path) -> None:
         "1. UnexpectedRequest: the mock model has no endpoi",
         "",
         1,
-    )
-
-
-def test_a_port_in_use_is_a_usage_error(script: Path) -> None:
-    """The command ends with 2, and names host, port and what to do."""
-    with MockServer() as server, command("--script", str(script), "--port", str(server.port)) as process:
-        output, errors = process.communicate(timeout=120)
-
-    assert (output, errors, process.returncode) == (
-        "",
-        f"hermes-env mock: ServerStartError: the mock server cannot listen on 127.0.0.1:{server.port}: "
-        "Address already in use.\n"
-        "  fix       stop the process that listens there, or use port 0 to pick a free port\n",
-        2,
     )
 
 

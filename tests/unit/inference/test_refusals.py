@@ -41,6 +41,8 @@ MESSAGES: tuple[tuple[str, list[dict[str, Any]], str], ...] = (
     ("no result", [USER, called("a")], "messages[2].role"),
     ("one result of three", [USER, called("b", "a", "c"), RESULT, USER], "messages[3].role"),
     ("result without an id", [USER, called("a"), {"role": "tool", "content": "x"}], "messages[2].tool_call_id"),
+    ("no messages", [], "messages"),
+    ("message without a role", [{"content": "x"}], "messages[0].role"),
     ("unknown role", [{"role": "human", "content": "x"}], "messages[0].role"),
     ("no content", [{"role": "user"}], "messages[0].content"),
     ("null content", [USER, {"role": "assistant", "content": None}], "messages[1].content"),
@@ -61,6 +63,7 @@ MESSAGES: tuple[tuple[str, list[dict[str, Any]], str], ...] = (
 )
 NAMED_NOPE = {"type": "function", "function": {"name": "nope"}}
 FIELDS: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"n": 0}, "n"),
     ({"temperature": -1}, "temperature"),
     ({"top_p": 1.5}, "top_p"),
     ({"max_tokens": "9"}, "max_tokens"),

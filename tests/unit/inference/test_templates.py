@@ -159,14 +159,6 @@ def test_templates_keep_or_strip_thoughts(every: dict[str, Any], name: str) -> N
     assert ("hm" in recent, "hm" in older) == KEEPS_THOUGHTS[name]
 
 
-def test_the_table_says_how_thoughts_fare() -> None:
-    """What the table says is what the test above sees; the others keep what they are given."""
-    words = {"kept": (True, True), "stripped before the last user message": (True, False), "stripped always": (False, False)}
-    told = {name: words[template.thinking] for name, template in TEMPLATES.items()}
-
-    assert told == {"mistral": (True, True), "llama3": (True, True), "kimi": (True, True), **KEEPS_THOUGHTS}
-
-
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_only_mistral_moves_the_tools(every: dict[str, Any], name: str) -> None:
     """With a second user message Mistral's tools move behind the first answer; elsewhere the beginning stays."""
@@ -175,14 +167,6 @@ def test_only_mistral_moves_the_tools(every: dict[str, Any], name: str) -> None:
     places = {"mistral": "before the last user message", "llama3": "in the first user message"}
 
     assert (not two.startswith(one), TEMPLATES[name].tools) == (name == "mistral", places.get(name, "in the system message"))
-
-
-@pytest.mark.parametrize("name", TEMPLATES)
-def test_some_templates_trim(every: dict[str, Any], name: str) -> None:
-    """White space around an answer is kept or removed, as the table says."""
-    text = render(every[name], [*START, {"role": "assistant", "content": "  Done. "}, {"role": "user", "content": "More."}])
-
-    assert ("  Done. " in text) == (not TEMPLATES[name].trims)
 
 
 def test_a_tokenizer_without_a_template_raises_its_own_error(every: dict[str, Any]) -> None:

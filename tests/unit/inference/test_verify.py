@@ -120,21 +120,6 @@ UNCOVERED = {
         "  fix       use say(text), think(text), call(tool, ...), fail(status), hang(seconds), garbage(body), "
         "or a list of them for one turn",
     ),
-    "no messages": Uncovered(
-        script=["x"],
-        messages=None,
-        text="the request to /v1/chat/completions cannot be read: "
-        "'messages' must be a list with at least one message.\n"
-        "  seen      None\n"
-        "  fix       send a request in the format of OpenAI's API: hermes-env docs mock-model",
-    ),
-    "a message without role": Uncovered(
-        script=["x"],
-        messages=[{"content": "x"}],
-        text="the request to /v1/chat/completions cannot be read: each message must be an object with a 'role'.\n"
-        "  seen      {'content': 'x'}\n"
-        "  fix       send a request in the format of OpenAI's API: hermes-env docs mock-model",
-    ),
 }
 
 
@@ -183,11 +168,6 @@ UNREAD = (
         content=b"{nope",
         text="the request to /v1/chat/completions cannot be read: the body is not JSON "
         "(Expecting property name enclosed in double quotes: line 1 column 2 (char 1)).\n  seen      {nope" + FIX,
-    ),
-    Unread(
-        path="/v1/chat/completions",
-        content=b'{"messages": [{"role": "user", "content": "x"}], "n": 0}',
-        text="the request to /v1/chat/completions cannot be read: 'n' must be an integer from 1 to 1024.\n  seen      0" + FIX,
     ),
     Unread(
         path="/v1/completions",
@@ -328,10 +308,10 @@ def test_all_problems_are_in_one_error_and_equal_ones_once(ask: Ask) -> None:
     assert str(caught.value) == (
         "the mock model reports 3 problems.\n"
         "\n"
-        "1. UnexpectedRequest: the request to /v1/chat/completions cannot be read: "
-        "'n' must be an integer from 1 to 1024.\n"
-        "     seen      0\n"
-        "     fix       send a request in the format of OpenAI's API: hermes-env docs mock-model\n"
+        "1. UnexpectedRequest: the request to /v1/chat/completions is one that OpenAI refuses with status 400.\n"
+        "     field     n\n"
+        "     seen      must be from 1 to 128, got 0\n"
+        "     fix       correct the request; hermes-env docs mock-model lists what is refused\n"
         "     repeated  3 times\n"
         "\n"
         "2. UnexpectedRequest: the mock model has no endpoint GET /x.\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,29 +12,43 @@ import httpx
 import pytest
 
 from pytest_hermes_env.errors import BudgetSpent, CallTimedOut
+from pytest_hermes_env.live.counted_calls import counting_calls
 from pytest_hermes_env.live.limits import Limits, Spending, Spent, Usage
-from pytest_hermes_env.live.metering import Meter, MeteredTransport, Patience, Progress, Waiting, usage_of
+from pytest_hermes_env.live.metering import Meter, Patience, Progress, Waiting, usage_of
 from pytest_hermes_env.live.prices import Price
 from pytest_hermes_env.live.report import progress_line
+from pytest_hermes_env.patches import intercept
 
 URL = "http://api.test/v1/chat/completions"
 USAGE = {"prompt_tokens": 7, "completion_tokens": 3}
 
 
+def post(
+    meter: Meter, answer: Callable[[httpx.Request], Awaitable[httpx.Response]], body: dict[str, Any] | None = None
+) -> None:
+    """Send one request while calls are counted, and read the answer."""
+
+    async def replied(real: Any, transport: Any, request: httpx.Request) -> httpx.Response:
+        del real, transport
+        return await answer(request)
+
+    async def send() -> None:
+        with intercept("httpx.AsyncHTTPTransport.handle_async_request", replied), counting_calls(meter, "http://api.test/v1"):
+            async with httpx.AsyncClient() as client, client.stream("POST", URL, json=body or {}) as received:
+                await received.aread()
+
+    asyncio.run(send())
+
+
 def ask(meter: Meter, response: httpx.Response, body: dict[str, Any] | None = None) -> httpx.Request:
-    """Send one request through the meter, read the answer, and return the request as it left."""
+    """Send one request that is answered with ``response``, and return the request as it left."""
     left = []
 
-    def answer(request: httpx.Request) -> httpx.Response:
+    async def answer(request: httpx.Request) -> httpx.Response:
         left.append(request)
         return response
 
-    async def send() -> None:
-        transport = MeteredTransport(httpx.MockTransport(answer), meter)
-        async with httpx.AsyncClient(transport=transport) as client, client.stream("POST", URL, json=body or {}) as received:
-            await received.aread()
-
-    asyncio.run(send())
+    post(meter, answer, body)
     return left[0]
 
 
@@ -80,7 +95,7 @@ def test_what_an_answer_took_is_counted(spending: Spending, response: httpx.Resp
 
 def test_a_price_stands_in_for_a_cost(spending: Spending) -> None:
     """Only where the answer says none."""
-    meter = Meter(spending=spending, test="t", price=Price(input=1_000_000.0, output=0.0))
+    meter = Meter(spending=spending, test="t", model="m", prices={"m": Price(input=1_000_000.0, output=0.0)})
     ask(meter, httpx.Response(200, json={"usage": USAGE}))
     ask(meter, httpx.Response(200, json={"usage": USAGE | {"cost": 1}}))
 
@@ -119,6 +134,14 @@ def test_progress_names_the_turn(spending: Spending) -> None:
     ]
 
 
+def test_answers_of_generate_have_token_ids() -> None:
+    """vLLM's own, and SGLang's, of which there may be several."""
+    sglang = {"text": "x", "meta_info": {"prompt_tokens": 7, "completion_tokens": 3}}
+    usages = [usage_of({"prompt_token_ids": [1] * 7, "token_ids": [[1, 2], [3]]}), usage_of(sglang), usage_of([sglang, sglang])]
+
+    assert usages == [Usage(prompt_tokens=count, completion_tokens=sampled) for count, sampled in ((7, 3), (7, 3), (14, 6))]
+
+
 def test_a_key_of_ones_own_costs_upstream_too() -> None:
     """OpenRouter says what the upstream provider takes apart."""
     said = {"cost": 0.01, "is_byok": True, "cost_details": {"upstream_inference_cost": 0.2}}
@@ -129,15 +152,11 @@ def test_a_key_of_ones_own_costs_upstream_too() -> None:
 def send(meter: Meter, answer: asyncio.Event) -> None:
     """Send one request that is answered when ``answer`` is set."""
 
-    async def answered(request: httpx.Request) -> httpx.Response:
+    async def answered(_: httpx.Request) -> httpx.Response:
         await answer.wait()
         return httpx.Response(200, json={"usage": {"prompt_tokens": 7, "completion_tokens": 3, "cost": 0.5}})
 
-    async def post() -> None:
-        async with httpx.AsyncClient(transport=MeteredTransport(httpx.MockTransport(answered), meter)) as client:
-            await client.post(URL, json={})
-
-    asyncio.run(post())
+    post(meter, answered)
 
 
 def test_a_call_that_waits_says_so_again_and_again(tmp_path: Path) -> None:

@@ -323,14 +323,6 @@ def test_a_server_that_cannot_be_asked_is_one_clear_error(
     assert str(error.value) == text
 
 
-def test_an_unlisted_model_may_be_accepted() -> None:
-    """The flag lets it pass."""
-    with respx.mock(base_url="http://api.test") as api:
-        api.get("/v1/models").mock(models("other"))
-
-        assert preflight(CUSTOM, accepts_unlisted=True) == (CUSTOM, "")
-
-
 def test_openrouter_is_asked_about_the_key() -> None:
     """Its list of models is public, so that only /key tells."""
     server = choose_server(provider="openrouter", model="a/b", environ={"OPENROUTER_API_KEY": KEY})

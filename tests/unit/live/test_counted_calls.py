@@ -1,4 +1,4 @@
-"""Clients that an environment builds itself are counted and limited, once, like its servers."""
+"""Clients are counted and limited where their requests leave the process."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from openai import AsyncOpenAI, OpenAI
 from pytest_hermes_env import MockServer, say
 from pytest_hermes_env.cassette.session import recording, replaying
 from pytest_hermes_env.errors import BudgetSpent, LiveModeError
+from pytest_hermes_env.live.counted_calls import asks_a_model, counting_calls
 from pytest_hermes_env.live.limits import Limits, Spending
-from pytest_hermes_env.live.metering import Meter, MeteredTransport, Progress
-from pytest_hermes_env.live.own_clients import asks_a_model, counting_own_clients
+from pytest_hermes_env.live.metering import Meter
 from pytest_hermes_env.live.prices import Price
 
 BODY: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Grade it."}]}
@@ -85,8 +85,8 @@ def by_requests(url: str) -> str:
 @pytest.mark.parametrize("ask", [by_openai, by_openai_sync, by_openai_stream, by_httpx, by_aiohttp, by_requests])
 def test_each_client_is_counted_and_refused(ask: Callable[[str], str], provider: MockServer, tmp_path: Path) -> None:
     """The first call is answered, counted with its tokens and priced by its own model; the second is not sent."""
-    meter = meter_for(tmp_path, calls=1, price=Price(input=1, output=1), prices={"m": Price(input=1e6, output=1e6)})
-    with counting_own_clients(meter, provider.base_url):
+    meter = meter_for(tmp_path, calls=1, prices={"m": Price(input=1e6, output=1e6)})
+    with counting_calls(meter, provider.base_url):
         said = ask(provider.base_url)
         with pytest.raises(Exception, match=r"Connection error|--hermes-max-calls 1 is reached"):
             ask(provider.base_url)
@@ -99,21 +99,6 @@ def test_each_client_is_counted_and_refused(ask: Callable[[str], str], provider:
     assert len(provider.journal) == 2
     with pytest.raises(BudgetSpent, match="refused   1 call of this test"):
         meter.verify()
-
-
-def test_what_a_server_of_the_run_asks_is_counted_once(provider: MockServer, tmp_path: Path) -> None:
-    """The metered transport stands above the one that is taken as a class."""
-    told: list[Progress] = []
-    meter = meter_for(tmp_path, tell=told.append)
-
-    async def ask() -> None:
-        async with httpx.AsyncClient(transport=MeteredTransport(httpx.AsyncHTTPTransport(), meter)) as client:
-            await client.post(provider.base_url + CHAT, json=BODY)
-
-    with counting_own_clients(meter, provider.base_url):
-        asyncio.run(ask())
-
-    assert meter.spent().calls == len(told) == 1
 
 
 @pytest.mark.parametrize(
@@ -157,7 +142,7 @@ def test_calls_are_counted_and_recorded_at_the_same_time(
     """Whoever records reads an answer again that was read to count it."""
     cassette = tmp_path / "calls.json"
 
-    with counting_own_clients(meter_for(tmp_path), provider.base_url), recording(cassette, recorded_from="a mock server"):
+    with counting_calls(meter_for(tmp_path), provider.base_url), recording(cassette, recorded_from="a mock server"):
         said = ask(provider.base_url)
     provider.stop()
     with replaying(cassette):
