@@ -10,7 +10,7 @@ of SGLang 0.5.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from pytest_hermes_env.types import JsonObject, JsonValue
 
 Shape: TypeAlias = Literal["vllm", "sglang"]
-FROM_THE_START = 0
+NOT_OF_ATROPOS = ("logprob_start_len", "top_logprobs_num", "return_text_in_logprobs")
+"""Fields of SGLang for what atroposlib's class does not ask: logprobs of the prompt, other tokens, and texts."""
 MASK = 2**64 - 1
 MIN_UNCERTAINTY, SPREAD = 0.05, 0.97
 """With these, the lowest probability is 3 %, half of them are above 85 %, and none is 1."""
@@ -33,19 +34,16 @@ MIN_UNCERTAINTY, SPREAD = 0.05, 0.97
 class Request:
     """One request to ``/generate``.
 
-    ``prompts``: token ids, or text that the server encodes. ``top``: how many alternatives to return at each position, None for no
-    logprobs. ``prompt_top``: the same for the tokens of the prompt, from position ``prompt_start``.
+    ``prompt``: token ids, or text that the server encodes. ``top``: how many alternatives to return at each position, None for no
+    logprobs. ``prompt_top``: the same for the tokens of the prompt.
     """
 
     shape: Shape
-    prompts: tuple[str | tuple[int, ...], ...]
-    is_batch: bool
+    prompt: str | tuple[int, ...]
     n: int
     max_tokens: int | None
     top: int | None
     prompt_top: int | None
-    prompt_start: int
-    with_text: bool
     sampling: Mapping[str, object]
 
     @property
@@ -87,54 +85,33 @@ def _vllm_request(path: str, body: Mapping[str, Any]) -> Request:
         prompt = prompt.get("prompt_token_ids", prompt.get("prompt"))
     return Request(
         shape="vllm",
-        prompts=(_prompt(path, prompt, "'prompt' must be a string, or an object with 'prompt_token_ids' or 'prompt'"),),
-        is_batch=False,
+        prompt=_prompt(path, prompt, "'prompt' must be a string, or an object with 'prompt_token_ids' or 'prompt'"),
         n=body.get("n", 1),
         max_tokens=body.get("max_tokens"),
         top=body.get("logprobs"),
         prompt_top=body.get("prompt_logprobs"),
-        prompt_start=FROM_THE_START,
-        with_text=False,
         sampling={name: value for name, value in body.items() if name != "prompt"},
     )
 
 
 def _sglang_request(path: str, body: Mapping[str, Any]) -> Request:
     field = "input_ids" if body.get("input_ids") is not None else "text"
-    given = body.get(field)
-    several = _parts(given, field)
     sampling = body.get("sampling_params") or {}
     if not isinstance(sampling, Mapping):
-        raise _bad(path, "'sampling_params' must be one object for all prompts", sampling)
-    start = _number(path, body, "logprob_start_len", least=-1)
-    wants_logprobs = body.get("return_logprob") is True
-    top = _number(path, body, "top_logprobs_num", least=0) or 0
-    wants_prompt = wants_logprobs and start is not None and start >= 0
-    what = (
-        "'input_ids' must be token ids, or a list of such lists"
-        if field == "input_ids"
-        else "'text' must be a string, or a list of strings"
-    )
+        raise _bad(path, "'sampling_params' must be an object", sampling)
+    for name in NOT_OF_ATROPOS:
+        if body.get(name):
+            raise _bad(path, f"{name!r} is not supported, and SGLangServer does not send it", body[name])
+    what = "'input_ids' must be token ids" if field == "input_ids" else "'text' must be a string"
     return Request(
         shape="sglang",
-        prompts=tuple(_prompt(path, one, what) for one in (several or (given,))),
-        is_batch=several is not None,
+        prompt=_prompt(path, body.get(field), f"{what}, of one prompt"),
         n=sampling.get("n") or 1,
         max_tokens=sampling.get("max_new_tokens"),
-        top=top if wants_logprobs else None,
-        prompt_top=top if wants_prompt else None,
-        prompt_start=max(0, start or 0),
-        with_text=body.get("return_text_in_logprobs") is True,
+        top=0 if body.get("return_logprob") is True else None,
+        prompt_top=None,
         sampling=sampling,
     )
-
-
-def _parts(given: object, field: str) -> tuple[object, ...] | None:
-    """Return the prompts of a batch, or None for a single prompt."""
-    if not isinstance(given, list) or not given:
-        return None
-    inner = list if field == "input_ids" else str
-    return tuple(given) if any(isinstance(one, inner) for one in given) else None
 
 
 def _prompt(path: str, value: object, what: str) -> str | tuple[int, ...]:
@@ -143,15 +120,6 @@ def _prompt(path: str, value: object, what: str) -> str | tuple[int, ...]:
     if isinstance(value, list) and set(map(type, value)) == {int} and min(value) >= 0:
         return tuple(value)
     raise _bad(path, f"{what}, and not empty", value)
-
-
-def _number(path: str, body: Mapping[str, object], name: str, *, least: int) -> int | None:
-    value = body.get(name)
-    if value is None:
-        return None
-    if type(value) is not int or value < least:
-        raise _bad(path, f"{name!r} must be an integer from {least}", value)
-    return value
 
 
 def vllm_answer(request: Request, generation: Generation, *, size: int) -> JsonObject:
@@ -179,24 +147,13 @@ def vllm_answer(request: Request, generation: Generation, *, size: int) -> JsonO
     return answer
 
 
-def sglang_answer(
-    request: Request, generations: Sequence[Generation], texts: Mapping[int, str], *, size: int
-) -> JsonObject | list[JsonValue]:
-    """Return the answer in SGLang's format: an object, or a list for several prompts or ``n`` above 1.
-
-    ``texts``: the text of each id, for requests that ask for it.
-    """
-    answers = [
-        _sglang_one(request, generation, index, texts, size)
-        for generation in generations
-        if not generation.is_empty
-        for index in range(request.n)
-    ]
-    is_single = not request.is_batch and request.n == 1 and len(answers) == 1
-    return answers[0] if is_single else [*answers]
+def sglang_answer(request: Request, generation: Generation, *, size: int) -> JsonObject | list[JsonValue]:
+    """Return the answer in SGLang's format: an object, or a list for ``n`` above 1, and of nothing."""
+    answers = [_sglang_one(request, generation, index, size) for index in range(0 if generation.is_empty else request.n)]
+    return answers[0] if len(answers) == 1 else [*answers]
 
 
-def _sglang_one(request: Request, generation: Generation, index: int, texts: Mapping[int, str], size: int) -> JsonObject:
+def _sglang_one(request: Request, generation: Generation, index: int, size: int) -> JsonObject:
     sample = generation.sample
     if sample.finish == "length":
         finish: JsonObject = {"type": "length", "length": len(sample.ids)}
@@ -210,29 +167,9 @@ def _sglang_one(request: Request, generation: Generation, index: int, texts: Map
         "cached_tokens": 0,
     }
     if request.top is not None and generation.logprobs != "missing":
-        rows = _rows(generation, request.top, size)
-        meta["output_token_logprobs"] = [_triple(row[0], texts) for row in rows]
-        if request.top:
-            meta["output_top_logprobs"] = [[_triple(one, texts) for one in row[: request.top]] for row in rows]
-    if request.prompt_top is not None:
-        start = request.prompt_start
-        scored = [
-            _row(generation.seed, place, token, request.prompt_top, size)
-            for place, token in enumerate(generation.prompt[start:], start=start)
-        ]
-        own: list[JsonValue] = [_triple(row[0], texts) for row in scored]
-        top: list[JsonValue] = [[_triple(one, texts) for one in row[: request.prompt_top]] for row in scored]
-        if start == FROM_THE_START:
-            own[0], top[0] = _triple((generation.prompt[0], None), texts), None
-        meta["input_token_logprobs"] = own
-        if request.prompt_top:
-            meta["input_top_logprobs"] = top
+        rows = [row[0] for row in _rows(generation, request.top, size)]
+        meta["output_token_logprobs"] = [[own, token, None] for token, own in rows]
     return {"text": sample.text, "output_ids": list(sample.ids), "meta_info": meta}
-
-
-def _triple(one: tuple[int, float | None], texts: Mapping[int, str]) -> JsonValue:
-    token, own = one
-    return [own, token, texts.get(token)]
 
 
 def _rows(generation: Generation, top: int, size: int) -> list[list[tuple[int, float | None]]]:

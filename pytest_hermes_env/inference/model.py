@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pytest_hermes_env.inference.refusals import Refusal
     from pytest_hermes_env.inference.script_choice import ScriptChoice
-    from pytest_hermes_env.inference.token_mode import Prompt, TokenMode
+    from pytest_hermes_env.inference.token_mode import TokenMode
     from pytest_hermes_env.types import JsonObject, JsonValue
 
 ENDPOINTS = "POST /v1/chat/completions, POST /v1/completions, POST /generate, GET /v1/models, GET /health"
@@ -125,10 +125,10 @@ class MockModel:
         if self.tokens is None or not path.endswith("/generate"):
             return "model", text
         try:
-            prompts = read_request(path, json.loads(body)).prompts
+            prompt = read_request(path, json.loads(body)).prompt
         except (ValueError, HermesEnvError):  # the model refuses it
             return "model", text
-        return "model", "\n".join([text, *(p if isinstance(p, str) else self.tokens.sampler.decode(p) for p in prompts)])
+        return "model", f"{text}\n{prompt if isinstance(prompt, str) else self.tokens.sampler.decode(prompt)}"
 
     def delivered(self, reply: Reply) -> None:
         """Log a reply that is on its way to the client."""
@@ -247,30 +247,25 @@ class MockModel:
                 "  fix       pass a chat template, MockServer(script, template='chatml'), or a tokenizer: tokenizer=path"
             )
         tokens, request = self.tokens, read_request(path, body)
-        prompts = [tokens.read(path, prompt) for prompt in request.prompts]
+        prompt = tokens.read(path, request.prompt)
+        position = self._index.locate(prompt.identity, remember=not request.is_scoring)
         if request.is_scoring:
-            roots = [self._index.locate(prompt.identity, remember=False).root for prompt in prompts]
-            scored = [tokens.score(prompt, root, request.max_tokens) for prompt, root in zip(prompts, roots, strict=True)]
+            scored = tokens.score(prompt, position.root, request.max_tokens)
             return _Question(kind="score", complete=lambda _: tokens.answer(request, scored))
-        conversations = [self._read_conversation(tokens, prompt, request.sampling) for prompt in prompts]
-
-        def complete(turns: Sequence[Turn]) -> JsonObject | list[JsonValue]:
-            asked = zip(turns, prompts, conversations, strict=True)
-            return tokens.answer(request, [tokens.generate(*one, request.max_tokens) for one in asked])
-
-        return _Question(kind="generate", conversations=conversations, complete=complete)
-
-    def _read_conversation(self, tokens: TokenMode, prompt: Prompt, sampling: Mapping[str, object]) -> Conversation:
-        position = self._index.locate(prompt.identity)
-        return Conversation(
+        conversation = Conversation(
             id=position.root,
             turn=position.turn,
             messages=tokens.restore(prompt.messages, position.root),
             root_length=position.root_length,
             tools=prompt.tools,
             model=self.name,
-            sampling=sampling,
+            sampling=request.sampling,
         )
+
+        def complete(turns: Sequence[Turn]) -> JsonObject | list[JsonValue]:
+            return tokens.answer(request, tokens.generate(turns[0], prompt, conversation, request.max_tokens))
+
+        return _Question(kind="generate", conversations=[conversation], complete=complete)
 
     def _locate(self, messages: tuple[Mapping[str, object], ...], body: dict[str, Any]) -> tuple[Conversation, int]:
         position = self._index.locate(messages)

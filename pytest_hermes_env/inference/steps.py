@@ -185,7 +185,7 @@ class Turn:
 
     @property
     def replaces_answer(self) -> bool:
-        """Whether the turn is no answer of a model: it fails at least once, is raw text, or has no choices."""
+        """Whether the turn is something else than an answer of a model: it fails at least once, is raw text, or has no choices."""
         return self.failure is not None or bool(self.every(Garbage) or self.every(EmptyChoices))
 
 

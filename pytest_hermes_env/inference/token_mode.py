@@ -124,16 +124,10 @@ class TokenMode:
             logprobs="all",
         )
 
-    def answer(self, request: Request, generations: Sequence[Generation]) -> JsonObject | list[JsonValue]:
+    def answer(self, request: Request, generation: Generation) -> JsonObject | list[JsonValue]:
         """Return the response body in the request's shape."""
-        size = self.sampler.last_id + 1
-        if request.shape == "vllm":
-            return vllm_answer(request, generations[0], size=size)
-        texts: dict[int, str] = {}
-        if request.with_text:
-            for generation in generations:
-                texts |= {token: self.sampler.decode([token]) for token in {*generation.prompt, *generation.sample.ids}}
-        return sglang_answer(request, generations, texts, size=size)
+        write = vllm_answer if request.shape == "vllm" else sglang_answer
+        return write(request, generation, size=self.sampler.last_id + 1)
 
     def _remember(self, text: str, turn: Turn) -> None:
         with self._lock:

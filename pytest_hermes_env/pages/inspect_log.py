@@ -136,6 +136,6 @@ def _calls(calls: Iterable[Any]) -> list[Any]:
             arguments, problem = {}, str(error)
         if not problem and not isinstance(arguments, dict):
             arguments, problem = {}, f"expected an object, got {type(arguments).__name__}"
-        told = f"Error parsing the tool call arguments: {problem}\n\n{call.arguments}" if problem else None
-        made.append(ToolCall(id=call.id or f"call-{number}", function=call.name, arguments=arguments, parse_error=told))
+        failure = f"Error parsing the tool call arguments: {problem}\n\n{call.arguments}" if problem else None
+        made.append(ToolCall(id=call.id or f"call-{number}", function=call.name, arguments=arguments, parse_error=failure))
     return made

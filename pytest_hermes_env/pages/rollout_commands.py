@@ -20,7 +20,7 @@ def add_commands(commands: Any) -> None:
     view = commands.add_parser(
         "view",
         help="write rollouts as a page for a browser",
-        description="Write a page beside each file: the JSON lines of process (groups) or of evaluate (samples).",
+        description="Write a page next to each file: the JSON lines of process (groups) or of evaluate (samples).",
     )
     view.add_argument("files", nargs="+", metavar="FILE", help="groups.jsonl or samples.jsonl")
     view.add_argument(
@@ -35,7 +35,7 @@ def add_commands(commands: Any) -> None:
     export = commands.add_parser(
         "export",
         help="write rollouts as a log of Inspect",
-        description="Write a log beside each file of rollouts. It requires pip install 'pytest-hermes-env[inspect]'.",
+        description="Write a log next to each file of rollouts. It requires pip install 'pytest-hermes-env[inspect]'.",
     )
     export.add_argument("files", nargs="+", metavar="FILE", help="groups.jsonl or samples.jsonl")
     export.add_argument("--inspect", action="store_true", required=True, help="write FILE.eval for inspect view")

@@ -203,7 +203,7 @@ def page_of(file: Path, place: str) -> Path:
 
 
 def write_token_page(file: Path, place: str, tokenizer: Any) -> Path:
-    """Write the page of the rollout at ``place``, such as g3r2, beside ``file``, and return its path.
+    """Write the page of the rollout at ``place``, such as g3r2, next to ``file``, and return its path.
 
     Raises: there is no such rollout, or it has no tokens → UsageError.
     """

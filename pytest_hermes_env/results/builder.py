@@ -106,12 +106,6 @@ class Result:
         """End with the last text or calls, as a reply that the server aborted: its calls did not run."""
         return self._then(grammar.cut, "aborted")
 
-    def with_nodes(self, tokenizer: Any) -> Result:
-        """Add the state of token mode: nodes of tokens, masks and logprobs. ``tokenizer``: loaded, or its directory."""
-        from pytest_hermes_env.results.nodes import checked_tokenizer  # noqa: PLC0415 - only where it is used
-
-        return _result_of(dataclasses.replace(self._current(), tokenizer=checked_tokenizer(tokenizer)), self._layer)
-
     def of(self, environment: Any) -> Result:
         """Return the result as an AgentResult of the environment's layer. ``environment``: a class or an instance.
 

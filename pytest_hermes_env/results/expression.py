@@ -29,8 +29,6 @@ def expression(history: History, *, layer: str = "") -> str:
         steps.append("also()")
     if history.end is not None:
         steps.append("hit_turn_limit()" if history.end == "turn_limit" else f"{history.end}()")
-    if history.tokenizer is not None:
-        steps.append(f"with_nodes({_tokenizer_source(history.tokenizer)})")
     return ".".join(["agent_result", *steps])
 
 
@@ -76,7 +74,3 @@ def _answer_source(answer: Answer) -> str:
     if answer.failure is not None:
         return f"raises({answer.failure.source})"
     return f"returns({json.loads(answer.text) if answer.is_json else answer.text!r})"
-
-
-def _tokenizer_source(tokenizer: Any) -> str:
-    return repr(getattr(tokenizer, "name_or_path", None) or str(tokenizer))

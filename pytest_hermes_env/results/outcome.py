@@ -39,7 +39,7 @@ def outcome(history: History, layer: ResultLayer) -> dict[str, Any]:
     ends = {} if layer.ends is None else {"end": _end(history, layer.ends)}
     return {
         "messages": messages,
-        "managed_state": _managed_state(history, messages),
+        "managed_state": None,
         "turns_used": len(history.turns) + (history.end == "server_error"),
         "finished_naturally": history.is_answered,
         "reasoning_per_turn": [turn.thought or None for turn in history.turns],
@@ -118,11 +118,3 @@ def _error_of(text: str) -> str:
     exit_code = result.get("exit_code")
     has_failed = isinstance(exit_code, int) and exit_code < 0
     return str(result["error"]) if has_failed or result.keys() <= ERROR_ALONE else ""
-
-
-def _managed_state(history: History, messages: list[dict[str, Any]]) -> dict[str, Any] | None:
-    if history.tokenizer is None:
-        return None
-    from pytest_hermes_env.results.nodes import managed_state  # noqa: PLC0415 - atroposlib is heavy
-
-    return managed_state(messages, history.tokenizer)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 DEFAULT_USER = "…"
 """The user message of a result without one."""
@@ -64,7 +64,7 @@ class History:
     """A rollout, or its beginning.
 
     ``thought`` belongs to the next turn; ``joins``: the next call belongs to the last turn. ``offered``: the tools of the rollout,
-    None if they were not set. ``tokenizer``: makes the nodes.
+    None if they were not set.
     """
 
     system: str | None = None
@@ -74,7 +74,6 @@ class History:
     thought: str | None = None
     joins: bool = False
     offered: frozenset[str] | None = None
-    tokenizer: Any = None
 
     @property
     def last(self) -> Turn | None:

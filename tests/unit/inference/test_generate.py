@@ -132,14 +132,11 @@ def test_vllm_answers_whole() -> None:
 
 
 def test_sglang_answers_whole() -> None:
-    """All that SGLang gives, with texts and one runner-up at each place."""
+    """All that SGLang gives."""
     with MockServer(["The answer"], template="chatml") as mock:
-        body = {"input_ids": PROMPT_IDS, "return_logprob": True, "top_logprobs_num": 1, "return_text_in_logprobs": True}
-        seen = post(mock, body)
+        seen = post(mock, {"input_ids": PROMPT_IDS, "return_logprob": True, "return_text_in_logprobs": False})
         conversation = mock.journal[0].conversation
         assert conversation is not None
-        texts = [TOKENIZER.decode([token], skip_special_tokens=False) for token in ANSWER_IDS]
-        triples = [[one, token, text] for one, token, text in zip(odds(mock, ANSWER_IDS), ANSWER_IDS, texts, strict=True)]
 
         assert seen == {
             "text": "The answer",
@@ -150,8 +147,9 @@ def test_sglang_answers_whole() -> None:
                 "prompt_tokens": len(PROMPT_IDS),
                 "completion_tokens": len(ANSWER_IDS),
                 "cached_tokens": 0,
-                "output_token_logprobs": triples,
-                "output_top_logprobs": [[triple] for triple in triples],
+                "output_token_logprobs": [
+                    [one, token, None] for one, token in zip(odds(mock, ANSWER_IDS), ANSWER_IDS, strict=True)
+                ],
             },
         }
 
@@ -179,20 +177,6 @@ def test_vllm_takes_a_prompt_in_three_forms() -> None:
     assert seen == [seen[0]] * 3
 
 
-def test_sglang_takes_batches() -> None:
-    """Several prompts give a list, each prompt its own conversation, in their order and each as often as n says."""
-    other = TOKENIZER.encode(PROMPT.replace("hello", "other")).ids
-    policy = {"hello": "one", "other": "two"}
-    with MockServer(lambda conversation: policy[conversation.first_user], template="chatml") as mock:
-        ids = post(mock, {"input_ids": [PROMPT_IDS, other], "sampling_params": {"n": 2}})
-        texts = post(mock, {"text": [PROMPT, PROMPT.replace("hello", "other")]})
-        alone = post(mock, {"input_ids": [PROMPT_IDS]})
-
-    said = [[answer["text"] for answer in answers] for answers in (ids, texts, alone)]
-
-    assert said == [["one", "one", "two", "two"], ["one", "two"], ["one"]]
-
-
 def test_vllm_scores_a_prompt(connect: Connect) -> None:
     """get_logprobs gives what sampling gave, for the same tokens at the same places, and takes no turn of the script."""
     with MockServer(["The answer"], template="chatml") as mock:
@@ -215,25 +199,6 @@ def test_vllm_scores_a_prompt(connect: Connect) -> None:
         logprobs[0],
         ["generate", "score"],
     )
-
-
-def test_sglang_scores_a_prompt() -> None:
-    """atroposlib's class for SGLang cannot ask for them; SGLang's own fields do, from any place on."""
-    with MockServer(["The answer"], template="chatml") as mock:
-        post(mock, {"input_ids": PROMPT_IDS})
-        whole = [*PROMPT_IDS, *ANSWER_IDS]
-        body = {"input_ids": whole, "return_logprob": True, "sampling_params": {"max_new_tokens": 0}, "top_logprobs_num": 1}
-        seen = [post(mock, {**body, "logprob_start_len": start})["meta_info"] for start in (0, 2)]
-        mock.verify()
-        own = odds(mock, whole, start=0)
-
-    triples = [[one, token, None] for one, token in zip(own, whole, strict=True)]
-    first = [None, whole[0], None]
-
-    assert [(meta["input_token_logprobs"], meta["input_top_logprobs"], meta["completion_tokens"]) for meta in seen] == [
-        ([first, *triples[1:]], [None, *([triple] for triple in triples[1:])], 0),
-        (triples[2:], [[triple] for triple in triples[2:]], 0),
-    ]
 
 
 def test_scoring_begins_no_conversation() -> None:
@@ -274,17 +239,15 @@ UNREADABLE = (
     Unreadable(body={"prompt": {"prompt_token_ids": [True]}}, what=PROMPT_FORMS, seen="[True]"),
     Unreadable(body={"prompt": {}}, what=PROMPT_FORMS, seen="None"),
     Unreadable(
-        body={"input_ids": [[1], 2]},
-        what="'input_ids' must be token ids, or a list of such lists, and not empty",
-        seen="2",
+        body={"input_ids": [[1], 2]}, what="'input_ids' must be token ids, of one prompt, and not empty", seen="[[1], 2]"
     ),
-    Unreadable(body={"text": ""}, what="'text' must be a string, or a list of strings, and not empty", seen="''"),
+    Unreadable(body={"text": ""}, what="'text' must be a string, of one prompt, and not empty", seen="''"),
+    Unreadable(body={"text": "x", "sampling_params": [{}]}, what="'sampling_params' must be an object", seen="[{}]"),
     Unreadable(
-        body={"text": "x", "sampling_params": [{}]},
-        what="'sampling_params' must be one object for all prompts",
-        seen="[{}]",
+        body={"text": "x", "logprob_start_len": 5},
+        what="'logprob_start_len' is not supported, and SGLangServer does not send it",
+        seen="5",
     ),
-    Unreadable(body={"text": "x", "logprob_start_len": 0.5}, what="'logprob_start_len' must be an integer from -1", seen="0.5"),
 )
 
 

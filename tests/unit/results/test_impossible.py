@@ -199,17 +199,6 @@ ARGUMENTS: dict[str, tuple[Callable[[], Result], str]] = {
         '  seen      \'<tool_call>{"name": "a", "arguments": {}}</tool_call>\'\n'
         "  fix       .call('tool', ...).returns(...); or add the calls that follow this text",
     ),
-    "a path that is no directory": (
-        lambda: agent_result.say("42").with_nodes("/no/such/place"),
-        "with_nodes(...) takes a directory; this path is not one: /no/such/place.\n"
-        "  fix       use the path of the fixture hermes_tokenizer, or pass a loaded tokenizer",
-    ),
-    "a tokenizer without a template": (
-        lambda: agent_result.say("42").with_nodes(42),
-        "with_nodes(...) takes a tokenizer with a chat template, or the directory of one.\n"
-        "  seen      int 42\n"
-        "  fix       use the path of the fixture hermes_tokenizer",
-    ),
 }
 
 
