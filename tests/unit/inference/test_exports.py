@@ -46,8 +46,8 @@ def test_the_public_names_are_these() -> None:
 
 
 def test_scripts_can_be_written_without_loading_anything_heavy() -> None:
-    """Importing the room, scripts and even the server's class loads only the standard library."""
+    """Importing the room, scripts and even the server's class loads only the standard library, and what both packages share."""
     code = [sys.executable, "-c", LIGHT]
     loaded = subprocess.run(code, capture_output=True, text=True, check=True).stdout.split()
 
-    assert loaded == ["pytest_hermes_env"]
+    assert loaded == ["hermes_env_shared", "pytest_hermes_env"]

@@ -1,4 +1,4 @@
-"""What the reference page shows is what happens."""
+"""The report that the reference page shows is what is printed. `tests/docs/test_blocks.py` runs its blocks."""
 
 from __future__ import annotations
 
@@ -10,23 +10,6 @@ import pytest
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "results.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
-COUNT = 8
-
-
-def test_the_page_has_examples() -> None:
-    """So that the tests below run something."""
-    assert len(BLOCKS) == COUNT
-
-
-@pytest.mark.parametrize("number", range(COUNT))
-def test_every_example_runs(number: int, pytester: pytest.Pytester) -> None:
-    """As a test module, without a warning."""
-    block = BLOCKS[number]
-    pytester.makepyfile(test_example=block if "def test_" in block else f"{block}\n\ndef test_nothing_raised(): pass\n")
-
-    result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "-W", "error")
-
-    result.assert_outcomes(passed=block.count("def test_") or 1)
 
 
 def test_the_report_that_it_shows_is_printed(pytester: pytest.Pytester) -> None:
