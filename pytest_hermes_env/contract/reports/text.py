@@ -119,8 +119,8 @@ def report_lines(report: StaticReport, *, is_strict: bool = False, has_colour: b
 
 def law(rule: Rule) -> str:
     """Return the law of a rule as a sentence."""
-    first, _, _ = rule.doc.partition("\n\n")
-    return " ".join(first.splitlines()[1:])
+    _, _, below = rule.doc.partition("\n")
+    return " ".join(below.strip().partition("\n\n")[0].split())
 
 
 def rule_table(rules: Iterable[Rule]) -> list[str]:
