@@ -91,7 +91,7 @@ def _in_use(path: Path, owner: str) -> BadCassette:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Write to a file beside ``path``, then rename it. Raises: OSError; BlockingIOError while another process does the same."""
+    """Write to a file next to ``path``, then rename it. Raises: OSError; BlockingIOError while another process does the same."""
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".{target.name}.tmp")
     with _locked(temporary) as handle:

@@ -6,7 +6,7 @@
     ├── UsageError              a command, option, marker or fixture was used incorrectly
     │   ├── UnknownRule         a rule id that the catalogue does not have
     │   ├── BadSettings         the table [tool.hermes-env] of a pyproject.toml is invalid
-    │   ├── BadCases            the cases declared beside an environment are invalid
+    │   ├── BadCases            the cases declared for an environment are invalid
     │   ├── BadTarget           a target is not an environment or cannot be imported
     │   └── StrategyError       a strategy or check_reward has arguments from which nothing can be drawn
     ├── ScriptError             a script for the mock model is impossible
@@ -125,7 +125,7 @@ class BadSettings(UsageError):
 
 
 class BadCases(UsageError):
-    """The cases declared beside an environment cannot be read, or are impossible."""
+    """The cases declared for an environment cannot be read, or are impossible."""
 
 
 class BadTarget(UsageError):
@@ -157,7 +157,7 @@ class UnexpectedRequest(HermesEnvError):
 
 
 class FailedRewards(Leftovers):
-    """``compute_reward`` failed in rollouts of a test that ended without an error: their score 0.0 is no reward."""
+    """``compute_reward`` failed in rollouts of a test that ended without an error: their score 0.0 is not a reward."""
 
 
 class UnreachableServer(Leftovers):
@@ -302,7 +302,7 @@ def __getattr__(name: str) -> object:
 def shorten(seen: object, limit: int = SEEN_LIMIT) -> str:
     """Return ``seen`` as one line of at most ``limit`` characters, without secrets, for the "what was seen" part of a message."""
     text = seen if isinstance(seen, str) else repr(seen)
-    from pytest_hermes_env.redaction.shown_text import shown  # noqa: PLC0415 - only where something is told
+    from pytest_hermes_env.redaction.shown_text import shown  # noqa: PLC0415 - only where a message is made
 
     text = shown(" ".join(text[: limit + LONGEST_SECRET].split()))  # redacted before it is cut: half a key is still a key
     return text if len(text) <= limit else text[: limit - 1] + "…"

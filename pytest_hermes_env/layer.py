@@ -79,7 +79,7 @@ def _base_of(cls: type) -> type | None:
 
 
 def _neighbour(base: type, name: str, member: str) -> ModuleType:
-    """Return the module of a layer that defines ``member``: beside the base, else the one that the base has it from."""
+    """Return the module of a layer that defines ``member``: next to the base, else the one that the base has it from."""
     package = base.__module__.rpartition(".")[0] or DEFAULT_PACKAGE
     try:
         return importlib.import_module(f"{package}.{name}")

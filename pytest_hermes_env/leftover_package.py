@@ -24,7 +24,7 @@ FIX = (
 
 @contextlib.contextmanager
 def leftover_explained() -> Iterator[None]:
-    """Raise a ModuleNotFoundError that names the leftover file where Python would only say that there is no such module."""
+    """Raise a ModuleNotFoundError that names the leftover file where Python would only report a missing module."""
     finder = _LastFinder()
     sys.meta_path.append(finder)
     try:

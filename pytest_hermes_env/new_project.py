@@ -51,7 +51,7 @@ class Project:
 def create(name: str, directory: Path | None = None) -> Project:
     """Write a project for the environment ``name``, such as ``my_env``, into ``directory`` (default: one of that name).
 
-    Raises: a name that is no module name or that hides a module, or a directory that is not empty → UsageError.
+    Raises: a name that is not a module name or that hides a module, or a directory that is not empty → UsageError.
     """
     _check(name)
     place = Path(name) if directory is None else directory

@@ -207,7 +207,7 @@ LIVE_SETTINGS = (
     "prices",
     "call_timeout",
 )
-"""Settings of live mode, beside the provider, that are a flag, a variable and an ini value each."""
+"""Settings of live mode, besides the provider, that are a flag, a variable and an ini value each."""
 
 INI_VALUES: dict[str, str] = {
     "hermes_base": "Like --hermes-base; the flag wins.",

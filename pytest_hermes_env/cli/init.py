@@ -11,12 +11,12 @@ def add(commands: Any) -> None:
     init = commands.add_parser(
         "init",
         help="write a file of cases for an environment, with its items in it",
-        description="Write a file of cases beside an environment: transcripts with known rewards that the contract plays. "
+        description="Write a file of cases next to an environment: transcripts with known rewards that the contract plays. "
         "The environment is imported and set up offline on a mock model, and its first items are written to the file.",
     )
     init.add_argument("target", metavar="TARGET", help="path/to/env.py, path/to/env.py:Class or package.module:Class")
     init.add_argument(
-        "--output", metavar="FILE", default="", help="the file to write (default: MODULE.contract.yaml beside it)"
+        "--output", metavar="FILE", default="", help="the file to write (default: MODULE.contract.yaml next to it)"
     )
     init.add_argument("--force", action="store_true", help="overwrite an existing file")
     init.set_defaults(run=run)

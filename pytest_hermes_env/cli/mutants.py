@@ -46,12 +46,12 @@ def run(options: argparse.Namespace) -> int:
     print(f"{source.label}: {len(found)} breakages, each tried with `{command}`", flush=True)
     with tqdm(total=len(found), desc="mutants", unit="mutant", disable=not sys.stderr.isatty()) as bar:
 
-        def tell(trial: Trial) -> None:
+        def report(trial: Trial) -> None:
             tqdm.write(_line("SURVIVED" if trial.how == "survived" else trial.how, trial.breakage), file=sys.stdout)
             sys.stdout.flush()
             bar.update()
 
-        trials = try_tests(found, options.rest, jobs=options.jobs, tell=tell)
+        trials = try_tests(found, options.rest, jobs=options.jobs, report=report)
     share = 100 * score(trials)
     survivors = [trial.breakage for trial in trials if not trial.is_caught]
     print(f"\n{len(trials) - len(survivors)} of {len(trials)} breakages caught by your tests: {share:.0f} %")

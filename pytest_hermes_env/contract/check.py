@@ -74,7 +74,7 @@ class StaticReport:
         return int(broken or bool(self.problems))
 
 
-def whole(entries: Iterable[LedgerEntry], note: str) -> tuple[LedgerEntry, ...]:
+def with_missing_rules(entries: Iterable[LedgerEntry], note: str) -> tuple[LedgerEntry, ...]:
     """Return one entry for each rule of the catalogue; those that ``entries`` lack were not run, for the reason ``note``."""
     given = {entry.rule.id: entry for entry in entries}
     return tuple(
@@ -136,7 +136,7 @@ def check_all(sources: Iterable[ClassSource], rules: Sequence[Rule] = ALL_RULES)
 
 
 def _ledger(checked: CheckedClass, rules: Sequence[Rule]) -> Ledger:
-    entries = whole(
+    entries = with_missing_rules(
         [
             LedgerEntry(rule=rule, outcome=verdict.outcome, note=verdict.note, findings=verdict.findings, seconds=seconds)
             for rule, (verdict, seconds) in zip(rules, checked.verdicts, strict=True)

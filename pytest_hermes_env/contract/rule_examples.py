@@ -1,4 +1,4 @@
-"""The good and bad examples of rules: data beside the rules, shown by `explain` and the docs pages, and run by the tests.
+"""The good and bad examples of rules: data next to the rules, shown by `explain` and the docs pages, and run by the tests.
 
 ``contract/examples/HE301.md`` holds the parts ``## Bad`` and ``## Good``, each with at least one block of Python: methods of an
 environment, or a whole file where the violation lies outside of methods.

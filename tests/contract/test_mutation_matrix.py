@@ -6,7 +6,6 @@ rule with a half that reads the source; ``--all-rules`` (`tox run -e matrix`) tr
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -28,9 +27,6 @@ from .mutants.mutant import CLASSES, SOUND
 from .mutants.of_token_mode import SPLIT
 
 BENCHMARK = "capitals_exam"
-FEWEST = 5
-"""Minimum number of different mutants per rule."""
-
 SERVER_TYPES = ("openai", "vllm", "sglang")
 SOUND_RUNS = tuple((env, server_type) for env in CLASSES for server_type in SERVER_TYPES)
 SOUND_SAMPLE = tuple(
@@ -170,12 +166,9 @@ def test_a_rollout_with_several_sequences_passes(policy: str, rows: int, tmp_pat
     assert (seen, broken(results, Severity.ERROR)) == (rows, {})
 
 
-def test_every_rule_is_broken_in_five_ways_or_more() -> None:
+def test_every_rule_has_a_mutant() -> None:
     """A rule without mutants may detect nothing; names of mutants differ, because each has a directory of that name."""
-    counts = Counter(mutant.rule for mutant in MUTANTS)
-
-    assert {rule.id for rule in ALL_RULES if counts[rule.id] < FEWEST} == set()
-    assert counts.keys() <= {rule.id for rule in ALL_RULES}
+    assert {mutant.rule for mutant in MUTANTS} == {rule.id for rule in ALL_RULES}
     assert len({mutant.id for mutant in MUTANTS}) == len(MUTANTS)
 
 
@@ -184,10 +177,3 @@ def test_every_rule_has_bad_and_good_examples() -> None:
     kinds = {rule.id: {example.is_bad for example in examples_of(rule.id)} for rule in ALL_RULES}
 
     assert [rule for rule, kind in kinds.items() if kind != {True, False}] == []
-
-
-def test_the_readme_has_the_figures() -> None:
-    """The README has the number of mutants in the matrix; with ``--all-rules`` each is shown to be caught."""
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-
-    assert f"{len(CLASSES)} environments, {len(MUTANTS)} mutants of {len(ALL_RULES)} rules" in readme

@@ -1,15 +1,12 @@
-"""The README: its commands are those of tox, its figures and its picture are real. Its blocks run with those of all pages."""
+"""The README: its commands are those of tox, its links lead to files. Its blocks run with those of all pages."""
 
 from __future__ import annotations
 
 import re
 
-from pytest_hermes_env.contract.rules import ALL_RULES
-
 from .pages import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-INDEX = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_commands_are_those_of_tox() -> None:
@@ -21,15 +18,7 @@ def test_the_commands_are_those_of_tox() -> None:
     assert "pip install tox-uv && tox run  " in README
     assert "env_list = lint, types, tests" in tox
     assert "[testenv:demo]" in tox
-    assert ci.endswith('/tox" run\n"$venv/bin/tox" run -e demo\n')
-
-
-def test_the_figures_are_those_of_the_product() -> None:
-    how_to = len(list((ROOT / "docs" / "how-to").glob("*.md")))
-
-    assert f"a\ncontract of {len(ALL_RULES)} rules" in README
-    assert f"the contract: {len(ALL_RULES)} rules" in INDEX
-    assert f"{how_to} how-tos" in README
+    assert all(f"run -e {name}" in ci for name in ("lint,types", "tests", "demo"))
 
 
 def test_every_link_leads_to_a_file() -> None:

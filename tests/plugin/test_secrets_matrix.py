@@ -110,7 +110,7 @@ def account_of(texts: list[str]) -> Account:
     ledger = Ledger(subject="env:Env", mode="chat", entries=entries)
     unwaived = tuple(dataclasses.replace(entry, waiver="") for entry in entries)
     ledgers = (ledger, dataclasses.replace(ledger, entries=unwaived))
-    return Account(door="pytest", mode="chat", ledgers=ledgers, exit_code=1, seconds=1.0)
+    return Account(entry_point="pytest", mode="chat", ledgers=ledgers, exit_code=1, seconds=1.0)
 
 
 def _findings(account: Account) -> Iterator[str]:

@@ -66,13 +66,13 @@ class LedgerEntry:
 
     def __post_init__(self) -> None:
         """Redact what the entry says: every report and all terminal output are made of entries."""
-        told = {
+        redacted = {
             "note": shown(self.note),
             "waiver": shown(self.waiver),
             "findings": tuple(map(shown_finding, self.findings)),
             "accepted": tuple(map(_shown_accepted, self.accepted)),
         }
-        for name, value in told.items():
+        for name, value in redacted.items():
             object.__setattr__(self, name, value)
 
     @property
@@ -178,9 +178,9 @@ class Ledger:
 
     def brief_lines(self) -> list[str]:
         """Return the account in at most ten lines, each of at most `WIDTH` characters: counts, what needs a look, the ladder."""
-        told = [line for word in _EXPLAINED for line in self._brief(word)]
+        reasons = [line for word in _EXPLAINED for line in self._brief(word)]
         if self.is_vacuous:
-            told.append("nothing was exercised: this run proves nothing")
+            reasons.append("nothing was exercised: this run proves nothing")
         played = _folded("played", f"{self.mode} mode, {self.world or 'no tool was called'}")
         ladder = [
             line
@@ -188,17 +188,17 @@ class Ledger:
             for line in _folded("" if number else "ladder", text)
         ]
         more = "  pytest -v: all rules, reasons and the ladder"
-        return [self.headline(), *(_clipped(f"  {line}") for line in told), *played, *(ladder if self.ladder else ()), more]
+        return [self.headline(), *(_clipped(f"  {line}") for line in reasons), *played, *(ladder if self.ladder else ()), more]
 
     def _brief(self, word: str) -> list[str]:
         """Return the rules of one outcome, in one line, or in two with the first reason, if each reason is worth a look."""
         entries = [entry for entry in self.entries if entry.word == word]
-        told = [] if word in _SELDOM_READ else summarise([self], [word])
-        if len(told) > _FEW_REASONS:
-            told, entries = told[:1], [entry for entry in entries if entry.rule.id not in told[0]]
-        elif told or not entries:
-            return told
-        return [*told, f"{'' if told else word:<{_COLUMN}}{', '.join(entry.rule.id for entry in entries)}"]
+        reasons = [] if word in _SELDOM_READ else summarise([self], [word])
+        if len(reasons) > _FEW_REASONS:
+            reasons, entries = reasons[:1], [entry for entry in entries if entry.rule.id not in reasons[0]]
+        elif reasons or not entries:
+            return reasons
+        return [*reasons, f"{'' if reasons else word:<{_COLUMN}}{', '.join(entry.rule.id for entry in entries)}"]
 
     def summary_lines(self) -> list[str]:
         """Return the account as text: the counts, then each reason with the rules that it concerns."""
@@ -227,8 +227,8 @@ def summarise(ledgers: Iterable[Ledger], words: Iterable[str] = _EXPLAINED) -> l
     """Return one line for each outcome that needs a reason, and reason: the rules, how often, and the reason."""
     found: dict[tuple[str, str], list[str]] = {}
     subjects: dict[tuple[str, str], set[str]] = {}
-    every = list(ledgers)
-    for ledger in every:
+    read = list(ledgers)
+    for ledger in read:
         for entry in ledger.entries:
             key = (entry.word, entry.reason)
             ids = found.setdefault(key, [])
@@ -239,6 +239,6 @@ def summarise(ledgers: Iterable[Ledger], words: Iterable[str] = _EXPLAINED) -> l
     for word in words:
         for (known, reason), ids in found.items():
             if known == word:
-                times = f" (in {len(subjects[known, reason])} classes)" if len(every) > 1 else ""
+                times = f" (in {len(subjects[known, reason])} classes)" if len(read) > 1 else ""
                 lines.append(f"{word:<{_COLUMN}}{', '.join(sorted(ids))}{times}  {reason}".rstrip())
     return lines

@@ -33,9 +33,9 @@ class PlayedGroup:
     rollouts: tuple[tuple[Mapping[str, Any], ...], ...] = ()
 
 
-def groups_of(scenarios: Mapping[str, Scenario], told: Iterable[str]) -> tuple[PlayedGroup, ...]:
-    """Return every scenario that left rewards, and those named in ``told`` with the turns of their rollouts."""
-    wanted = frozenset(told)
+def groups_of(scenarios: Mapping[str, Scenario], with_turns: Iterable[str]) -> tuple[PlayedGroup, ...]:
+    """Return every scenario that left rewards, and those named in ``with_turns`` with the turns of their rollouts."""
+    wanted = frozenset(with_turns)
     made = (
         PlayedGroup(
             scenario=name,

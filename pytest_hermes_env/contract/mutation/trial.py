@@ -39,9 +39,9 @@ class Trial:
 
 
 def try_tests(
-    breakages: Sequence[Breakage], arguments: Sequence[str], *, jobs: int = 1, tell: Callable[[Trial], None] = lambda _: None
+    breakages: Sequence[Breakage], arguments: Sequence[str], *, jobs: int = 1, report: Callable[[Trial], None] = lambda _: None
 ) -> list[Trial]:
-    """Return one trial per breakage; ``arguments`` go to pytest, ``tell`` hears of each trial as soon as it is over.
+    """Return one trial per breakage; ``arguments`` go to pytest, ``report`` gets each trial as soon as it is over.
 
     Raises: the tests fail, are none, or do not import the environment when it is whole → UsageError.
     """
@@ -53,7 +53,7 @@ def try_tests(
             folder = Path(directory) / str(number)
             folder.mkdir()
             trial = Trial(breakage=breakage, how=_outcome(breakage, arguments, folder, patience_s))
-            tell(trial)
+            report(trial)
             return trial
 
         with ThreadPoolExecutor(max_workers=max(jobs, 1)) as pool:

@@ -1,6 +1,6 @@
 """An account of a run in the shapes that machines read: JSON, SARIF, GitHub annotations.
 
-Place in the flow: both doors end with an `Account`; each format is one function from it to text.
+Place in the flow: `hermes-env check` and pytest end with an `Account`; each format is one function from it to text.
 """
 
 from __future__ import annotations

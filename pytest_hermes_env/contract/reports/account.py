@@ -1,4 +1,4 @@
-"""What a run leaves behind, whichever door it came through."""
+"""What a run leaves behind, of `hermes-env check` or of pytest."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAMED = (DISTRIBUTION, "atroposlib", "hermes-agent")
 class Account:
     """A whole run. ``mode`` is source, chat or token; ``seconds`` the time it took; ``is_complete`` is False after an abort."""
 
-    door: str
+    entry_point: str
     mode: str
     ledgers: tuple[Ledger, ...]
     exit_code: int
@@ -37,7 +37,7 @@ class Account:
 def account_of(report: StaticReport, *, is_strict: bool, seconds: float) -> Account:
     """Return the account of a static check."""
     return Account(
-        door="hermes-env check",
+        entry_point="hermes-env check",
         mode="source",
         ledgers=report.ledgers,
         exit_code=report.exit_code(is_strict=is_strict),

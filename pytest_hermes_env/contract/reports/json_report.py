@@ -19,7 +19,7 @@ def json_text(account: Account) -> str:
     """Return the account as JSON with a final newline."""
     document = {
         "version": VERSION,
-        "door": account.door,
+        "door": account.entry_point,
         "mode": account.mode,
         "versions": account.versions,
         "strict": account.is_strict,

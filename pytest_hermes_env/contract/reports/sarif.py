@@ -44,7 +44,7 @@ def sarif_text(account: Account) -> str:
             {
                 "executionSuccessful": account.is_complete,
                 "exitCode": account.exit_code,
-                "properties": {"door": account.door, "mode": account.mode},
+                "properties": {"door": account.entry_point, "mode": account.mode},
             }
         ],
         "originalUriBaseIds": {ROOT: {"uri": _folder(os.getcwd())}},
@@ -87,14 +87,14 @@ def _results(account: Account) -> Iterator[dict[str, Any]]:
     seen: Counter[str] = Counter()
     for problem in account.problems:
         yield _problem(problem, index[problem.id], seen)
-    told: set[tuple[str, Finding]] = set()
+    reported: set[tuple[str, Finding]] = set()
     for ledger in account.ledgers:
         for entry in ledger.entries:
             given: list[tuple[Finding, Accepted | None]] = [(finding, None) for finding in entry.findings]
             given += [(item.finding, item) for item in entry.accepted]
             for finding, accepted in given:
-                if (entry.rule.id, finding) not in told:
-                    told.add((entry.rule.id, finding))
+                if (entry.rule.id, finding) not in reported:
+                    reported.add((entry.rule.id, finding))
                     yield _result(ledger, entry.rule, finding, accepted, index[entry.rule.id], seen)
 
 

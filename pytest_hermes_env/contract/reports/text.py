@@ -37,7 +37,7 @@ WAIVERS_FIX = "Remove it, or write it as `hermes-env docs waive` describes."
 
 
 def finding_lines(rule: Rule, finding: Finding, *, is_brief: bool = False, has_colour: bool = False) -> list[str]:
-    """Return one finding as text, with its severity where it is no error. ``is_brief`` leaves out why it matters and how to fix it."""
+    """Return one finding as text, with its severity unless it is an error. ``is_brief`` leaves out why it matters and how to fix it."""
     severity = rule.severity_of(finding)
     name = rule.name if severity is Severity.ERROR else f"{rule.name} ({severity})"
     lines = [_headline(_place(finding), rule.id, name, finding.message, has_colour=has_colour)]
@@ -61,12 +61,12 @@ def compact_lines(rule: Rule, findings: Sequence[Finding]) -> list[str]:
         severity = rule.severity_of(finding)
         name = rule.name if severity is Severity.ERROR else f"{rule.name} ({severity})"
         headline = _headline(_place(finding), rule.id, name, finding.message)
-        told = _clipped(_wrapped(headline, rest="  "), 2)
+        block = _clipped(_wrapped(headline, rest="  "), 2)
         if number == 0 or severity is Severity.ERROR:
-            told += _clipped(_folded("seen", finding.seen or finding.observed), 1 if number else 2)
+            block += _clipped(_folded("seen", finding.seen or finding.observed), 1 if number else 2)
         if number == 0 and severity is Severity.ERROR:
-            told += _clipped(_folded("fix", rule.section("Fix")), LINES_OF_A_FINDING - len(told) - 1)
-        lines += told
+            block += _clipped(_folded("fix", rule.section("Fix")), LINES_OF_A_FINDING - len(block) - 1)
+        lines += block
     if (rest := len(findings) - FEW_FINDINGS) > 0:
         lines.append(f"  and {_counted(rest, 'more finding')}")
     return [*lines, *_folded("more", f"hermes-env explain {rule.id}, or pytest -v")]
@@ -119,8 +119,8 @@ def report_lines(report: StaticReport, *, is_strict: bool = False, has_colour: b
 
 def law(rule: Rule) -> str:
     """Return the law of a rule as a sentence."""
-    first, _, _ = rule.doc.partition("\n\n")
-    return " ".join(first.splitlines()[1:])
+    _, _, below = rule.doc.partition("\n")
+    return " ".join(below.strip().partition("\n\n")[0].split())
 
 
 def rule_table(rules: Iterable[Rule]) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pytest_hermes_env.atomic_files import write_text
-from pytest_hermes_env.contract.check import whole
+from pytest_hermes_env.contract.check import with_missing_rules
 from pytest_hermes_env.contract.ladder import ladder_from
 from pytest_hermes_env.contract.ledger.ledger import Accepted, Ledger, LedgerEntry, summarise
 from pytest_hermes_env.contract.ledger.played_groups import groups_from
@@ -35,7 +35,7 @@ NOT_RUN = "deselected, or the run ended before it"
 def finish(session: pytest.Session, rows: Iterable[Mapping[str, Any]], seconds: float) -> tuple[Account, list[str]]:
     """Write the reports that were asked for and fail the session where the contract says so.
 
-    Return the account and what else is to be told. Reports are written for aborted runs, too, and say that they are not complete.
+    Return the account and what else to report. Reports are written for aborted runs, too, and say that they are not complete.
     """
     config = session.config
     ledgers = ledgers_of(rows)
@@ -53,7 +53,7 @@ def finish(session: pytest.Session, rows: Iterable[Mapping[str, Any]], seconds: 
     if is_broken and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     account = Account(
-        door="pytest",
+        entry_point="pytest",
         mode=str(config.getoption("hermes_mode")),
         ledgers=tuple(ledgers),
         exit_code=int(session.exitstatus),
@@ -125,7 +125,7 @@ def ledgers_of(rows: Iterable[Mapping[str, Any]]) -> list[Ledger]:
     return [
         Ledger(
             subject=subject,
-            entries=whole([_entry(row) for row in found], NOT_RUN),
+            entries=with_missing_rules([_entry(row) for row in found], NOT_RUN),
             world=next((row["world"] for row in found if row["world"]), ""),
             mode=found[0]["mode"],
             path=found[0]["path"],

@@ -58,7 +58,7 @@ class ContractSession:
         self._contracts: dict[object, CheckedClass] = {}
         self._played: dict[CheckedClass, PlayedClass] = {}
         self.notes: list[str] = []
-        """What else is to be told at the end of the run."""
+        """What else the end of the run reports."""
 
     def contract(self, subject: type | Subject) -> CheckedClass:
         """Return the contract of a class."""
@@ -207,7 +207,7 @@ class CheckedClass:
         self.is_strict = is_strict
         self.has_page = has_page
         self.blocked = ""
-        """What the class reached for on other machines, until a test was told."""
+        """What the class reached for on other machines, until a test has reported it."""
 
     @property
     def subject(self) -> str:

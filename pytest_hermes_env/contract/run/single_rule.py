@@ -28,7 +28,7 @@ def check_rule(
     ``rule`` is an id or a name, such as "HE702". ``server_type`` "vllm" or "sglang" is token mode; ``sandbox`` and
     ``real_tools`` as the flags of these names. A rule that is not applicable to the class is kept. Waivers do not count here.
 
-    Raises: a violation, of whatever severity → RuleViolated; the rule saw nothing, or cannot tell → NotExercised; no such rule →
+    Raises: a violation, of whatever severity → RuleViolated; the rule saw nothing, or is undecided → NotExercised; no such rule →
     UnknownRule; no environment → BadTarget.
     """
     __tracebackhide__ = True

@@ -27,7 +27,7 @@ MOST_FILES = 2000
 KINDS = frozenset({".py", ".yaml", ".yml", ".toml", ".json", ".jsonl"})
 
 
-def watch(targets: Sequence[str], flags: Sequence[str], tell: Callable[[str], None], rounds: int = 0) -> int:
+def watch(targets: Sequence[str], flags: Sequence[str], report: Callable[[str], None], rounds: int = 0) -> int:
     """Judge ``targets`` now and after each change, with further flags of pytest, until Ctrl-C or ``rounds`` runs; return 0.
 
     Raises: a target without a class → BadTarget.
@@ -56,13 +56,13 @@ def watch(targets: Sequence[str], flags: Sequence[str], tell: Callable[[str], No
             start = time.monotonic()
             code = _run(arguments, player)
             verdict = {0: "passed", 1: "failed"}.get(code, f"ended with exit code {code}")
-            tell(f"hermes-env watch: {verdict} after {time.monotonic() - start:.1f} s; save a file, or press Ctrl-C")
+            report(f"hermes-env watch: {verdict} after {time.monotonic() - start:.1f} s; save a file, or press Ctrl-C")
             if number == rounds:
                 return 0
             while _state(folders) == seen:
                 time.sleep(LOOK_S)
     except KeyboardInterrupt:
-        tell("")
+        report("")
     finally:
         player.close()
     return 0

@@ -22,7 +22,9 @@ def finding(message: str, **further) -> Finding:
 
 def page_of(*entries: LedgerEntry, ladder: tuple[LadderRow, ...] = ()) -> str:
     ledger = Ledger(subject=f"my_env:Env{MARKUP}", entries=entries, mode="chat", world=MARKUP, ladder=ladder)
-    return html_text(Account(door="pytest", mode="chat", ledgers=(ledger,), exit_code=1, seconds=1.0, versions={"python": "3"}))
+    return html_text(
+        Account(entry_point="pytest", mode="chat", ledgers=(ledger,), exit_code=1, seconds=1.0, versions={"python": "3"})
+    )
 
 
 def failed(rule_id: str, *findings: Finding) -> LedgerEntry:
@@ -60,7 +62,7 @@ def test_each_rule_and_finding_has_a_place_to_link_to():
 
 
 def test_a_run_without_an_environment_says_so():
-    page = html_text(Account(door="pytest", mode="chat", ledgers=(), exit_code=5, seconds=0.0))
+    page = html_text(Account(entry_point="pytest", mode="chat", ledgers=(), exit_code=5, seconds=0.0))
 
     assert "No environment was checked" in page
 

@@ -131,7 +131,7 @@ def account(**changes):
         ),
     )
     problem = FileProblem(path="broken, file.py", line=2, column=1, message="the file does not parse: no")
-    values = {"door": "pytest", "mode": "chat", "ledgers": (ledger,), "exit_code": 1, "seconds": 1.5, "files": 2}
+    values = {"entry_point": "pytest", "mode": "chat", "ledgers": (ledger,), "exit_code": 1, "seconds": 1.5, "files": 2}
     return Account(**{**values, "problems": (problem,), "versions": {"pytest-hermes-env": "1"}, **changes})
 
 
