@@ -30,7 +30,7 @@ MUTANTS = (
         ),
     ),
     graded_letters(
-        "HE406",
+        "HE403",
         "a post by httpx",
         (
             'completion = await self.server.chat_completion(\n                messages=[{"role": "user", "content": question}], n=1, max_tokens=100, temperature=0.0\n            )',
@@ -45,7 +45,6 @@ MUTANTS = (
             "score = parsed_score(second['choices'][0]['message']['content'])",
         ),
         after("import json", "\nimport httpx\n"),
-        follow_up="HE403",
     ),
     terminal_tasks(
         "HE706",
