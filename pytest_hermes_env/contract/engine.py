@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import linecache
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -16,10 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_hermes_env.contract.evidence import Evidence, NewerPlayNeeded
-from pytest_hermes_env.contract.reachable_lines import lines_reached
 from pytest_hermes_env.contract.reproduction import reproduction_of
 from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.statement_at import was_run
+from pytest_hermes_env.contract.statement_at import lines_of_definition, was_run
 from pytest_hermes_env.contract.subject import Subject
 from pytest_hermes_env.contract.verdict import Outcome, Verdict, one_per_place
 from pytest_hermes_env.play.collection import Collection
@@ -178,12 +176,12 @@ def combined(
         return RuleResult(rule=rule, outcome=only.outcome, note=only.note)
     if dynamic.outcome is Outcome.NOT_EXERCISED and static is not None and static.outcome is Outcome.NOT_APPLICABLE:
         return RuleResult(rule=rule, outcome=static.outcome, note=static.note)
-    note = dynamic.note
-    is_reported = bool(dynamic.blocked_by)  # then the same note for all rules is one line of the ledger
-    if dynamic.outcome is Outcome.NOT_EXERCISED and static is not None and static.outcome is Outcome.PASSED and not is_reported:
-        note = f"{note} (in the source: {static.note})"
     return RuleResult(
-        rule=rule, outcome=dynamic.outcome, note=note, acceptable_gap=dynamic.acceptable_gap, blocked_by=dynamic.blocked_by
+        rule=rule,
+        outcome=dynamic.outcome,
+        note=dynamic.note,
+        acceptable_gap=dynamic.acceptable_gap,
+        blocked_by=dynamic.blocked_by,
     )
 
 
@@ -191,7 +189,7 @@ def _merged(rule: Rule, static: list[Finding], dynamic: Verdict | None) -> tuple
     """Join what both halves found, one finding per place.
 
     The source shows the line where a rollout often shows only the method that it happened in: such a finding says nothing more
-    beside one from the source in that method, or in one that it calls, which then names the scenario that confirmed it.
+    beside one from the source in that method, which then names the scenario that confirmed it.
     """
     seen = dynamic.findings if dynamic is not None else ()
     more = [
@@ -231,19 +229,14 @@ def _with_confirmation(rule: Rule, finding: Finding, dynamic: Verdict | None, li
 
 
 def _holds(outer: Finding, inner: Finding) -> bool:
-    """Tell whether ``outer`` is at the place of ``inner``, or at the line that begins the function or class around it.
-
-    What a function calls in its file counts as around it: a rollout often shows no more than the method that it began in.
-    """
+    """Tell whether ``outer`` is at the place of ``inner``, or at the line that begins the function or class around it."""
     if _file(outer) != _file(inner):
         return False
-    if outer.line == inner.line:
-        return True
-    return _is_definition(outer) and inner.line in lines_reached(outer.path, outer.line)
+    return outer.line == inner.line or inner.line in lines_of_definition(outer.path, outer.line)
 
 
 def _is_definition(finding: Finding) -> bool:
-    return linecache.getline(finding.path, finding.line).lstrip().startswith(("def ", "async def ", "class ", "@"))
+    return bool(lines_of_definition(finding.path, finding.line))
 
 
 def _file(finding: Finding) -> str:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from pytest_hermes_env.source import LAYER_LOOP, ClassSource, Function, argument, keyword, last_name, reach_of
+from pytest_hermes_env.source import LAYER_LOOP, LAYER_RESULT, ClassSource, Function, argument, keyword, last_name, reach_of
 
 _MEMBERS: Mapping[str, str] = {"messages": "message", "calls": "call", "names": "name"}
 """What the members of a list are."""
@@ -26,7 +26,7 @@ def results_in(source: ClassSource) -> Mapping[Function, frozenset[str]]:
     reach = reach_of(source)
     functions = reach.every_function()
     found: dict[Function, set[str]] = defaultdict(set)
-    pending = [(function, set(function.result_parameters) | _given_to_reward(function)) for function in functions]
+    pending = [(function, function.annotated_as(LAYER_RESULT) | _given_to_reward(function)) for function in functions]
     pending += [(function, set(_of_loops(source, function))) for function in functions]
     while pending:
         function, names = pending.pop()

@@ -1,4 +1,4 @@
-"""Whether the statement at a line of a file was run, as far as the lines that were run tell."""
+"""What stands at a line of a file: whether its statement was run, and which lines the definition has that begins there."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import linecache
 import os
 from collections.abc import Set as AbstractSet
 
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
@@ -15,11 +16,7 @@ def was_run(path: str, line: int, lines: AbstractSet[tuple[str, int]]) -> bool:
 
     A statement outside of all functions counts as run, because the class was imported; one below an ``if`` does not.
     """
-    try:
-        tree = ast.parse("".join(linecache.getlines(path)))
-    except SyntaxError:
-        return False
-    around = [node for node in ast.walk(tree) if isinstance(node, ast.stmt) and _begins(node) <= line <= _end(node)]
+    around = [node for node in _statements(path) if _begins(node) <= line <= _end(node)]
     if not around:
         return False
     statement = max(around, key=_begins)
@@ -27,6 +24,20 @@ def was_run(path: str, line: int, lines: AbstractSet[tuple[str, int]]) -> bool:
         return not any(isinstance(node, ast.If | ast.Try) for node in around)
     file = os.path.realpath(path)
     return any((file, number) in lines for number in _own_lines(statement))
+
+
+def lines_of_definition(path: str, line: int) -> range:
+    """Return the lines of the function or class that begins at ``line``, with its decorators; none where no definition begins."""
+    found = [node for node in _statements(path) if isinstance(node, _DEFINITIONS) and _begins(node) <= line <= node.lineno]
+    return range(_begins(found[0]), _end(found[0]) + 1) if found else range(0)
+
+
+def _statements(path: str) -> list[ast.stmt]:
+    try:
+        tree = ast.parse("".join(linecache.getlines(path)))
+    except SyntaxError:
+        return []
+    return [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
 
 
 def _begins(node: ast.stmt) -> int:

@@ -13,7 +13,6 @@ It knows names, classes across files, and values a call or two deep; what it can
 from __future__ import annotations
 
 from pytest_hermes_env.source.classes import ClassKind, ClassSource, External, resolve
-from pytest_hermes_env.source.configs import config_calls, config_class, config_fields, names_taken
 from pytest_hermes_env.source.constants import UNKNOWN, constant_value
 from pytest_hermes_env.source.discovery import (
     ABSTRACT_BASE,
@@ -25,13 +24,6 @@ from pytest_hermes_env.source.discovery import (
 )
 from pytest_hermes_env.source.finding import finding_at, sorted_findings
 from pytest_hermes_env.source.functions import Function
-from pytest_hermes_env.source.installed import (
-    base_names,
-    installed_config_fields,
-    installed_distributions,
-    installed_tools,
-    installed_toolsets,
-)
 from pytest_hermes_env.source.layer_names import (
     LAYER_AGENT_ROLLOUT,
     LAYER_CONTEXT,
@@ -39,6 +31,7 @@ from pytest_hermes_env.source.layer_names import (
     LAYER_EVALUATION,
     LAYER_FILES,
     LAYER_LOOP,
+    LAYER_RESULT,
     LAYER_ROLLOUTS,
     LAYER_RUNS,
     REQUIRED_METHODS,
@@ -56,6 +49,7 @@ __all__ = [
     "LAYER_EVALUATION",
     "LAYER_FILES",
     "LAYER_LOOP",
+    "LAYER_RESULT",
     "LAYER_ROLLOUTS",
     "LAYER_RUNS",
     "REQUIRED_METHODS",
@@ -72,22 +66,13 @@ __all__ = [
     "Skipped",
     "SourceTree",
     "argument",
-    "base_names",
-    "config_calls",
-    "config_class",
-    "config_fields",
     "constant_value",
     "finding_at",
     "flat_statements",
     "import_bindings",
     "imported_modules",
-    "installed_config_fields",
-    "installed_distributions",
-    "installed_tools",
-    "installed_toolsets",
     "keyword",
     "last_name",
-    "names_taken",
     "reach_of",
     "read_class",
     "read_classes",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_hermes_env.source.classes import ClassKind, ClassSource, class_of
 from pytest_hermes_env.source.layer_names import LAYER_RUNS, REQUIRED_METHODS
 from pytest_hermes_env.source.modules import FileProblem, Module, SourceTree
-from pytest_hermes_env.source.syntax import children, flat_statements, named_values
+from pytest_hermes_env.source.syntax import flat_statements, named_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -97,7 +97,9 @@ def _written(module: Module) -> Iterator[tuple[str, ast.ClassDef]]:
             prefix += f"{node.name}."
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             prefix += f"{node.name}.{_LOCALS}."
-        inner = [child for child in children(node) if isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case))]
+        inner = [
+            child for child in ast.iter_child_nodes(node) if isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case))
+        ]
         pending += [(prefix, child) for child in reversed(inner)]
 
 

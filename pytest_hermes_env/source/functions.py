@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.source.layer_names import LAYER_CONTEXT, LAYER_RESULT
 from pytest_hermes_env.source.syntax import (
     SCOPES,
     FunctionNode,
-    all_parameters,
-    children,
     defaults_of,
     is_annotated_as,
     last_name,
@@ -79,23 +76,15 @@ class Function:
         """Default expressions by parameter name."""
         return defaults_of(self.node.args)
 
-    @cached_property
-    def result_parameters(self) -> tuple[str, ...]:
-        """Names of the parameters that are annotated as AgentResult."""
-        return self._annotated_as(LAYER_RESULT)
-
-    @cached_property
-    def context_parameters(self) -> tuple[str, ...]:
-        """Names of the parameters that are annotated as ToolContext."""
-        return self._annotated_as(LAYER_CONTEXT)
-
-    def _annotated_as(self, name: str) -> tuple[str, ...]:
-        return tuple(item.arg for item in all_parameters(self.node.args) if is_annotated_as(name, item.annotation))
+    def annotated_as(self, name: str) -> set[str]:
+        """Return the names of the parameters that are annotated as ``name``, a class of the layer, perhaps quoted or optional."""
+        arguments = [*positional_parameters(self.node.args), *self.node.args.kwonlyargs]
+        return {item.arg for item in arguments if is_annotated_as(name, item.annotation)}
 
     @cached_property
     def parents(self) -> Mapping[ast.AST, ast.AST]:
         """The parent of each node of the function."""
-        return {child: node for node in ast.walk(self.node) for child in children(node)}
+        return {child: node for node in ast.walk(self.node) for child in ast.iter_child_nodes(node)}
 
     def ancestors(self, node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
         """Yield (child, parent) from ``node`` outwards, up to the def."""
@@ -129,7 +118,7 @@ class Function:
             node = pending.pop()
             yield node
             if not isinstance(node, (*SCOPES, ast.ClassDef)):
-                pending += reversed(children(node))
+                pending += reversed(list(ast.iter_child_nodes(node)))
 
     @cached_property
     def nodes(self) -> tuple[ast.AST, ...]:
@@ -140,7 +129,7 @@ class Function:
             node = pending.pop()
             found.append(node)
             if not isinstance(node, ast.ClassDef) and not (isinstance(node, SCOPES) and self._hides_self(node)):
-                pending += reversed(children(node))
+                pending += reversed(list(ast.iter_child_nodes(node)))
         return tuple(found)
 
     def _hides_self(self, node: ast.AST) -> bool:

@@ -30,8 +30,6 @@ LAYER_AGENT_ROLLOUT = "agent_rollout"
 """The layer's async context manager: one run of the agent in a sandbox that is released at the end of the block."""
 LAYER_EVALUATION = "evaluate_items"
 """The layer's evaluation: agent_rollout and a score for each held-out item, then evaluate_log."""
-LAYER_ROLLOUT = "AgentRollout"
-"""The value that agent_rollout yields."""
 LAYER_RUNS = LAYER_ROLLOUTS | {LAYER_AGENT_ROLLOUT, LAYER_EVALUATION}
 """Methods of the layer that run the agent."""
 

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
-ScopeNode = FunctionNode | ast.Lambda
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 _BLOCKS = (
@@ -19,18 +18,6 @@ _BLOCKS = (
 
 _OPTIONAL = r"(?:Optional\[)?[\w.]*\b{}\]?(?:\s*\|\s*None)?"
 """How an annotation of a class, perhaps optional, is written."""
-
-
-def children(node: ast.AST) -> list[ast.AST]:
-    """Return the direct child nodes; quicker than `ast.iter_child_nodes`, and without Load and Store."""
-    found: list[ast.AST] = []
-    for name in node._fields:
-        part = getattr(node, name, None)
-        if part.__class__ is list:
-            found += [item for item in part if isinstance(item, ast.AST)]
-        elif isinstance(part, ast.AST) and not isinstance(part, ast.expr_context):
-            found.append(part)
-    return found
 
 
 def flat_statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
@@ -84,14 +71,13 @@ def positional_parameters(arguments: ast.arguments) -> list[ast.arg]:
     return [*arguments.posonlyargs, *arguments.args]
 
 
-def all_parameters(arguments: ast.arguments) -> list[ast.arg]:
-    """Return the parameters, ``*args`` and ``**kwargs`` left out."""
-    return [*positional_parameters(arguments), *arguments.kwonlyargs]
-
-
 def parameters(scope: ast.AST) -> tuple[str, ...]:
     """Return the names of the parameters of a def or a lambda."""
-    return tuple(item.arg for item in all_parameters(scope.args)) if isinstance(scope, SCOPES) else ()
+    return (
+        tuple(item.arg for item in (*positional_parameters(scope.args), *scope.args.kwonlyargs))
+        if isinstance(scope, SCOPES)
+        else ()
+    )
 
 
 def defaults_of(arguments: ast.arguments) -> Mapping[str, ast.expr]:

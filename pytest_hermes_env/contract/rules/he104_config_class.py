@@ -21,7 +21,8 @@ from __future__ import annotations
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.source import ClassSource, config_class, config_fields
+from pytest_hermes_env.source import ClassSource
+from pytest_hermes_env.source.configs import config_class, config_fields
 from pytest_hermes_env.source.finding import Finding, Severity
 
 LAYER_CONFIG = "HermesAgentEnvConfig"

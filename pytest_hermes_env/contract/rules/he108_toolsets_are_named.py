@@ -23,8 +23,8 @@ from collections.abc import Iterable
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.source import installed_distributions, installed_toolsets
 from pytest_hermes_env.source.finding import Severity
+from pytest_hermes_env.source.installed import installed_distributions, installed_toolsets
 
 ENABLED, DISTRIBUTION = "enabled_toolsets", "distribution"
 _NEITHER = "neither enabled_toolsets nor distribution is set: the model would be offered every tool, messaging included"

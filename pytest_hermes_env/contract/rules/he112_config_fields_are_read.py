@@ -24,15 +24,14 @@ from pytest_hermes_env.source import (
     Call,
     ClassSource,
     Function,
-    config_class,
-    config_fields,
     finding_at,
     imported_modules,
-    installed_config_fields,
     reach_of,
     sorted_findings,
 )
+from pytest_hermes_env.source.configs import config_class, config_fields
 from pytest_hermes_env.source.finding import Severity
+from pytest_hermes_env.source.installed import installed_config_fields
 
 _CONFIGS = frozenset({"config", "cfg", "env_config", "settings", "_config"})
 _DUMPS = frozenset({"dict", "model_dump", "model_dump_json", "vars", "asdict"})

@@ -20,8 +20,10 @@ from collections.abc import Iterator
 
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.source import Call, ClassSource, config_calls, finding_at, installed_config_fields, names_taken
+from pytest_hermes_env.source import Call, ClassSource, finding_at
+from pytest_hermes_env.source.configs import config_calls, names_taken
 from pytest_hermes_env.source.finding import Severity
+from pytest_hermes_env.source.installed import installed_config_fields
 
 
 def static(source: ClassSource) -> Verdict:

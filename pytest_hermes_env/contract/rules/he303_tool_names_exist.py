@@ -29,17 +29,9 @@ from pytest_hermes_env.contract.message_parts import MessageParts, results_in
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.play.journal import LoopStarted
-from pytest_hermes_env.source import (
-    ClassSource,
-    Function,
-    argument,
-    constant_value,
-    finding_at,
-    installed_tools,
-    last_name,
-    reach_of,
-)
+from pytest_hermes_env.source import ClassSource, Function, argument, constant_value, finding_at, last_name, reach_of
 from pytest_hermes_env.source.finding import Finding, Severity
+from pytest_hermes_env.source.installed import installed_tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -24,7 +24,7 @@ from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.play.journal import Cleaned
 from pytest_hermes_env.play.scenario import CASES, PROBES
-from pytest_hermes_env.source import ClassSource, finding_at, reach_of
+from pytest_hermes_env.source import LAYER_CONTEXT, ClassSource, finding_at, reach_of
 from pytest_hermes_env.source.finding import Severity
 
 
@@ -39,7 +39,7 @@ def static(source: ClassSource) -> Verdict:
         for node in function.nodes
         if isinstance(node, ast.Attribute) and node.attr == "cleanup" and isinstance(node.value, ast.Name)
         if node.value.id
-        in {*function.context_parameters, *(function.positional[3:4] if function.name == "compute_reward" else ())}
+        in {*function.annotated_as(LAYER_CONTEXT), *(function.positional[3:4] if function.name == "compute_reward" else ())}
     ]
     return Verdict.of_source(findings, "compute_reward does not clean up its tool context")
 

@@ -34,16 +34,16 @@ _ROLLOUT = ("format_prompt", "collect_trajectory", "collect_trajectories", "comp
 
 
 def static(source: ClassSource) -> Verdict:
-    """Look for methods that keep their item on self or in a global, from where rollouts read it.
+    """Look for methods that keep their item, or a part of it, on self or in a global, from where rollouts read it.
 
     It stays beside the rollouts because they meet only sometimes, and those of a group have the same item.
     """
     reach = reach_of(source)
     reads = {
-        node.attr
+        ast.unparse(node)
         for function in reach.functions(*_ROLLOUT)
         for node in function.nodes
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and function.is_self(node.value)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and function.is_self(_root(node))
     }
     findings = [
         finding_at(
@@ -54,9 +54,15 @@ def static(source: ClassSource) -> Verdict:
         for name in (*_ROLLOUT, "get_next_item")
         if (function := source.methods.get(name)) is not None
         for target in _kept_items(function)
-        if not isinstance(target, ast.Attribute) or target.attr in reads
+        if not isinstance(target, ast.Attribute) or ast.unparse(target) in reads
     ]
     return Verdict.of_source(findings, "rollouts keep no item where other rollouts see it")
+
+
+def _root(node: ast.AST) -> ast.AST:
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return node
 
 
 def _kept_items(function: Function) -> Iterator[ast.expr]:
@@ -66,12 +72,14 @@ def _kept_items(function: Function) -> Iterator[ast.expr]:
     items = returned if function.name == "get_next_item" else set(function.positional_without_self[:1])
     shared = {name for node in nodes if isinstance(node, ast.Global) for name in node.names}
     for node in nodes:
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id in items:
-            for target in node.targets:
-                is_of_self = isinstance(target, ast.Attribute) and function.is_self(target.value)
-                is_locked = any(isinstance(parent, ast.AsyncWith) for _, parent in function.ancestors(node))
-                if not is_locked and (is_of_self or (isinstance(target, ast.Name) and target.id in shared)):
-                    yield target
+        value = _root(node.value) if isinstance(node, ast.Assign) else None
+        is_locked = any(isinstance(parent, ast.AsyncWith) for _, parent in function.ancestors(node))
+        if not isinstance(node, ast.Assign) or not isinstance(value, ast.Name) or value.id not in items or is_locked:
+            continue
+        for target in node.targets:
+            is_of_self = isinstance(target, ast.Attribute) and function.is_self(_root(target))
+            if is_of_self or (isinstance(target, ast.Name) and target.id in shared):
+                yield target
 
 
 SCENARIOS = ("concurrent_groups", "evaluate")

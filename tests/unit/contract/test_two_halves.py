@@ -8,7 +8,7 @@ import pytest
 
 from pytest_hermes_env.contract.engine import combined
 from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.statement_at import was_run
+from pytest_hermes_env.contract.statement_at import lines_of_definition, was_run
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -49,6 +49,11 @@ def path(tmp_path):
 )
 def test_a_statement_was_run(path, line, run, expected):
     assert was_run(path, line, {(os.path.realpath(path), number) for number in run}) is expected
+
+
+@pytest.mark.parametrize(("line", "expected"), [(1, range(1, 12)), (6, range(6, 12)), (7, range(0)), (99, range(0))])
+def test_a_definition_has_lines(path, line, expected):
+    assert lines_of_definition(path, line) == expected
 
 
 RULE = Rule(doc="HE999 a-law\nIt holds.", severity=Severity.ERROR, static=Verdict.passed, dynamic=Verdict.passed)
