@@ -12,13 +12,12 @@ import json
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Any, cast
 
 from pytest_hermes_env.layer import find_class
 from pytest_hermes_env.patches import replace
 from pytest_hermes_env.play.driver import Collector
-from pytest_hermes_env.play.probing.other_process import MARK, OtherRewards, Request
+from pytest_hermes_env.play.probing.other_process import MARK, Request
 from pytest_hermes_env.play.scenario import PROBES
 from pytest_hermes_env.types import RealToolsUse
 
@@ -56,19 +55,18 @@ def _another_day() -> Iterator[None]:
         yield
 
 
-def _probe(request: Request) -> OtherRewards:
+def _probe(request: Request) -> dict[str, Any]:
     importlib.import_module(request.layer)
     with _another_day():
         (env_class,) = find_class(request.target)
         collector = Collector(env_class, server_type=request.server_type, real_tools=cast(RealToolsUse, request.real_tools))
         scenario = collector.collect((PROBES,)).scenarios[PROBES]
-    if scenario.probes is None:
-        return OtherRewards(rewards={}, unavailable=str(scenario.unavailable or scenario.error))
-    return OtherRewards(
-        item=scenario.probes.item,
-        rewards={probe.expression: probe.trial.number for probe in scenario.probes.probes if not probe.trial.judged},
-    )
+    found = scenario.probes
+    if found is None:
+        return {"unavailable": str(scenario.unavailable or scenario.error), "item": "", "rewards": {}}
+    rewards = {probe.expression: probe.trial.number for probe in found.probes if not probe.trial.judged}
+    return {"unavailable": "", "item": found.item, "rewards": rewards}
 
 
 if __name__ == "__main__":
-    print(MARK + json.dumps(asdict(_probe(Request(**json.loads(sys.argv[1]))))))  # noqa: T201 - the answer
+    print(MARK + json.dumps(_probe(Request(**json.loads(sys.argv[1])))))  # noqa: T201 - the answer

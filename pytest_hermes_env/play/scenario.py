@@ -10,7 +10,6 @@ from typing import Any
 
 from pytest_hermes_env.play.buffers import Snapshot
 from pytest_hermes_env.play.journal import Event, Left, Place, SurroundingChanged
-from pytest_hermes_env.play.probing.other_process import OtherRewards
 from pytest_hermes_env.play.probing.record import RewardProbes
 from pytest_hermes_env.play.sampling import SampledReply
 from pytest_hermes_env.play.unavailable import ErrorKind, ItemsEnd, Unavailable
@@ -143,9 +142,7 @@ class Scenario:
     items_end: ItemsEnd | None = None
     note: str = ""
     probes: RewardProbes | None = None
-    """The result of the scenario ``reward_probes``."""
-    elsewhere: OtherRewards | None = None
-    """The result of the scenario ``reward_probes_elsewhere``."""
+    """The result of the scenarios ``reward_probes`` and ``reward_probes_elsewhere``."""
     rungs: tuple[Rung, ...] = ()
     """The results of the scenario ``cases``."""
     played: tuple[Scenario, ...] = ()

@@ -90,7 +90,7 @@ async def _beside_training(stage: Stage) -> None:
         return
     env = stage.env
     faults = Faults(fault="reward_waits")
-    training = Journal(faults=Faults(), world=stage.world)
+    training = Journal(faults=Faults(), sandbox=stage.sandbox)
     notes: list[str] = []
 
     async def both() -> None:

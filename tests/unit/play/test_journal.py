@@ -6,13 +6,10 @@ import asyncio
 import contextvars
 import threading
 
-from pytest_hermes_env.play.faults import Faults
 from pytest_hermes_env.play.journal import (
-    Cleaned,
     Journal,
     LoopStarted,
     Place,
-    current_faults,
     current_journal,
     recording,
 )
@@ -23,18 +20,6 @@ def started(*messages: object) -> LoopStarted:
     return LoopStarted(
         task_id="a", by_layer=False, tools=(), temperature=None, max_turns=None, place=Place(), messages=messages
     )
-
-
-def test_the_innermost_journal_is_current() -> None:
-    """A scenario inside of another writes into its own journal, and the outer one is current again."""
-    outer, inner = Journal(), Journal()
-    with recording(outer):
-        with recording(inner):
-            seen = [current_journal.get()]
-        seen.append(current_journal.get())
-    seen.append(current_journal.get())
-
-    assert [found is expected for found, expected in zip(seen, (inner, outer, None), strict=True)] == [True, True, True]
 
 
 def test_tasks_and_threads_of_a_scenario_share_its_journal() -> None:
@@ -61,35 +46,9 @@ def test_tasks_and_threads_of_a_scenario_share_its_journal() -> None:
     assert asyncio.run(main()) == [None, None]
 
 
-def test_events_and_numbers_come_from_any_thread() -> None:
-    """Nothing is lost or given twice."""
-    journal = Journal()
-
-    def work() -> None:
-        for _ in range(100):
-            journal.add(Cleaned(number=journal.next_number(), task_id=""))
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert sorted(event.number for event in journal.events if isinstance(event, Cleaned)) == list(range(1, 401))
-
-
 def test_prompts_are_read_from_the_messages() -> None:
     """The first message of each role counts; content that is no text is none."""
     event = started({"role": "user", "content": "one"}, {"role": "system", "content": "s"}, {"role": "user", "content": "two"})
     odd = started({"role": "user", "content": [{"type": "text"}]})
 
     assert (event.system_prompt, event.prompt, odd.system_prompt, odd.prompt) == ("s", "one", None, None)
-
-
-def test_nothing_fails_outside_of_a_scenario() -> None:
-    """Faults are those of the current journal."""
-    faults = Faults(fault="loop_raises")
-    with recording(Journal(faults=faults)):
-        inside = current_faults()
-
-    assert (inside is faults, current_faults().fault) == (True, "none")

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from pytest_hermes_env.play.journal import Cleaned, LoopEnded, Place, SurroundingChanged
+from pytest_hermes_env.play.journal import Place, SurroundingChanged
 from pytest_hermes_env.play.scenario import Scenario
 
 
 def change(name: str, before: str | None, after: str | None) -> SurroundingChanged:
     """Return a change; its line is the length of what came after."""
     return SurroundingChanged(name=name, before=before, after=after, place=Place(path="env.py", line=len(after or "")))
-
-
-def test_events_are_read_by_kind() -> None:
-    """In order."""
-    ends = [LoopEnded(task_id=name, turns_used=1, error="") for name in "ab"]
-    record = Scenario(name="happy", events=(ends[0], Cleaned(number=1, task_id="a"), ends[1]))
-
-    assert (record.of(LoopEnded), record.happened, Scenario(name="x", unavailable="y").happened) == (ends, True, False)
 
 
 def test_what_was_not_put_back_is_named_once() -> None:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from pytest_hermes_env.play.scenarios import FAMILIES, foreign_buffers, setups
+from pytest_hermes_env.play.scenarios import FAMILIES, buffers, setups
 from pytest_hermes_env.play.scenarios import items as items_module
+from pytest_hermes_env.play.scenarios.buffers import PROBE, wandb_logs
 from pytest_hermes_env.play.scenarios.evaluation import whole_run
 from pytest_hermes_env.play.scenarios.items import training_items
-from pytest_hermes_env.play.scenarios.metrics import PROBE, wandb_logs
 from pytest_hermes_env.play.scenarios.setups import offline_setup, second_setup
 
 from .bare import HermesAgentBaseEnv, bare_stage
@@ -174,9 +174,9 @@ def test_other_buffers_are_of_the_same_form() -> None:
     record = type("Record", (), {})()
     record.count, record.name = 1, "x"
 
-    other = foreign_buffers._other({"n": 2, "mean": 0.5, "on": True, "series": [1, 2], "deep": {"r": record}}, 4)
+    other = buffers._other({"n": 2, "mean": 0.5, "on": True, "series": [1, 2], "deep": {"r": record}}, 4)
 
-    assert other == {"n": 5, "mean": 0.5 + foreign_buffers.SHIFT, "on": True, "series": [1, 2, 5, 8, 11], "deep": {"r": record}}
+    assert other == {"n": 5, "mean": 0.5 + buffers.SHIFT, "on": True, "series": [1, 2, 5, 8, 11], "deep": {"r": record}}
     assert vars(record) == {"count": 4, "name": "x"}
 
 

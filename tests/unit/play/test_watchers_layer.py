@@ -20,7 +20,6 @@ from pytest_hermes_env.play.journal import (
     LoopEnded,
     LoopStarted,
     Place,
-    current_rollout,
     recording,
 )
 from pytest_hermes_env.play.watchers.layer import watching_layer
@@ -117,47 +116,3 @@ def test_a_loop_that_fails_is_recorded_with_its_error() -> None:
     assert journal.events[-1] == LoopEnded(
         task_id="task", turns_used=1, error="InjectedFault: the agent loop failed, as this scenario requires"
     )
-
-
-def test_a_loop_hangs_until_it_is_cancelled() -> None:
-    """The scenario learns that it was reached."""
-
-    async def act() -> None:
-        task = asyncio.ensure_future(run_a_loop())
-        await faults.reached.wait()
-        task.cancel()
-        await asyncio.wait({task})
-
-    faults = Faults(fault="loop_hangs")
-    journal = Journal(faults=faults)
-    with watching_layer(bare_layer()), recording(journal):
-        asyncio.run(act())
-
-    assert journal.events[-1] == LoopEnded(task_id="task", turns_used=1, error="CancelledError: ")
-
-
-def test_code_inside_of_a_loop_knows_its_rollout() -> None:
-    """Questions to the model and tool calls are told apart by it."""
-    seen = []
-
-    class Server:
-        async def chat_completion(self, **_: Any) -> None:
-            seen.append(current_rollout.get())
-
-    async def act() -> None:
-        await HermesAgentLoop(Server(), "task").run(MESSAGES)
-        seen.append(current_rollout.get())
-
-    played(act)
-
-    assert seen == [("task", "loop"), ("", "")]
-
-
-def test_nothing_is_recorded_without_a_journal() -> None:
-    """And nothing stays on the layer's classes."""
-    before = (ToolContext.__init__, ToolContext.cleanup, HermesAgentLoop.run)
-    with watching_layer(bare_layer()):
-        asyncio.run(use_contexts())
-        asyncio.run(run_a_loop())
-
-    assert (ToolContext.__init__, ToolContext.cleanup, HermesAgentLoop.run) == before
