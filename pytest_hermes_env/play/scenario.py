@@ -112,7 +112,7 @@ class Scenario:
     environment's attributes, ``error`` is what the environment raised, at ``error_place``, ``requests`` are the bodies that reached the mock model,
     ``sampled`` is what it sampled for them in token mode. ``refusal`` is why run-api
     would reject the group. ``held_out`` are the items that get_eval_items returned.
-    ``items``, ``canaries`` and ``sightings`` belong to `items` and `concurrent_groups`; ``beside`` are the events of the training
+    ``items``, ``canaries`` and ``sightings`` belong to `items` and `concurrent_groups`; ``training_events`` are those of the training
     group in `evaluate_beside_training`, whose ``events`` are the evaluation's. ``left`` are the leaked resources of `closing`.
     ``note`` holds further facts, such as why the scenario ended.
     """
@@ -137,7 +137,7 @@ class Scenario:
     held_out: tuple[ItemSeen, ...] = ()
     canaries: tuple[RolloutCanary, ...] = ()
     sightings: tuple[Sighting, ...] = ()
-    beside: tuple[Event, ...] = ()
+    training_events: tuple[Event, ...] = ()
     left: tuple[Left, ...] = ()
     items_end: ItemsEnd | None = None
     note: str = ""

@@ -68,7 +68,7 @@ def _unsteady(evidence: Evidence) -> Iterator[Finding]:
     """Yield one finding for the smallest result that got two rewards."""
     probe = evidence.probes.unsteady
     if probe is not None and probe.again is not None:
-        message = f"compute_reward returned {probe.trial.told} and then {probe.again.told} for equal inputs"
+        message = f"compute_reward returned {probe.trial.shown} and then {probe.again.shown} for equal inputs"
         yield evidence.finding(message, "compute_reward", seen=probe.expression, scenario=PROBES)
 
 

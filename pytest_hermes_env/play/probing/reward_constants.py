@@ -1,4 +1,4 @@
-"""The short texts and patterns in a reward's own code: what it compares answers and files with, if with anything that is no secret."""
+"""The short texts and patterns in a reward's own code: what it compares answers and files with, unless that is a secret."""
 
 from __future__ import annotations
 
