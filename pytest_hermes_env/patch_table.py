@@ -215,12 +215,6 @@ PATCHES: tuple[Patch, ...] = (
         lasts=_CONTRACT_RUN,
     ),
     Patch(
-        targets=("openai._base_client.AsyncAPIClient.request",),
-        does="hand a request that has nothing but a body to the mock model of this process, and raise the same errors",
-        why="HTTP's headers and cookies, which no scripted model reads, are a tenth of a contract run's CPU time",
-        lasts=_CONTRACT_RUN,
-    ),
-    Patch(
         targets=("ssl.create_default_context",),
         does="return one context for equal arguments",
         why="reading the certificate authorities takes longer than a scripted rollout",

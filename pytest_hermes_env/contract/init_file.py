@@ -1,7 +1,7 @@
 """``hermes-env init``: writes the first file of cases for an environment, with its real items in it.
 
 Place in the flow: the environment is built on the mock model and set up without a network, its first items are taken; the text
-is written beside its file, whole or not at all. `finding` finds it there from then on.
+is written next to its file, whole or not at all. `finding` finds it there from then on.
 """
 
 from __future__ import annotations

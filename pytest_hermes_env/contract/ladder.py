@@ -50,11 +50,11 @@ def _row(name: str, rungs: list[Rung]) -> LadderRow:
     rewards = [rung.reward for rung in played if rung.reward is not None]
     is_automatic = all(rung.is_automatic for rung in rungs)
     notes = [rung.unavailable or rung.problem or rung.error for rung in rungs]
-    told = next((note.partition("\n")[0] for note in notes if note), "")
-    if is_automatic and not told:
-        told = AUTOMATIC.get(name, "")
+    remark = next((note.partition("\n")[0] for note in notes if note), "")
+    if is_automatic and not remark:
+        remark = AUTOMATIC.get(name, "")
     if any(rung.is_judge_guessed for rung in played):
-        told += "; the judge's answer is a guess" if told else "the judge's answer is a guess"
+        remark += "; the judge's answer is a guess" if remark else "the judge's answer is a guess"
 
     def mean(values: list[float]) -> float:
         return statistics.fmean(values) if values else 0.0
@@ -67,7 +67,7 @@ def _row(name: str, rungs: list[Rung]) -> LadderRow:
         tools=mean([len(rung.tools) for rung in played]),
         tokens=mean([rung.tokens for rung in played]),
         is_automatic=is_automatic,
-        note=told,
+        note=remark,
     )
 
 
@@ -88,15 +88,15 @@ def remarks(rows: Iterable[LadderRow]) -> list[str]:
     """Return what the rewards of the policies say about the reward function, as an author should hear it."""
     shown = list(rows)
     earned = {row.name: row.reward for row in shown if row.reward is not None}
-    told = []
+    found = []
     if not any(row.name == GOLD for row in shown):
-        told.append("no gold is declared, so nothing shows that good work is rewarded: hermes-env init FILE")
+        found.append("no gold is declared, so nothing shows that good work is rewarded: hermes-env init FILE")
     if idle := earned.get(NOTHING):
-        told.append(f"a transcript that does nothing earns {idle:.3g}")
+        found.append(f"a transcript that does nothing earns {idle:.3g}")
     for one, other in itertools.combinations([name for name in COMPARED if name in earned], 2):
         if earned[one] == earned[other]:
-            told.append(f"{_spoken(one)} and {_spoken(other)} earn the same")
-    return told
+            found.append(f"{_spoken(one)} and {_spoken(other)} earn the same")
+    return found
 
 
 def _spoken(name: str) -> str:

@@ -34,7 +34,7 @@ from pytest_hermes_env.play.scenarios import families_of
 from pytest_hermes_env.play.scenarios.family import Family
 from pytest_hermes_env.play.server_kind import CHAT
 from pytest_hermes_env.play.stage import FirstSetup, Stage
-from pytest_hermes_env.play.tool_backend import WorldRouter, describe, new_world_like, opened_world
+from pytest_hermes_env.play.tool_backend import SandboxRouter, describe, new_sandbox_like, opened_sandbox
 from pytest_hermes_env.play.training_stub import why_configured_to_train_nothing, why_nothing_is_trained
 from pytest_hermes_env.play.unavailable import Cause, Unavailable
 from pytest_hermes_env.play.watchers.call_site import EnvironmentCode
@@ -173,15 +173,15 @@ class Collector:
     async def _play(self, families: Mapping[Family, frozenset[str]]) -> None:
         """Play families concurrently, then those that must run alone."""
         with watching(asyncio.get_running_loop(), self._environment_code.place), contextlib.ExitStack() as resources:
-            worlds = WorldRouter(resources.enter_context(opened_world(self._sandbox, self._real_tools)))
-            resources.callback(worlds.close)
-            seam = resources.enter_context(ToolSeam(worlds, record=worlds.record, turns=worlds.turns))
-            resources.enter_context(watching_layer(self._layer, worlds.journal_of))
+            sandboxes = SandboxRouter(resources.enter_context(opened_sandbox(self._sandbox, self._real_tools)))
+            resources.callback(sandboxes.close)
+            seam = resources.enter_context(ToolSeam(sandboxes, record=sandboxes.record, turns=sandboxes.turns))
+            resources.enter_context(watching_layer(self._layer, sandboxes.journal_of))
             for entered in (watching_wandb, sharing_tls_context, sending_plain_requests, recording_warnings):
                 resources.enter_context(entered())
             # one builder for all families: what it changes in hermes must stay until the last family has ended
             builder = resources.enter_context(contextlib.closing(EnvironmentBuilder(seam=lambda: seam)))
-            play = functools.partial(self._play_family, builder=builder, worlds=worlds)
+            play = functools.partial(self._play_family, builder=builder, sandboxes=sandboxes)
             together = {family: needed for family, needed in families.items() if not (family.is_alone or self._is_sequential)}
             crowded = await asyncio.gather(*(play(family, needed) for family, needed in together.items()))
             for family, needed in families.items():
@@ -190,8 +190,8 @@ class Collector:
             for (family, needed), is_crowded in zip(together.items(), crowded, strict=True):
                 if is_crowded:  # alone it may work: a port or a file that only one instance can have
                     await play(family, needed, is_last_try=True)
-            self._not_found += worlds.not_found
-            self._refused += worlds.refused
+            self._not_found += sandboxes.not_found
+            self._refused += sandboxes.refused
 
     async def _play_family(
         self,
@@ -199,7 +199,7 @@ class Collector:
         needed: frozenset[str],
         *,
         builder: EnvironmentBuilder,
-        worlds: WorldRouter,
+        sandboxes: SandboxRouter,
         is_last_try: bool = False,
     ) -> bool:
         """Play one family on its own stage, and keep a record of each scenario that is needed, whatever happens.
@@ -210,7 +210,7 @@ class Collector:
         reason = self._first_setup.reason or Unavailable(Cause.EARLIER_FAILURE)
         try:
             if self._first_setup.reason is None:
-                with self._stage(family, needed, builder, worlds) as stage:
+                with self._stage(family, needed, builder, sandboxes) as stage:
                     played = stage.scenarios
                     await family.play(stage)
                     await stage.close()
@@ -226,7 +226,7 @@ class Collector:
             if isinstance(error, HermesEnvError) or is_from_outside(error):
                 raise
             reason = Unavailable(Cause.EARLIER_FAILURE, described(error), self._environment_code.raised_at(error))
-        self._world = describe(worlds, [*self._not_found, *worlds.not_found], [*self._refused, *worlds.refused])
+        self._world = describe(sandboxes, [*self._not_found, *sandboxes.not_found], [*self._refused, *sandboxes.refused])
         for name in needed - self._scenarios.keys():
             self._scenarios[name] = played.get(name) or Scenario(name=name, unavailable=reason)
             self._keep(self._scenarios[name])
@@ -253,7 +253,7 @@ class Collector:
 
     @contextlib.contextmanager
     def _stage(
-        self, family: Family, needed: frozenset[str], builder: EnvironmentBuilder, worlds: WorldRouter
+        self, family: Family, needed: frozenset[str], builder: EnvironmentBuilder, sandboxes: SandboxRouter
     ) -> Iterator[Stage]:
         """Build a watched environment on a mock model; release everything at the end."""
         with self._building():
@@ -282,7 +282,7 @@ class Collector:
             stage = Stage(
                 env=env,
                 mock=mock,
-                world=worlds.add(new_world_like(worlds.first)),
+                sandbox=sandboxes.add(new_sandbox_like(sandboxes.first)),
                 server_type=self._server_type,
                 timeout_s=self._timeout_s,
                 thorough=thorough if is_chat else thinking(thorough),

@@ -38,7 +38,7 @@ FIRST_IMPORTS = frozenset(
         "toolsets",
     }
 )
-"""Modules of hermes-agent, one of which is imported before any of its code reads HERMES_HOME. A project's own ``tools`` is none."""
+"""Modules of hermes-agent, one of which is imported before any of its code reads HERMES_HOME. A project's own ``tools`` does not count."""
 
 
 class HermesHome:

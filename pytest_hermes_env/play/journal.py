@@ -233,14 +233,14 @@ def _text_of(messages: tuple[Any, ...], role: str) -> str | None:
 class Journal:
     """Events of one scenario, appended from any thread.
 
-    ``faults`` is the step that fails in it, ``world`` answers its tools, ``log`` receives what it logs to wandb, ``tasks`` are those
+    ``faults`` is the step that fails in it, ``sandbox`` answers its tools, ``log`` receives what it logs to wandb, ``tasks`` are those
     that were created in it.
     """
 
     events: list[Event] = field(default_factory=list)
     tool_calls: list[Any] = field(default_factory=list)
     faults: Faults = field(default_factory=Faults)
-    world: Any = None
+    sandbox: Any = None
     log: Callable[[dict[str, Any]], None] | None = None
     warnings: list[str] = field(default_factory=list)
     is_late: bool = False

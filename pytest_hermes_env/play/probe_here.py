@@ -5,20 +5,17 @@ Place in the flow: `probing.other_process` starts it with another hash seed.
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 import importlib
 import json
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Any, cast
 
 from pytest_hermes_env.layer import find_class
-from pytest_hermes_env.patches import replace
+from pytest_hermes_env.patches import assign
 from pytest_hermes_env.play.driver import Collector
-from pytest_hermes_env.play.probing.other_process import MARK, OtherRewards, Request
+from pytest_hermes_env.play.probing.other_process import MARK, Request
 from pytest_hermes_env.play.scenario import PROBES
 from pytest_hermes_env.types import RealToolsUse
 
@@ -28,9 +25,11 @@ SHIFT_S = 211 * 86400 + 12 * 3600 + 1800.0
 """Seconds that the clock is ahead: another month, weekday and half of the day."""
 
 
-@contextlib.contextmanager
-def _another_day() -> Iterator[None]:
-    """Shift the clock of `time` and `datetime`; monotonic clocks stay. CPython's ``today`` asks `time.time`, its ``now`` does not."""
+def _begin_another_day() -> None:
+    """Shift the clock of `time` and `datetime` for as long as this process lives; monotonic clocks stay.
+
+    CPython's ``today`` asks `time.time`, its ``now`` does not.
+    """
     now, now_ns, local, universal = time.time, time.time_ns, time.localtime, time.gmtime
     shift = dt.timedelta(seconds=SHIFT_S)
 
@@ -50,25 +49,22 @@ def _another_day() -> Iterator[None]:
         "time.gmtime": lambda seconds=None: universal(now() + SHIFT_S if seconds is None else seconds),
         "datetime.datetime": LaterDatetime,
     }
-    with contextlib.ExitStack() as stack:
-        for target, value in replacements.items():
-            stack.enter_context(replace(target, value))
-        yield
+    for target, value in replacements.items():
+        assign(target, value)
 
 
-def _probe(request: Request) -> OtherRewards:
+def _probe(request: Request) -> dict[str, Any]:
     importlib.import_module(request.layer)
-    with _another_day():
-        (env_class,) = find_class(request.target)
-        collector = Collector(env_class, server_type=request.server_type, real_tools=cast(RealToolsUse, request.real_tools))
-        scenario = collector.collect((PROBES,)).scenarios[PROBES]
-    if scenario.probes is None:
-        return OtherRewards(rewards={}, unavailable=str(scenario.unavailable or scenario.error))
-    return OtherRewards(
-        item=scenario.probes.item,
-        rewards={probe.expression: probe.trial.number for probe in scenario.probes.probes if not probe.trial.judged},
-    )
+    _begin_another_day()
+    (env_class,) = find_class(request.target)
+    collector = Collector(env_class, server_type=request.server_type, real_tools=cast(RealToolsUse, request.real_tools))
+    scenario = collector.collect((PROBES,)).scenarios[PROBES]
+    found = scenario.probes
+    if found is None:
+        return {"unavailable": str(scenario.unavailable or scenario.error), "item": "", "rewards": {}}
+    rewards = {probe.expression: probe.trial.number for probe in found.probes if not probe.trial.judged}
+    return {"unavailable": "", "item": found.item, "rewards": rewards}
 
 
 if __name__ == "__main__":
-    print(MARK + json.dumps(asdict(_probe(Request(**json.loads(sys.argv[1]))))))  # noqa: T201 - the answer
+    print(MARK + json.dumps(_probe(Request(**json.loads(sys.argv[1])))))  # noqa: T201 - the answer

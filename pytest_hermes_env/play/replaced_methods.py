@@ -14,7 +14,7 @@ from pytest_hermes_env.source import read_class
 
 
 def replaced_methods(env_class: type, layer: Layer) -> Iterator[tuple[str, Place]]:
-    """Yield the dotted name of each replaced method, and where its replacement is written. One that calls the original is none."""
+    """Yield the dotted name of each replaced method, and where its replacement is written. One that calls the original does not count."""
     own = env_class.__mro__[: env_class.__mro__.index(layer.base)]
     folders = tuple(os.path.dirname(file) + os.sep for cls in own if (file := _file_of(cls)))
     for cls in (layer.base, layer.loop_class, layer.context_class):

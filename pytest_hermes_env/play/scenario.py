@@ -10,7 +10,6 @@ from typing import Any
 
 from pytest_hermes_env.play.buffers import Snapshot
 from pytest_hermes_env.play.journal import Event, Left, Place, SurroundingChanged
-from pytest_hermes_env.play.probing.other_process import OtherRewards
 from pytest_hermes_env.play.probing.record import RewardProbes
 from pytest_hermes_env.play.sampling import SampledReply
 from pytest_hermes_env.play.unavailable import ErrorKind, ItemsEnd, Unavailable
@@ -113,7 +112,7 @@ class Scenario:
     environment's attributes, ``error`` is what the environment raised, at ``error_place``, ``requests`` are the bodies that reached the mock model,
     ``sampled`` is what it sampled for them in token mode. ``refusal`` is why run-api
     would reject the group. ``held_out`` are the items that get_eval_items returned.
-    ``items``, ``canaries`` and ``sightings`` belong to `items` and `concurrent_groups`; ``beside`` are the events of the training
+    ``items``, ``canaries`` and ``sightings`` belong to `items` and `concurrent_groups`; ``training_events`` are those of the training
     group in `evaluate_beside_training`, whose ``events`` are the evaluation's. ``left`` are the leaked resources of `closing`.
     ``note`` holds further facts, such as why the scenario ended.
     """
@@ -138,14 +137,12 @@ class Scenario:
     held_out: tuple[ItemSeen, ...] = ()
     canaries: tuple[RolloutCanary, ...] = ()
     sightings: tuple[Sighting, ...] = ()
-    beside: tuple[Event, ...] = ()
+    training_events: tuple[Event, ...] = ()
     left: tuple[Left, ...] = ()
     items_end: ItemsEnd | None = None
     note: str = ""
     probes: RewardProbes | None = None
-    """The result of the scenario ``reward_probes``."""
-    elsewhere: OtherRewards | None = None
-    """The result of the scenario ``reward_probes_elsewhere``."""
+    """The result of the scenarios ``reward_probes`` and ``reward_probes_elsewhere``."""
     rungs: tuple[Rung, ...] = ()
     """The results of the scenario ``cases``."""
     played: tuple[Scenario, ...] = ()

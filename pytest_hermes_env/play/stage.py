@@ -81,7 +81,7 @@ class FirstSetup:
 
 @dataclass
 class Stage:
-    """``env`` sends requests to ``mock``, which answers with the policy of the current scenario; ``world`` answers tool calls.
+    """``env`` sends requests to ``mock``, which answers with the policy of the current scenario; ``sandbox`` answers tool calls.
 
     ``thorough`` is the policy that uses every tool; ``names`` are the scenarios of this stage, and ``needed`` those of them that are
     played; None means all.
@@ -89,7 +89,7 @@ class Stage:
 
     env: Any
     mock: Any
-    world: Any
+    sandbox: Any
     server_type: str
     timeout_s: float
     thorough: Policy
@@ -260,7 +260,7 @@ class Stage:
         outcome, error, place = None, "", Place()
         kind: ErrorKind | None = None
         running = asyncio.all_tasks()
-        journal = Journal(faults=faults, world=self.world, log=logged.append if is_logging else None)
+        journal = Journal(faults=faults, sandbox=self.sandbox, log=logged.append if is_logging else None)
         with recording(journal):
             try:
                 outcome = await self._ended(act, journal)

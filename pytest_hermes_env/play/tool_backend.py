@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pytest_hermes_env.sandbox.fake import FakeSandbox
     from pytest_hermes_env.sandbox.local import LocalSandbox
 
-WORLDS = ("fake", "local")
+SANDBOXES = ("fake", "local")
 """Names of the machines."""
 
 PAGE = "https://example.invalid/page"
@@ -36,10 +36,11 @@ SHOWN = 5
 """How many missing commands and refused lines the ledger names."""
 LONGEST_LINE = 60
 """Characters of a refused line in the ledger."""
+SYSTEM_DIRECTORIES = ("/bin/", "/usr/", "/etc/", "/dev/", "/proc/", "/sbin/")
 
 
 @contextlib.contextmanager
-def opened_world(name: str, real_tools: RealToolsUse = "confined") -> Iterator[FakeSandbox | LocalSandbox]:
+def opened_sandbox(name: str, real_tools: RealToolsUse = "confined") -> Iterator[FakeSandbox | LocalSandbox]:
     """Yield the machine of that name. Raises: an unknown name → UsageError."""
     if name == "fake":
         yield _new_fake(real_tools)
@@ -47,33 +48,35 @@ def opened_world(name: str, real_tools: RealToolsUse = "confined") -> Iterator[F
         from pytest_hermes_env.sandbox.local import LocalSandbox  # noqa: PLC0415
 
         with LocalSandbox(unscripted="not found", allow_leftovers=True) as local:
-            yield _with_one_page(local)
+            yield with_one_page(local)
     else:
-        raise UsageError(f"there is no sandbox named {name!r} for the contract. Known: {', '.join(WORLDS)}")
+        raise UsageError(f"there is no sandbox named {name!r} for the contract. Known: {', '.join(SANDBOXES)}")
 
 
-def new_world_like(world: Any) -> Any:
+def new_sandbox_like(sandbox: Any) -> Any:
     """Return another in-memory machine, or the same local sandbox, of which a process has one."""
     from pytest_hermes_env.sandbox.fake import FakeSandbox  # noqa: PLC0415
 
-    return _new_fake(world.real_tools) if isinstance(world, FakeSandbox) else world
+    return _new_fake(sandbox.real_tools) if isinstance(sandbox, FakeSandbox) else sandbox
 
 
-def close_world(world: Any) -> None:
+def close_sandbox(sandbox: Any) -> None:
     """Release what an in-memory machine and those of its rollouts hold; the local sandbox is released by whoever opened it."""
     from pytest_hermes_env.sandbox.fake import FakeSandbox  # noqa: PLC0415
 
-    if isinstance(world, FakeSandbox):
-        world.close()
+    if isinstance(sandbox, FakeSandbox):
+        sandbox.close()
 
 
 def _new_fake(real_tools: RealToolsUse) -> FakeSandbox | LocalSandbox:
     from pytest_hermes_env.sandbox.fake import FakeSandbox  # noqa: PLC0415
 
-    return _with_one_page(FakeSandbox(unscripted="not found", allow_leftovers=True, real_tools=real_tools))
+    return with_one_page(FakeSandbox(unscripted="not found", allow_leftovers=True, real_tools=real_tools))
 
 
-def _with_one_page(world: FakeSandbox | LocalSandbox) -> FakeSandbox | LocalSandbox:
+def with_one_page(sandbox: FakeSandbox | LocalSandbox) -> FakeSandbox | LocalSandbox:
+    """Let a web search find one page, which can be read, and return the sandbox."""
+
     def search(_: dict[str, object]) -> dict[str, object]:
         return {"success": True, "data": {"web": [HIT]}}
 
@@ -82,18 +85,18 @@ def _with_one_page(world: FakeSandbox | LocalSandbox) -> FakeSandbox | LocalSand
         wanted = urls if isinstance(urls, list) else [urls]
         return {"results": [{"url": url, "title": "A page", "content": "a short text", "error": None} for url in wanted]}
 
-    return world.on_tool("web_search", search, optional=True).on_tool("web_extract", extract, optional=True)
+    return sandbox.on_tool("web_search", search, optional=True).on_tool("web_extract", extract, optional=True)
 
 
-def describe(world: Any, not_found: Iterable[str] | None = None, refused: Iterable[RefusedLine] | None = None) -> str:
-    """Return the machine, what was missing on it, and which lines it refused (by default in ``world``), as a line of the ledger."""
-    missed = world.not_found if not_found is None else not_found
+def describe(sandbox: Any, not_found: Iterable[str] | None = None, refused: Iterable[RefusedLine] | None = None) -> str:
+    """Return the machine, what was missing on it, and which lines it refused (by default in ``sandbox``), as a line of the ledger."""
+    missed = sandbox.not_found if not_found is None else not_found
     counts = Counter(text.split()[0] if text.split() else text for text in missed)
     shown = ", ".join(f"{name} ({count})" for name, count in counts.most_common(SHOWN))
     more = f", and {len(counts) - SHOWN} more" if len(counts) > SHOWN else ""
     missing = f"; not available: {shown}{more}" if counts else ""
-    lines = getattr(world, "refused", ()) if refused is None else refused
-    return f"{world.description}{missing}{_of_refused(tuple(lines))}"
+    lines = getattr(sandbox, "refused", ()) if refused is None else refused
+    return f"{sandbox.description}{missing}{_of_refused(tuple(lines))}"
 
 
 def _of_refused(refused: tuple[RefusedLine, ...]) -> str:
@@ -106,21 +109,31 @@ def _of_refused(refused: tuple[RefusedLine, ...]) -> str:
     return f"; refused: {shown}{more}, since real bash {refusal.reason}: {refusal.fix}"
 
 
+def verifier_reads(*machines: Any) -> tuple[str, ...]:
+    """Return the files that the verifier read outside of the system's directories, as ``path (written by whom)``."""
+    return tuple(
+        f"{read.path} (written by {'the ' + read.written_by if read.written_by else 'nobody'})"
+        for machine in machines
+        for read in machine.files.reads
+        if read.reader == "verifier" and not read.path.startswith(SYSTEM_DIRECTORIES)
+    )
+
+
 @dataclass
-class WorldRouter:
-    """A world that passes each call to the world of its journal, or lets it fail or hang where the journal asks for it."""
+class SandboxRouter:
+    """A sandbox that passes each call to the sandbox of its journal, or lets it fail or hang where the journal asks for it."""
 
     first: Any
     turns: Turns = field(default_factory=Turns)
     _journals: dict[str, Journal] = field(default_factory=dict)
-    _worlds: list[Any] = field(default_factory=list)
+    _sandboxes: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._worlds.append(self.first)
+        self._sandboxes.append(self.first)
 
     @property
     def backend(self) -> str:
-        """The backend of all worlds."""
+        """The backend of all sandboxes."""
         return str(self.first.backend)
 
     @property
@@ -135,24 +148,24 @@ class WorldRouter:
 
     @property
     def not_found(self) -> tuple[str, ...]:
-        """What was missing, in any of the worlds."""
-        return tuple(text for world in self._worlds for text in world.not_found)
+        """What was missing, in any of the sandboxes."""
+        return tuple(text for sandbox in self._sandboxes for text in sandbox.not_found)
 
     @property
     def refused(self) -> tuple[RefusedLine, ...]:
-        """The lines that needed real programs where none may run, in any of the worlds."""
-        return tuple(line for world in self._worlds for line in getattr(world, "refused", ()))
+        """The lines that needed real programs where none may run, in any of the sandboxes."""
+        return tuple(line for sandbox in self._sandboxes for line in getattr(sandbox, "refused", ()))
 
     def close(self) -> None:
         """Release what the in-memory machines hold."""
-        for world in self._worlds:
-            close_world(world)
+        for sandbox in self._sandboxes:
+            close_sandbox(sandbox)
 
-    def add(self, world: Any) -> Any:
-        """Add one more world, and return it."""
-        if not any(known is world for known in self._worlds):
-            self._worlds.append(world)
-        return world
+    def add(self, sandbox: Any) -> Any:
+        """Add one more sandbox, and return it."""
+        if not any(known is sandbox for known in self._sandboxes):
+            self._sandboxes.append(sandbox)
+        return sandbox
 
     def sandbox_of(self, task_id: str) -> _RoutedSandbox:
         """Return what answers the calls of a rollout."""
@@ -177,9 +190,9 @@ class WorldRouter:
 
 
 class _RoutedSandbox:
-    """One rollout's sandbox, in the world of its family."""
+    """One rollout's sandbox, in the sandbox of its family."""
 
-    def __init__(self, router: WorldRouter, task_id: str) -> None:
+    def __init__(self, router: SandboxRouter, task_id: str) -> None:
         self._router = router
         self._task_id = task_id
 
@@ -206,5 +219,5 @@ class _RoutedSandbox:
     @property
     def _sandbox(self) -> Any:
         journal = self._router.journal_of(self._task_id)
-        world = journal.world if journal is not None and journal.world is not None else self._router.first
-        return world.sandbox_of(self._task_id)
+        sandbox = journal.sandbox if journal is not None and journal.sandbox is not None else self._router.first
+        return sandbox.sandbox_of(self._task_id)

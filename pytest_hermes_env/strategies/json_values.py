@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 import math
+import string
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
-
-from pytest_hermes_env.strategies.texts import texts
 
 Schema: TypeAlias = "Mapping[str, Any] | bool"
 
@@ -28,6 +27,20 @@ _KEYWORDS_OF_TYPES = {
     "string": ("minLength", "maxLength", "pattern", "format"),
     "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
 }
+
+UNUSUAL = "ÄéßŁıſ½²“”—漢字א🙂\u0301\u200b\u2028\x00"
+"""Letters that grow in upper case, digits that are not decimal, wide and combining characters, a line separator, NUL."""
+
+ALPHABET = string.printable + UNUSUAL
+
+
+def texts(min_size: int = 0, max_size: int = 20) -> st.SearchStrategy[str]:
+    """Return a strategy for texts of ``min_size`` to ``max_size`` characters that reveal mistakes; the simplest consist of ``0``.
+
+    Hypothesis' default, all of Unicode, takes a second or more to start and writes files next to the tests.
+    """
+    return st.text(ALPHABET, min_size=min_size, max_size=max_size)
+
 
 ANYTHING: st.SearchStrategy[Any] = st.one_of(texts(max_size=EXTRA_LENGTH), st.integers(), st.booleans(), st.none())
 

@@ -20,13 +20,11 @@ from dataclasses import dataclass, replace
 from types import CodeType, FrameType
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import strategies as st
-from hypothesis.errors import Flaky
 
 from pytest_hermes_env.errors import BadTarget, RewardProblem, StrategyError, UsageError, shorten, with_type
 from pytest_hermes_env.layer import layer_of
-from pytest_hermes_env.results import agent_result
+from pytest_hermes_env.strategies.reward_search import smallest_failure, start_of
 from pytest_hermes_env.strategies.rollouts import agent_results
 
 MAX_TURNS = 4
@@ -35,31 +33,17 @@ Bounds = tuple[float, float] | None
 
 @dataclass(frozen=True, kw_only=True)
 class _Failure:
-    """A failure on one result. ``what`` completes the sentence "compute_reward …"; ``place`` is the source line, or ""."""
+    """A failure on one result.
+
+    ``what`` completes the sentence "compute_reward …". ``kind`` is equal for failures of one cause. ``place`` is the source line, or
+    "".
+    """
 
     expression: str
     result: Any
-    what: str = ""
+    kind: str
+    what: str
     place: str = ""
-
-
-class _BadValue(Exception):
-    """The function returned an invalid reward; hypothesis shrinks each subclass separately."""
-
-    def __init__(self, value: object, why: str) -> None:
-        super().__init__(f"returned {shorten(repr(value))}, {why}")
-
-
-class _Unawaitable(_BadValue):
-    """It returned something that cannot be awaited."""
-
-
-class _NotANumber(_BadValue):
-    """It returned something that is not a finite number."""
-
-
-class _OutOfBounds(_BadValue):
-    """It returned a number outside the bounds."""
 
 
 def check_reward(
@@ -127,15 +111,9 @@ def _results_for(env: Any, item: Any) -> st.SearchStrategy[Any]:
         layer_of(type(env))
     except BadTarget:
         return agent_results()
-    start = agent_result.of(env)
-    config = getattr(env, "config", None)
-    if isinstance(prompt := getattr(config, "system_prompt", None), str) and prompt:
-        start = start.system(prompt)
-    if isinstance(question := env.format_prompt(item), str):
-        start = start.user(question)
     schemas, _ = env._resolve_tools_for_group()  # noqa: SLF001 - the layer has no public method
-    turns = min(MAX_TURNS, getattr(config, "max_agent_turns", MAX_TURNS))
-    return agent_results(schemas or None, max_turns=max(turns, 1), start=start)
+    turns = min(MAX_TURNS, getattr(getattr(env, "config", None), "max_agent_turns", MAX_TURNS))
+    return agent_results(schemas or None, max_turns=max(turns, 1), start=start_of(env, item))
 
 
 def _contexts(context: Any) -> Callable[[], Any]:
@@ -164,64 +142,45 @@ class _Probe:
     def __init__(self, env: Any, item: Any, contexts: Callable[[], Any], bounds: Bounds) -> None:
         self._env, self._item, self._contexts, self._bounds = env, item, contexts, bounds
         self._code: CodeType | None = getattr(inspect.unwrap(env.compute_reward), "__code__", None)
-        self._seen: list[_Failure] = []
 
     def search(self, strategy: st.SearchStrategy[Any], examples: int, derandomize: bool) -> _Failure | None:
         """Return the smallest failure, or None if every result got a reward."""
         with asyncio.Runner() as runner:
-
-            @settings(
-                max_examples=examples,
+            found = smallest_failure(
+                strategy,
+                lambda result: self._failure_on(runner, result),
+                lambda failure: failure.kind,
+                examples=examples,
                 derandomize=derandomize,
-                database=None,
-                deadline=None,
-                phases=[Phase.generate, Phase.shrink],
-                verbosity=Verbosity.quiet,
-                report_multiple_bugs=False,
-                print_blob=False,
-                suppress_health_check=list(HealthCheck),
             )
-            @given(strategy)
-            def try_one(result: Any) -> None:
-                self._try(runner, result)
+            return self._placed(runner, found) if found is not None and not found.place else found
 
-            try:
-                try_one()
-            except Flaky:
-                # The reward is not deterministic; report the shortest failure that was seen.
-                return min(self._seen, key=lambda failure: len(failure.expression))
-            except Exception:
-                if not self._seen:
-                    raise
-                return self._placed(runner, self._seen[-1])
-        return None
-
-    def _try(self, runner: asyncio.Runner, result: Any) -> None:
-        """Compute one reward. Raises: the reward function's error, or _BadValue, after recording it."""
-        failure = _Failure(expression=repr(result), result=copy.deepcopy(result))
+    def _failure_on(self, runner: asyncio.Runner, result: Any) -> _Failure | None:
+        """Compute one reward, and return how it failed; None for a valid reward."""
+        expression, given = repr(result), copy.deepcopy(result)
         try:
-            self._compute_reward(runner, result)
-        except _BadValue as error:
-            self._seen.append(replace(failure, what=str(error)))
-            raise
-        except Exception as error:
-            text = f": {shorten(str(error))}" if str(error) else ""
-            self._seen.append(replace(failure, what=f"raised {type(error).__name__}{text}", place=self._line_of(error)))
-            raise
+            value, is_awaitable = self._compute_reward(runner, result)
+        except Exception as error:  # noqa: BLE001 - whatever the reward raises is the finding
+            name, text = type(error).__name__, f": {shorten(str(error))}" if str(error) else ""
+            place = self._line_of(error)
+            return _Failure(expression=expression, result=given, kind=name + place, what=f"raised {name}{text}", place=place)
+        problem = _problem(value, self._bounds)
+        if not is_awaitable:
+            problem = "but not from a coroutine: the layer awaits it, so it must be `async def`"
+        if not problem:
+            return None
+        return _Failure(expression=expression, result=given, kind=problem, what=f"returned {shorten(repr(value))}, {problem}")
 
-    def _compute_reward(self, runner: asyncio.Runner, result: Any) -> None:
-        """Raises: the reward is invalid → _BadValue."""
+    def _compute_reward(self, runner: asyncio.Runner, result: Any) -> tuple[Any, bool]:
+        """Return the reward, and whether it was awaited."""
         ctx = self._contexts()
         try:
             made = self._env.compute_reward(self._item, result, ctx)
             is_awaitable = inspect.isawaitable(made)
-            value = runner.run(_awaited(made)) if is_awaitable else made
+            return runner.run(_awaited(made)) if is_awaitable else made, is_awaitable
         finally:
             if callable(cleanup := getattr(ctx, "cleanup", None)):
                 cleanup()
-        if not is_awaitable:
-            raise _Unawaitable(value, "but not from a coroutine: the layer awaits it, so it must be `async def`")
-        _check_value(value, self._bounds)
 
     def _line_of(self, error: Exception) -> str:
         """Return the last line of the environment's file in the traceback, or of the whole traceback."""
@@ -232,49 +191,45 @@ class _Probe:
 
     def _placed(self, runner: asyncio.Runner, failure: _Failure) -> _Failure:
         """Return the failure with the line that returned the value, found by computing the reward once more with a profiler."""
-        if failure.place or self._code is None:
+        if self._code is None:
             return failure
-        lines: list[int] = []
+        lines = [self._code.co_firstlineno]
 
         def watch(frame: FrameType, event: str, _value: Any) -> None:
             if event == "return" and frame.f_code is self._code:
                 lines.append(frame.f_lineno)
 
-        line = self._code.co_firstlineno
         before = sys.getprofile()
         sys.setprofile(watch)
         try:
-            self._compute_reward(runner, failure.result)
-        except _BadValue:
-            line = lines[-1] if lines else line
-        except Exception:  # noqa: BLE001, S110 - not deterministic: then only the function is known
-            pass
+            self._failure_on(runner, failure.result)
         finally:
             sys.setprofile(before)
-        return replace(failure, place=_source_line(self._code.co_filename, line))
+        return replace(failure, place=_source_line(self._code.co_filename, lines[-1]))
 
 
 async def _awaited(made: Any) -> Any:
     return await made
 
 
-def _check_value(value: Any, bounds: Bounds) -> None:
-    """Raise unless the reward is valid; the layer accepts the same numbers. Raises: an invalid one → _BadValue.
+def _problem(value: Any, bounds: Bounds) -> str:
+    """Return what is wrong with a reward; empty for a valid one. The layer accepts the same numbers.
 
     Source: ``as_reward`` of this distribution's ``environments.trainer.scoring``.
     """
     if isinstance(value, bool) or type(value).__name__ in {"bool", "bool_"}:
-        raise _NotANumber(value, "a boolean: return 1.0 or 0.0")
+        return "a boolean: return 1.0 or 0.0"
     try:
         number = float(value) if hasattr(value, "__float__") else None
     except (TypeError, ValueError, OverflowError):
         number = None
     if number is None:
-        raise _NotANumber(value, "which is not a number")
+        return "which is not a number"
     if not math.isfinite(number):
-        raise _NotANumber(value, "which is not finite")
+        return "which is not finite"
     if bounds is not None and not bounds[0] <= number <= bounds[1]:
-        raise _OutOfBounds(value, f"which is not between {bounds[0]} and {bounds[1]}")
+        return f"which is not between {bounds[0]} and {bounds[1]}"
+    return ""
 
 
 def _source_line(path: str, line: int) -> str:

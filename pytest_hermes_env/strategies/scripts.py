@@ -21,8 +21,8 @@ from pytest_hermes_env.inference.steps import (
     turn,
     unoffered,
 )
+from pytest_hermes_env.strategies.json_values import texts
 from pytest_hermes_env.strategies.limits import check_range
-from pytest_hermes_env.strategies.texts import texts
 from pytest_hermes_env.strategies.tools import USUAL_TOOLS, checked_tools
 from pytest_hermes_env.strategies.turns import DrawnCall, DrawnTurn, drawn_turns
 from pytest_hermes_env.types import ToolSchema

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from hypothesis import strategies as st
 
 from pytest_hermes_env.results.values import DEFAULT_TOOLS
-from pytest_hermes_env.strategies.texts import texts
+from pytest_hermes_env.strategies.json_values import texts
 from pytest_hermes_env.strategies.tools import NON_OBJECTS, arguments_of
 
 CALLS_PER_TURN = 2

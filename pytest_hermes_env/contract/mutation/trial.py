@@ -22,7 +22,7 @@ PASSED, NO_TESTS, USAGE = 0, 5, 4
 PATIENCE = 10.0
 """How many times as long as on the whole environment the tests may take on a broken one, before they count as hanging."""
 
-LEAST_PATIENCE_S = 60.0
+MIN_TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +82,7 @@ def _whole(breakages: Sequence[Breakage], arguments: Sequence[str], folder: Path
                 f"  tests     pytest {' '.join(arguments)}\n"
                 "  fix       name the tests of this environment after `--`, as for pytest"
             )
-    return max(LEAST_PATIENCE_S, PATIENCE * (time.monotonic() - start))
+    return max(MIN_TIMEOUT_S, PATIENCE * (time.monotonic() - start))
 
 
 def _why_not(code: int, arguments: Sequence[str], output: str) -> str:

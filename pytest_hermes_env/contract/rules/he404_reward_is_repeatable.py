@@ -68,7 +68,7 @@ def _unsteady(evidence: Evidence) -> Iterator[Finding]:
     """Yield one finding for the smallest result that got two rewards."""
     probe = evidence.probes.unsteady
     if probe is not None and probe.again is not None:
-        message = f"compute_reward returned {probe.trial.told} and then {probe.again.told} for equal inputs"
+        message = f"compute_reward returned {probe.trial.shown} and then {probe.again.shown} for equal inputs"
         yield evidence.finding(message, "compute_reward", seen=probe.expression, scenario=PROBES)
 
 
@@ -80,13 +80,14 @@ def _elsewhere(evidence: Evidence) -> tuple[list[Finding], str]:
     places = list(process_dependent(evidence.source)) if evidence.source is not None else []
     if not places or not evidence.probes.numbers:
         return [], ""
-    other = evidence.scenario(ELSEWHERE).elsewhere
+    other = evidence.scenario(ELSEWHERE).probes
     if other is None or other.unavailable:
         return [], f"; not compared with another process: {other.unavailable if other else 'none was started'}"
     if other.item != evidence.probes.item:
         return [], "; not compared with another process, whose first item was another one"
+    rewards = {probe.expression: probe.trial.number for probe in other.probes}
     for probe in sorted(evidence.probes.probes, key=lambda probe: len(probe.expression)):
-        number, again = probe.trial.number, other.rewards.get(probe.expression)
+        number, again = probe.trial.number, rewards.get(probe.expression)
         if number is not None and again is not None and number != again:
             function, node, what = places[0]
             message = (
@@ -94,7 +95,7 @@ def _elsewhere(evidence: Evidence) -> tuple[list[Finding], str]:
             )
             found = finding_at(function, node, message)
             return [dataclasses.replace(found, seen=probe.expression, scenario=ELSEWHERE)], ""
-    return [], f", also {len(other.rewards)} in another process"
+    return [], f", also {len(rewards)} in another process"
 
 
 def _of_cases(evidence: Evidence) -> Iterator[Finding]:

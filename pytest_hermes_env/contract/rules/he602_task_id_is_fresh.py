@@ -33,7 +33,7 @@ SCENARIOS = ("concurrent_groups", "evaluate", "evaluate_twice", "evaluate_beside
 def dynamic(evidence: Evidence) -> Verdict:
     """Compare the ids of all rollouts of concurrent groups and of evaluations."""
     ran = evidence.scenarios(*SCENARIOS)
-    events = [event for scenario in ran for event in (*scenario.events, *scenario.beside)]
+    events = [event for scenario in ran for event in (*scenario.events, *scenario.training_events)]
     loops = [event for event in events if isinstance(event, LoopStarted)]
     if not loops:
         return Verdict.not_exercised(evidence.why_missing(*SCENARIOS) or "no agent loop was run", "HE511", "HE701")

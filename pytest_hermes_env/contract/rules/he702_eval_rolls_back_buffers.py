@@ -128,7 +128,7 @@ def dynamic(evidence: Evidence) -> Verdict:
 
 def _ran_beside(scenario: Scenario) -> bool:
     """Tell whether a whole group was collected while an evaluation waited for its rewards."""
-    return scenario.happened and not scenario.error and not scenario.note and bool(scenario.beside)
+    return scenario.happened and not scenario.error and not scenario.note and bool(scenario.training_events)
 
 
 def _lost(evidence: Evidence) -> list[str]:

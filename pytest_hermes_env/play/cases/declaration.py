@@ -1,6 +1,6 @@
 """How Python code declares cases: ``cases([item_cases(index=0, gold=[call(...), say("done")], ...)], gap=0.2)``.
 
-Place in the flow: a test file gives them to ``@env_contract(MyEnv, cases=...)``; a ``contract.py`` beside the environment keeps
+Place in the flow: a test file gives them to ``@env_contract(MyEnv, cases=...)``; a ``contract.py`` next to the environment keeps
 them as ``CASES``. Every part may be a function of the item.
 """
 
@@ -165,14 +165,14 @@ def as_order(order: Sequence[Any] | None, declared: Iterable[str]) -> dict[str, 
 
 
 def checked_gap(gap: Any) -> float:
-    """Return the gap. Raises: BadCases when it is no number from 0 up."""
+    """Return the gap. Raises: BadCases when it is not a number from 0 up."""
     if isinstance(gap, bool) or not isinstance(gap, int | float) or not math.isfinite(gap) or gap < 0:
         raise BadCases(f"the gap between rewards must be a number of at least 0, such as 0.2; got {shorten(repr(gap))}")
     return float(gap)
 
 
 def checked_name(name: str) -> str:
-    """Return the name of a case. Raises: BadCases when it is none."""
+    """Return the name of a case. Raises: BadCases when it is not a valid one."""
     if not _NAME.fullmatch(name):
         raise BadCases(f"{name!r} cannot name a case: use lower-case letters, digits and _, such as wrong_place")
     return name

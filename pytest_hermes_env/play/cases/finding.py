@@ -1,4 +1,4 @@
-"""Finds the cases of a class beside its file: ``<module>.contract.yaml`` first, then ``contract.yaml``, or the same in Python."""
+"""Finds the cases of a class next to its file: ``<module>.contract.yaml`` first, then ``contract.yaml``, or the same in Python."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OBJECT = "CASES"
 
 
 def cases_beside(env_class: type) -> Cases | None:
-    """Return the cases in the file that stands beside the class's own; None without one. Raises: BadCases."""
+    """Return the cases in the file next to the class's own; None without one. Raises: BadCases."""
     own = _own_file(env_class)
     return cases_for(own, env_class.__name__) if own is not None else None
 

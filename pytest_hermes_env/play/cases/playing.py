@@ -30,9 +30,8 @@ from pytest_hermes_env.play.cases.values import (
 from pytest_hermes_env.play.journal import ItemScored, LoopEnded, Reward, UnknownRead, current_rollout
 from pytest_hermes_env.play.probing.record import as_number
 from pytest_hermes_env.play.scenario import Rung
-from pytest_hermes_env.play.tool_backend import close_world, new_world_like
+from pytest_hermes_env.play.tool_backend import close_sandbox, new_sandbox_like, verifier_reads
 from pytest_hermes_env.play.unavailable import Cause, Unavailable
-from pytest_hermes_env.play.verifier_reads import verifier_reads
 
 if TYPE_CHECKING:
     from pytest_hermes_env.play.scenario import Scenario
@@ -168,14 +167,14 @@ class _Player:
 async def _played(stage: Stage, player: _Player, item: Any, transcript: Transcript, blank: Rung) -> PlayedCase:
     """Play one case once, on a copy of the item and a new machine."""
     label = f"{blank.name} of {blank.item}"
-    stage.world = new_world_like(stage.world)
-    is_fake = hasattr(stage.world, "on")
+    stage.sandbox = new_sandbox_like(stage.sandbox)
+    is_fake = hasattr(stage.sandbox, "on")
     if transcript.sandbox and is_fake != (transcript.sandbox == "fake"):
         return PlayedCase(rung=replace(blank, unavailable=f"{label} needs --hermes-sandbox {transcript.sandbox}"))
     if transcript.needs_a_fake and not is_fake:
         return PlayedCase(rung=replace(blank, unavailable=f"{label} scripts the sandbox: it needs --hermes-sandbox fake"))
     try:
-        _prepare_sandbox(stage.world, transcript)
+        _prepare_sandbox(stage.sandbox, transcript)
     except HermesEnvError as error:
         return PlayedCase(rung=replace(blank, problem=str(error)))
 
@@ -184,8 +183,8 @@ async def _played(stage: Stage, player: _Player, item: Any, transcript: Transcri
 
     asked = len(stage.mock.journal)
     record = await stage.play(label, rollout, policy=player)
-    refused = () if blank.is_automatic else getattr(stage.world, "refused", ())
-    close_world(stage.world)
+    refused = () if blank.is_automatic else getattr(stage.sandbox, "refused", ())
+    close_sandbox(stage.sandbox)
     if refused:
         reason = str(Unavailable(Cause.NO_REAL_TOOLS, f"{label} runs {refused[0]}"))
         return PlayedCase(rung=replace(blank, unavailable=reason))
@@ -209,9 +208,9 @@ async def _played(stage: Stage, player: _Player, item: Any, transcript: Transcri
         tool_errors=tuple(
             f"{one.name}: {refusal.removeprefix(f'{one.name}: ')}" for one in calls if (refusal := _error_of(one.result))
         ),
-        reads=verifier_reads(*getattr(stage.world, "rollouts", {}).values()),
+        reads=verifier_reads(*getattr(stage.sandbox, "rollouts", {}).values()),
         asked=tuple(f"{one.name}({_brief(one.arguments)})" for one in record.tool_calls if not one.by_agent),
-        not_found=tuple(stage.world.not_found) if hasattr(stage.world, "rollouts") else (),
+        not_found=tuple(stage.sandbox.not_found) if hasattr(stage.sandbox, "rollouts") else (),
         is_judge_guessed=player.is_judge_guessed,
         is_foreign=bool(record.of(UnknownRead)),
     )
@@ -227,13 +226,13 @@ def _error_of(result: Any) -> str:
     return shorten(str(value["error"])) if isinstance(value, dict) and value.get("error") else ""
 
 
-def _prepare_sandbox(world: Any, transcript: Transcript) -> None:
+def _prepare_sandbox(sandbox: Any, transcript: Transcript) -> None:
     for path, content in transcript.files.items():
-        world.files[path] = content
+        sandbox.files[path] = content
     for command, answer in transcript.commands:
-        world.on(command, answers=None, optional=True, **_as_keywords(answer))
+        sandbox.on(command, answers=None, optional=True, **_as_keywords(answer))
     for name, answer in transcript.tools:
-        world.on_tool(name, answer, optional=True)
+        sandbox.on_tool(name, answer, optional=True)
 
 
 def _as_keywords(answer: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Cases in a YAML file beside the environment. The format is described in docs/how-to/cases.md.
+"""Cases in a YAML file next to the environment. The format is described in docs/how-to/cases.md.
 
 Turns are those of scripts (`pytest_hermes_env.inference.yaml_script`). ``${item.path}`` in a text is a part of the item.
 """
@@ -217,7 +217,7 @@ def _command(node: Node) -> tuple[Any, Any]:
     try:
         return re.compile(fields["on_matches"].text("'on_matches'")), answer
     except re.error as error:
-        raise fields["on_matches"].error(f"'on_matches' is no regular expression: {error}.") from error
+        raise fields["on_matches"].error(f"'on_matches' is not a regular expression: {error}.") from error
 
 
 # Parts of the item

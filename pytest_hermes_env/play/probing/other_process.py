@@ -1,6 +1,6 @@
 """The rewards of a reward's probes in another process: with another hash seed, other random numbers, and on another day.
 
-`rollout.probe_here` is the other process, which prints them.
+`play.probe_here` is the other process, which prints them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 from dataclasses import asdict, dataclass
 
 from pytest_hermes_env.errors import shorten
+from pytest_hermes_env.play.probing.record import Probe, RewardProbes, Trial
 
 PROGRAM = "pytest_hermes_env.play.probe_here"
 HASH_SEED = "20260119"
@@ -31,17 +32,8 @@ class Request:
     real_tools: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class OtherRewards:
-    """Rewards by the expression of their result, None where there was no number; ``item`` is a picture of the item."""
-
-    item: str = ""
-    rewards: dict[str, float | None]
-    unavailable: str = ""
-
-
-async def rewards_elsewhere(request: Request) -> OtherRewards:
-    """Probe in another process, and return what it found, or why it could not."""
+async def probes_elsewhere(request: Request) -> RewardProbes:
+    """Probe in another process, and return the rewards that it found, or why it could not."""
     command = [sys.executable, "-m", PROGRAM, json.dumps(asdict(request))]
     child = await asyncio.create_subprocess_exec(
         *command,
@@ -57,9 +49,11 @@ async def rewards_elsewhere(request: Request) -> OtherRewards:
         await child.wait()
         if not isinstance(error, TimeoutError):
             raise
-        return OtherRewards(rewards={}, unavailable=f"the other process did not end within {LONGEST_S:g} s")
+        return RewardProbes(unavailable=f"the other process did not end within {LONGEST_S:g} s")
     found = next((line for line in output.decode(errors="replace").splitlines() if line.startswith(MARK)), "")
     if not found:
         last = errors.decode(errors="replace").strip().rpartition("\n")[2]
-        return OtherRewards(rewards={}, unavailable=f"the other process failed: {shorten(last)}")
-    return OtherRewards(**json.loads(found.removeprefix(MARK)))
+        return RewardProbes(unavailable=f"the other process failed: {shorten(last)}")
+    answer = json.loads(found.removeprefix(MARK))
+    rewards = [Probe(name="", expression=shown, trial=Trial(value=reward)) for shown, reward in answer["rewards"].items()]
+    return RewardProbes(unavailable=answer["unavailable"], item=answer["item"], probes=tuple(rewards))

@@ -16,12 +16,14 @@ from typing import Any
 
 from pytest_hermes_env.errors import HermesEnvError
 from pytest_hermes_env.play.buffers import picture
+from pytest_hermes_env.play.probing.free_rewards import canaries_of
 from pytest_hermes_env.play.probing.record import Probe, Relation, RewardProbes, Trial, as_number
-from pytest_hermes_env.play.probing.relations import Variation, variations
-from pytest_hermes_env.play.probing.transcripts import Candidate, candidates, plain, start_of
+from pytest_hermes_env.play.probing.transcripts import Candidate, Variation, candidates, plain, variations
 from pytest_hermes_env.play.probing.trial import RewardRunner
-from pytest_hermes_env.play.probing.unearned import canaries_of
 from pytest_hermes_env.play.raised import described, is_from_outside
+from pytest_hermes_env.strategies.reward_search import drawn, smallest_failure, start_of
+from pytest_hermes_env.strategies.rollouts import agent_results
+from pytest_hermes_env.strategies.tools import USUAL_TOOLS
 from pytest_hermes_env.types import RealToolsUse
 
 GENERATED, GENERATED_IF_SLOW = 12, 3
@@ -69,7 +71,7 @@ class _Probing:
         tool, arguments = _a_tool(schemas)
         worked = start.call(tool, **arguments).returns({"output": "", "exit_code": 0})
         self._reads_text = await self._reads_work(worked, in_sandbox=False)
-        for candidate in candidates(start, tool, arguments, self._runner.own_words.claim):
+        for candidate in candidates(start, tool, arguments, self._runner.reward_constants.claim):
             if self._is_new(candidate.result):
                 await self._try(candidate)
             if self._is_late:
@@ -103,7 +105,7 @@ class _Probing:
         longer = functools.reduce(
             lambda made, _: made.call("terminal", command="ls").returns({"output": ""}), range(MANY), worked
         )
-        answers = [answer for answer in ("The task is done.", self._runner.own_words.claim) if answer]
+        answers = [answer for answer in ("The task is done.", self._runner.reward_constants.claim) if answer]
         for made in (longer, worked):
             for answer in answers:
                 if await self._runner.reads_work(plain(made.say(answer)), in_sandbox=in_sandbox):
@@ -169,9 +171,6 @@ class _Probing:
 
     async def _generate(self, schemas: Any, start: Any) -> None:
         """Try generated results; each violation that they show for the first time is shrunk."""
-        from pytest_hermes_env.strategies.rollouts import agent_results  # noqa: PLC0415 - hypothesis is heavy
-        from pytest_hermes_env.strategies.tools import USUAL_TOOLS  # noqa: PLC0415
-
         try:
             strategy = agent_results(list(schemas)[:2] or USUAL_TOOLS, max_turns=MOST_TURNS, start=start)
         except HermesEnvError:
@@ -179,7 +178,7 @@ class _Probing:
         count = GENERATED_IF_SLOW if self._asks_a_judge or self._runner.runs_programs else GENERATED
         shown = {_kind(probe) for probe in self._probes}
         related = {relation.name for relation in self._relations}
-        for result in await asyncio.to_thread(_drawn, strategy, count):
+        for result in await asyncio.to_thread(drawn, strategy, count):
             candidate = Candidate(name="a generated rollout", result=result)
             probe = await self._probe(candidate)
             kind = _kind(probe)
@@ -197,19 +196,15 @@ class _Probing:
     async def _smallest(self, strategy: Any, kind: str) -> Probe | None:
         """Return the smallest generated result with a violation of this kind, or None when none shows it again."""
         loop = asyncio.get_running_loop()
-        seen: list[Probe] = []
 
-        def is_shown(result: Any) -> bool:
+        def shown(result: Any) -> Probe | None:
             if self._is_late:
-                return False
+                return None
             candidate = Candidate(name="a generated rollout", result=result)
             probe = asyncio.run_coroutine_threadsafe(self._probe(candidate), loop).result()
-            if _kind(probe) == kind:
-                seen.append(probe)
-            return bool(seen) and seen[-1] is probe
+            return probe if _kind(probe) == kind else None
 
-        await asyncio.to_thread(_search, strategy, is_shown)
-        return min(seen, key=lambda probe: len(probe.expression), default=None)
+        return await asyncio.to_thread(smallest_failure, strategy, shown, _kind, examples=SHRINKING)
 
 
 def _shape(result: Any) -> tuple[Any, ...]:
@@ -257,42 +252,3 @@ def _breaks(variation: Variation, before: Trial, after: Trial) -> bool:
     if variation.is_kept:
         return one != other
     return other > one >= 0.0
-
-
-def _settings(count: int, *phases: Any) -> Any:
-    from hypothesis import HealthCheck, Verbosity, settings  # noqa: PLC0415 - heavy
-
-    return settings(
-        max_examples=count,
-        derandomize=True,
-        database=None,
-        deadline=None,
-        phases=phases,
-        verbosity=Verbosity.quiet,
-        suppress_health_check=list(HealthCheck),
-    )
-
-
-def _drawn(strategy: Any, count: int) -> list[Any]:
-    """Return examples of a strategy, the same in every run."""
-    from hypothesis import Phase, given  # noqa: PLC0415 - heavy
-
-    found: list[Any] = []
-
-    def keep(result: Any) -> None:
-        found.append(result)
-
-    decorate: Any = given
-    _settings(count, Phase.generate)(decorate(strategy)(keep))()
-    return found
-
-
-def _search(strategy: Any, is_shown: Callable[[Any], bool]) -> None:
-    """Let hypothesis shrink a result; ``is_shown`` records each result that shows the violation."""
-    from hypothesis import Phase, find  # noqa: PLC0415 - heavy
-    from hypothesis.errors import HypothesisException  # noqa: PLC0415
-
-    try:
-        find(strategy, is_shown, settings=_settings(SHRINKING, Phase.generate, Phase.shrink))
-    except HypothesisException:
-        return  # no other result shows the violation: the first one is kept

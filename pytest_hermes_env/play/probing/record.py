@@ -32,7 +32,7 @@ class Trial:
     absent: tuple[str, ...] = ()
 
     @property
-    def told(self) -> str:
+    def shown(self) -> str:
         """The reward, or what was raised, as text."""
         return self.error or repr(self.value)
 
@@ -115,7 +115,7 @@ class RewardProbes:
     def unsteady(self) -> Probe | None:
         """The smallest result that this layer's loop may return and that got two different rewards; None without one."""
         twice = [probe for probe in self.probes if probe.again is not None and not probe.trial.is_foreign]
-        unsteady = [probe for probe in twice if probe.again is not None and probe.trial.told != probe.again.told]
+        unsteady = [probe for probe in twice if probe.again is not None and probe.trial.shown != probe.again.shown]
         return min(unsteady, key=lambda probe: len(probe.expression), default=None)
 
     @property

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.play.buffers import copied
 from pytest_hermes_env.play.journal import Place
-from pytest_hermes_env.play.probing.own_words import OwnWords, own_words
+from pytest_hermes_env.play.probing.noted_inputs import noting_attributes, noting_reads, watched
 from pytest_hermes_env.play.probing.record import Trial
-from pytest_hermes_env.play.probing.tracked_items import watched
-from pytest_hermes_env.play.probing.work_reads import noting_attributes, noting_reads
+from pytest_hermes_env.play.probing.reward_constants import RewardConstants, reward_constants
 from pytest_hermes_env.play.raised import NeverEnded, described, first_error, is_from_outside, within
 from pytest_hermes_env.play.watchers.call_site import raised_in
 from pytest_hermes_env.types import RealToolsUse
@@ -40,9 +39,9 @@ class RewardRunner:
         self._path = getattr(getattr(inspect.unwrap(self._reward), "__code__", None), "co_filename", "")
 
     @cached_property
-    def own_words(self) -> OwnWords:
+    def reward_constants(self) -> RewardConstants:
         """The short texts and patterns in the reward's own code."""
-        return own_words(type(self._reward.__self__), self._reward)  # type: ignore[attr-defined]
+        return reward_constants(type(self._reward.__self__), self._reward)  # type: ignore[attr-defined]
 
     def close(self) -> None:
         """Release the machine that is kept for the next call."""

@@ -43,10 +43,10 @@ async def played_cases(stage: Stage) -> None:
             return
         chosen = [(None, given[0], "training item 0")]
     played: list[PlayedCase] = [PlayedCase(rung=rung) for rung in missing]
-    world = stage.world
+    sandbox = stage.sandbox
     for entry, item, label in chosen:
         played += await play_item(stage, entry, item, label)
-    stage.world = world
+    stage.sandbox = sandbox
     stage.scenarios[CASES] = Scenario(
         name=CASES,
         rungs=tuple(case.rung for case in played),

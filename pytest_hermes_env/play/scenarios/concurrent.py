@@ -10,8 +10,8 @@ from typing import Any
 from pytest_hermes_env.play.buffers import picture
 from pytest_hermes_env.play.canaries import Canaries
 from pytest_hermes_env.play.faults import Faults
-from pytest_hermes_env.play.item_bleed import ItemBleed
 from pytest_hermes_env.play.scenarios.family import family
+from pytest_hermes_env.play.shared_items import SharedItems
 from pytest_hermes_env.play.stage import Stage
 
 GROUPS = 3
@@ -35,13 +35,13 @@ async def concurrent_groups(stage: Stage) -> None:
     env = stage.env
     canaries = Canaries()
     items: list[Any] = [stage.item]
-    bleed: list[ItemBleed] = []
+    shared: list[SharedItems] = []
     asked = len(stage.mock.journal)
     faults = Faults(fault="reward_waits", look=functools.partial(canaries.look, type(env)))
 
     def look_before() -> None:
         if faults.waiting == faults.expected:
-            bleed[0].look()
+            shared[0].look()
 
     faults.look_before = look_before
 
@@ -49,7 +49,7 @@ async def concurrent_groups(stage: Stage) -> None:
         for _ in range(GROUPS - 1):
             item = await env.get_next_item()
             items.append(stage.item if item is None else item)
-        bleed.append(ItemBleed(env, items))
+        shared.append(SharedItems(env, items))
         faults.expected = GROUPS * int(getattr(env.config, "group_size", 1))
         groups = [asyncio.ensure_future(env.collect_trajectories(item)) for item in items]
         try:
@@ -63,7 +63,7 @@ async def concurrent_groups(stage: Stage) -> None:
         different = len({repr(picture(item)) for item in items})
         return {
             "canaries": canaries.given(journal),
-            "sightings": (*canaries.sightings(env, journal, requests), *(seen for one in bleed for seen in one.sightings)),
+            "sightings": (*canaries.sightings(env, journal, requests), *(seen for one in shared for seen in one.sightings)),
             "note": f"{GROUPS} groups of {different} different items, {faults.waiting} of {faults.expected} rewards at once",
         }
 

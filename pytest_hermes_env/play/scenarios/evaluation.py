@@ -90,7 +90,7 @@ async def _beside_training(stage: Stage) -> None:
         return
     env = stage.env
     faults = Faults(fault="reward_waits")
-    training = Journal(faults=Faults(), world=stage.world)
+    training = Journal(faults=Faults(), sandbox=stage.sandbox)
     notes: list[str] = []
 
     async def both() -> None:
@@ -110,7 +110,7 @@ async def _beside_training(stage: Stage) -> None:
         await asyncio.gather(evaluation, group)
 
     def more(_: Journal) -> dict[str, Any]:
-        return {"beside": tuple(training.events), "note": "; ".join(notes)}
+        return {"training_events": tuple(training.events), "note": "; ".join(notes)}
 
     await stage.play("evaluate_beside_training", both, policy=brief_policy, faults=faults, more=more)
 

@@ -68,7 +68,7 @@ async def training_items(stage: Stage) -> None:
         end(ItemsEnd.LIMIT)
 
     async def take_more() -> None:
-        """Call on without a record: an end after some passes replaces the one that was seen."""
+        """Call on without a record: if items end after some passes, that replaces the end that was noted."""
         begun, calls = time.monotonic(), len(seen)
         while ended["items_end"] is ItemsEnd.REPEATED and calls < MOST and time.monotonic() - begun < REPEATED_S:
             if await stage.env.get_next_item() is None:

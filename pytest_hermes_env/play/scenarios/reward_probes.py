@@ -5,8 +5,7 @@ from __future__ import annotations
 import inspect
 
 from pytest_hermes_env.layer import layer_of
-from pytest_hermes_env.play.probing.other_process import Request, rewards_elsewhere
-from pytest_hermes_env.play.probing.prober import probe_reward
+from pytest_hermes_env.play.probing.other_process import Request, probes_elsewhere
 from pytest_hermes_env.play.probing.record import RewardProbes
 from pytest_hermes_env.play.scenario import ELSEWHERE, PROBES, Scenario
 from pytest_hermes_env.play.scenarios.family import family
@@ -20,6 +19,8 @@ from pytest_hermes_env.play.stage import Stage
 )
 async def probed_reward(stage: Stage) -> None:
     """Call compute_reward on generated results of the first item."""
+    from pytest_hermes_env.play.probing.prober import probe_reward  # noqa: PLC0415 - loads hypothesis
+
     found: list[RewardProbes] = []
 
     async def probe() -> None:
@@ -42,4 +43,4 @@ async def probed_elsewhere(stage: Stage) -> None:
         server_type=stage.server_type,
         real_tools=stage.real_tools,
     )
-    stage.scenarios[ELSEWHERE] = Scenario(name=ELSEWHERE, elsewhere=await rewards_elsewhere(request))
+    stage.scenarios[ELSEWHERE] = Scenario(name=ELSEWHERE, probes=await probes_elsewhere(request))

@@ -15,7 +15,7 @@ from pytest_hermes_env.play.auto_script import (
     silent_policy,
     with_judge,
 )
-from pytest_hermes_env.play.probing.own_words import own_words
+from pytest_hermes_env.play.probing.reward_constants import reward_constants
 from pytest_hermes_env.play.scenarios.family import family
 from pytest_hermes_env.play.stage import Stage, configure
 from pytest_hermes_env.play.unavailable import Cause, Unavailable
@@ -86,7 +86,7 @@ async def judged_groups(stage: Stage) -> None:
         stage.skip(Unavailable(Cause.NO_JUDGE))
         return
     await stage.collect("garbage_judge", policy=with_judge(brief_policy, say("I would rather talk about the weather.")))
-    keys = own_words(type(stage.env), type(stage.env).compute_reward).texts
+    keys = reward_constants(type(stage.env), type(stage.env).compute_reward).texts
     await stage.collect("null_judge", policy=with_judge(brief_policy, say(json.dumps(dict.fromkeys(keys)))))
     await stage.collect("wordless_judge", policy=with_judge(brief_policy, think("I cannot decide.")))
     await stage.collect("failing_judge", policy=with_judge(brief_policy, fail(500)))

@@ -34,7 +34,7 @@ evaluating_at: ContextVar[Place] = ContextVar("hermes_env_evaluating_at", defaul
 
 
 class EnvironmentCode:
-    """The files of an environment: those of its classes below the layer's base, and all files beside them."""
+    """The files of an environment: those of its classes below the layer's base, and all files next to them."""
 
     def __init__(self, env_class: type, layer: Layer) -> None:
         files = {_file_of(cls) for cls in env_class.__mro__[: env_class.__mro__.index(layer.base)]}
@@ -143,7 +143,7 @@ def _file_of(cls: type) -> str:
 
 
 def _defines_environment(frame: FrameType, layer: Layer) -> bool:
-    """Return whether the module of a frame defines an environment: one beside the layer's files is not their plumbing."""
+    """Return whether the module of a frame defines an environment: such a module next to the layer's files is not their plumbing."""
     module = frame.f_globals.get("__name__")
     classes = [value for value in frame.f_globals.values() if isinstance(value, type)]
     return any(cls.__module__ == module and cls is not layer.base and issubclass(cls, layer.base) for cls in classes)

@@ -122,7 +122,7 @@ def _on_call(frame: FrameType, event: str, arg: Any) -> Any:
 
 
 def _note_recursion(watch: _Watch, frame: FrameType) -> None:
-    """Note it before it happens: then there is no room left for a trace function either, and Python removes it."""
+    """Note it before it happens: afterwards a trace function has no room either, and Python removes it."""
     place = Place(path=frame.f_code.co_filename, line=frame.f_lineno, function=frame.f_code.co_name)
     if not any(isinstance(error, RecursionError) for error, _, _ in watch.found.values()):
         error = RecursionError("maximum recursion depth exceeded")

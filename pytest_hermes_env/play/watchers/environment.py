@@ -1,4 +1,7 @@
-"""Records rewards, scored items and logged evaluations of one environment instance; makes a reward fail or hang where asked."""
+"""Records rewards, scored items and logged evaluations of one environment instance; makes a reward fail or hang where asked.
+
+A reward gets an AgentResult that is equal to the rollout's, and records reads of attributes that AgentResult does not have.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import asyncio
 import contextlib
 import functools
 import inspect
+import linecache
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -22,6 +26,7 @@ from pytest_hermes_env.play.journal import (
     ItemScored,
     Place,
     Reward,
+    UnknownRead,
     current_journal,
     current_rollout,
     note,
@@ -29,7 +34,6 @@ from pytest_hermes_env.play.journal import (
 from pytest_hermes_env.play.raised import described, is_from_outside
 from pytest_hermes_env.play.watchers.call_site import evaluating_at, outside_place, raised_in
 from pytest_hermes_env.play.watchers.caught_errors import noting_caught_errors
-from pytest_hermes_env.play.watchers.result_reads import with_recorded_reads
 
 _LOGGED = ("metrics", "task_name", "model_name", "start_time", "end_time", "generation_parameters", "samples")
 """Parameters of evaluate_log by position."""
@@ -73,7 +77,7 @@ async def _compute_reward(layer: Layer, source: Place, real: Any, *args: Any, **
     if (planned := faults.planned_reward()) is not None:
         note_reward(planned, injected=True)
         return planned
-    args, kwargs = with_recorded_reads(args, kwargs, layer)
+    args, kwargs = _with_recorded_reads(args, kwargs, layer)
     token = current_rollout.set((inputs.task_id, "reward"))
     try:
         with noting_caught_errors(os.path.dirname(source.path), inputs.item) as noted:
@@ -130,6 +134,47 @@ class _Inputs:
             "messages": tuple(messages) if isinstance(messages, list) else (),
             "changed": changed,
         }
+
+
+def _with_recorded_reads(args: tuple[Any, ...], kwargs: dict[str, Any], layer: Layer) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments with each AgentResult replaced by one that records reads of what it does not have."""
+    result_class = layer.agent_loop.AgentResult
+
+    def exchange(value: Any) -> Any:
+        return _recording(value, layer) if isinstance(value, result_class) else value
+
+    return tuple(exchange(value) for value in args), {name: exchange(value) for name, value in kwargs.items()}
+
+
+def _recording(result: Any, layer: Layer) -> Any:
+    base = type(result)
+    if getattr(base, "_hermes_env_records_reads", False):
+        return result
+
+    class Recording(base):  # type: ignore[misc, valid-type]
+        _hermes_env_records_reads = True
+
+        def __getattr__(self, name: str) -> Any:
+            _note_read(name, layer)
+            raise AttributeError(f"{base.__name__!r} object has no attribute {name!r}")
+
+        def __getitem__(self, key: object) -> Any:
+            _note_read(f"[{key!r}]", layer)
+            raise TypeError(f"{base.__name__!r} object is not subscriptable")
+
+    Recording.__name__ = base.__name__
+    Recording.__qualname__ = base.__qualname__
+    recording = object.__new__(Recording)
+    recording.__dict__.update(result.__dict__)
+    return recording
+
+
+def _note_read(name: str, layer: Layer) -> None:
+    if not name.startswith("__"):
+        place = outside_place(layer)
+        line = linecache.getline(place.path, place.line)
+        guarded = ("getattr(" in line or "hasattr(" in line) and f".{name}" not in line
+        note(UnknownRead(name=name, guarded=guarded, place=place))
 
 
 async def _collect_trajectory(real: Any, *args: Any, **kwargs: Any) -> Any:

@@ -8,9 +8,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import httpx
-
-from pytest_hermes_env.inference.transport import InProcessTransport
 from pytest_hermes_env.patches import intercept
 from pytest_hermes_env.play.journal import current_journal
 
@@ -56,15 +53,12 @@ def sharing_tls_context() -> Iterator[None]:
 
 @contextlib.contextmanager
 def sending_plain_requests() -> Iterator[None]:
-    """Send chat requests of plain JSON values without openai's comparison with its types, and without HTTP's headers.
+    """Send chat requests of plain JSON values without openai's comparison with its types.
 
     Source: openai 2.24, `_utils/_transform.py`: it renames keys and formats values where the types say so, and those of a chat
-    request do not; `AsyncAPIClient.request` of `_base_client.py`, whose errors are raised alike.
+    request do not.
     """
-    with (
-        intercept("openai.resources.chat.completions.completions.async_maybe_transform", _as_given),
-        intercept("openai._base_client.AsyncAPIClient.request", _passed_on),
-    ):
+    with intercept("openai.resources.chat.completions.completions.async_maybe_transform", _as_given):
         yield
 
 
@@ -79,39 +73,6 @@ def _is_json(value: Any) -> bool:
     if type(value) is dict:
         return all(type(key) is str for key in value) and all(map(_is_json, value.values()))
     return all(map(_is_json, value)) if type(value) is list else type(value) in {str, int, float, bool, type(None)}
-
-
-async def _passed_on(real: Callable[..., Any], client: Any, cast_to: Any, options: Any, **kwargs: Any) -> Any:
-    """Give a request that only has a body to the mock model of this process."""
-    from openai import APIConnectionError, APITimeoutError, NotGiven  # noqa: PLC0415 - heavy
-    from openai._utils._json import openapi_dumps  # noqa: PLC0415
-
-    transport = client._client._transport  # noqa: SLF001 - openai and httpx have no public name for it
-    extras = (options.params, options.files, options.content, options.extra_json, kwargs.get("stream"), client.max_retries)
-    if not isinstance(transport, InProcessTransport) or not isinstance(options.headers, NotGiven) or any(extras):
-        return await real(client, cast_to, options, **kwargs)
-    timeout = client.timeout if isinstance(options.timeout, NotGiven) else options.timeout
-    request = httpx.Request(
-        options.method,
-        _url(f"{client.base_url}{options.url.removeprefix('/')}"),
-        content=openapi_dumps(options.json_data),
-        extensions={"timeout": httpx.Timeout(timeout).as_dict()},
-    )
-    try:
-        response = await transport.handle_async_request(request)
-    except httpx.TimeoutException as error:
-        raise APITimeoutError(request=request) from error
-    except Exception as error:
-        raise APIConnectionError(request=request) from error
-    if not response.is_success:
-        raise client._make_status_error_from_response(response)  # noqa: SLF001 - as the method that is replaced
-    kept = {"stream": False, "stream_cls": None} | kwargs
-    return await client._process_response(cast_to=cast_to, options=options, response=response, **kept)  # noqa: SLF001
-
-
-@functools.cache
-def _url(text: str) -> httpx.URL:
-    return httpx.URL(text)
 
 
 @functools.cache

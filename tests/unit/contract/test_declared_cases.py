@@ -199,7 +199,7 @@ def test_a_transcript_that_cannot_be_played_is_a_finding(text: str) -> None:
     tells_apart, _, _ = results(WordEnv, cases([item_cases(item={"word": "red"}, **BROKEN[text])]))
 
     first = tells_apart.findings[0]
-    assert (first.message, first.path.endswith("test_judging.py"), first.severity) == (
+    assert (first.message, first.path.endswith("test_declared_cases.py"), first.severity) == (
         f"a declared case cannot be judged: {text}",
         True,
         "error",

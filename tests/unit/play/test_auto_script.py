@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from pytest_hermes_env.inference.steps import as_turn, call, fail, say, think
+from pytest_hermes_env.inference.steps import as_turn, call, fail, say
 from pytest_hermes_env.play import auto_script
 from pytest_hermes_env.play.auto_script import arguments_for, in_order
 
@@ -42,21 +42,6 @@ def test_all_tools_are_used_at_once_where_turns_are_few() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "expected"),
-    [
-        (auto_script.brief_policy, [(FIRST,), (say(auto_script.FINAL_ANSWER),)]),
-        (auto_script.silent_policy, [(say(auto_script.SILENT_ANSWER),)] * 2),
-        (auto_script.failing_policy, [(fail(500),)] * 2),
-        (auto_script.failing_later_policy, [(FIRST,), (fail(500),)]),
-    ],
-    ids=lambda value: getattr(value, "__name__", ""),
-)
-def test_each_policy_does_what_its_name_says(policy: Any, expected: Any) -> None:
-    """In its first and second turn."""
-    assert steps(policy, 0, 1) == expected
-
-
-@pytest.mark.parametrize(
     "policy",
     [
         auto_script.tool_using_policy(30),
@@ -82,22 +67,6 @@ def test_one_conversation_fails_and_the_others_do_not() -> None:
     ]
 
     assert answers == [JUDGED, fail(500), FIRST, fail(500)]
-
-
-def test_a_judge_may_be_given_its_own_answer() -> None:
-    """The agent goes on as before."""
-    policy = auto_script.with_judge(auto_script.brief_policy, say("7"))
-
-    assert (policy(conversation(0, tools={})), policy(conversation(0))) == (say("7"), FIRST)
-
-
-def test_policies_think_and_drift_around_others() -> None:
-    """Thoughts come before the other policy's steps, drift after them."""
-    (thought,) = steps(auto_script.thinking(auto_script.brief_policy), 0)
-    (drifted,) = steps(auto_script.drifting(auto_script.brief_policy), 0)
-
-    assert thought == (think("What comes next?"), FIRST)
-    assert (drifted[0], drifted[1].drift) == (FIRST, 2)
 
 
 def test_tools_that_need_others_come_later() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pytest_hermes_env.inference.steps import call, say, turn
-from pytest_hermes_env.play.cases.playing import _gold_turns, _with_wrong_content, _wrong_content
-from pytest_hermes_env.play.cases.values import GOLD, NEAR_MISS, NOTHING, Case, Cases, ItemCases, Transcript
+from pytest_hermes_env.play.cases.playing import _with_wrong_content, _wrong_content
+from pytest_hermes_env.play.cases.values import GOLD, NOTHING, Case, Cases, ItemCases, Transcript
 from pytest_hermes_env.play.driver import Collector
 from pytest_hermes_env.play.journal import Reward
 from pytest_hermes_env.play.scenario import Rung
@@ -129,14 +129,6 @@ def test_wrong_content_has_the_form_of_gold() -> None:
         turn(call("write_file", path="a.txt", content="something else entirely"), say("something else entirely")),
         turn(call("terminal", command="echo something else entirely")),
     )
-
-
-def test_the_gold_case_is_looked_for_by_name() -> None:
-    """One that raises, or is not filled in, has no form."""
-    cases = [Case(name=NEAR_MISS, of=of(DONE)), Case(name=GOLD, of=of(PRINT))]
-
-    assert _gold_turns(tuple(cases), {}) == (PRINT,)
-    assert _gold_turns((Case(name=GOLD, of=raising),), {}) == _gold_turns((Case(name=GOLD, of=None),), {}) == ()
 
 
 @pytest.mark.parametrize(

@@ -173,18 +173,10 @@ def test_training_goes_on_beside_an_evaluation(good: dict[str, Scenario]) -> Non
     """The group begins and ends while the rewards of the evaluation wait; each has its own events."""
     record = good["evaluate_beside_training"]
 
-    assert [event.value for event in record.beside if isinstance(event, Reward)] == [1.0, 1.0]
+    assert [event.value for event in record.training_events if isinstance(event, Reward)] == [1.0, 1.0]
     assert [event.value for event in record.of(Reward)] == [1.0]
     assert record.note == ""
     assert [event.metrics for event in good["evaluate_twice"].of(EvaluationLogged)] == [{"eval/reward": 1.0}] * 2
-
-
-def test_buffers_are_pictured_around_logging(good: dict[str, Scenario]) -> None:
-    """A full buffer is full before wandb_log, so that whether it is drained can be told."""
-    record = good["wandb_log"]
-
-    assert record.before["rewards"][1] == record.after["rewards"][1] == 2
-    assert [set(logged) >= {"hermes_env/probe"} for logged in record.logged] == [True]
 
 
 def test_the_good_environment_leaves_nothing(good: dict[str, Scenario]) -> None:
@@ -295,23 +287,6 @@ class Endless(SmallEnv):
             pass
 
 
-class Waiting(SmallEnv):
-    """Waits forever in setup."""
-
-    async def setup(self) -> None:
-        """Hang."""
-        await asyncio.Event().wait()
-
-
-class NeverBuilt(SmallEnv):
-    """Spins in its constructor."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        del args, kwargs
-        while True:
-            pass
-
-
 class Exiting(SmallEnv):
     """Ends the program in its reward."""
 
@@ -333,23 +308,6 @@ def test_an_environment_that_kills_the_process_only_fails() -> None:
     assert one(Killing, "happy").unavailable.detail == "it ended its process with exit code 0"
 
 
-class Many(SmallEnv):
-    """More items than anybody would read."""
-
-    async def setup(self) -> None:
-        self.items = [{"word": f"{number}"} for number in range(100)]
-        self.number = -1
-
-    async def get_next_item(self) -> Any:
-        self.number += 1
-        return self.items[self.number % 100]
-
-
-def test_every_item_has_its_prompt() -> None:
-    """The last training item may be the first one of the evaluation."""
-    assert len({item.prompt for item in one(Many, "items").items}) == 100
-
-
 class Stopping(SmallEnv):
     """Stops the event loop."""
 
@@ -367,13 +325,6 @@ def test_an_environment_that_spins_is_ended() -> None:
     assert str(records["happy"].unavailable) == f"setup failed: {reason}"
 
 
-def test_an_environment_that_waits_forever_is_given_up() -> None:
-    """A scenario has its time, and the reason names it."""
-    record = one(Waiting, "happy", timeout_s=2)
-
-    assert str(record.unavailable) == "setup failed: did not finish within 2 s"
-
-
 class WaitingReward(SmallEnv):
     """Waits forever for what no other rollout brings."""
 
@@ -388,13 +339,6 @@ def test_a_reward_that_waits_forever_is_told_as_such() -> None:
     (reward, *_) = one(WaitingReward, "happy", timeout_s=2).of(Reward)
 
     assert (reward.error, reward.place.line) == (NEVER_RETURNED, line_of(WaitingReward.compute_reward, "Event"))
-
-
-def test_an_environment_that_is_never_built_is_given_up() -> None:
-    """A constructor that spins ends no run."""
-    record = one(NeverBuilt, "happy", timeout_s=1)
-
-    assert str(record.unavailable) == "the environment could not be built: it blocked the event loop for 1 s and did not return"
 
 
 def test_an_environment_that_exits_does_not_end_the_run() -> None:
@@ -414,22 +358,6 @@ def test_an_environment_that_stops_the_loop_fails() -> None:
         "it raised RuntimeError",
         line_of(Stopping.evaluate, "stop"),
     )
-
-
-class Talkative(SmallEnv):
-    """Prints."""
-
-    def format_prompt(self, item: Any) -> str:
-        """Print, too."""
-        print("a table of scores")
-        return super().format_prompt(item)
-
-
-def test_what_an_environment_prints_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    """A test's output holds findings only."""
-    one(Talkative, "happy")
-
-    assert capsys.readouterr().out == ""
 
 
 def test_collecting_works_inside_a_running_loop() -> None:

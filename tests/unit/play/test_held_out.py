@@ -14,7 +14,6 @@ from pytest_hermes_env.play.driver import Collector
 from pytest_hermes_env.play.held_out import FEW, HeldOut
 from pytest_hermes_env.play.journal import EvaluationLogged, LoopStarted, Place, Reward
 from pytest_hermes_env.play.scenario import Scenario
-from pytest_hermes_env.play.scenarios.evaluation import evaluations
 
 from .bare import HermesAgentBaseEnv
 from .small_env import SmallEnv
@@ -88,15 +87,6 @@ def test_get_eval_items_returns_few(is_async: bool) -> None:
     assert (few, asyncio.run(items())) == (HELD_OUT[:FEW], HELD_OUT)
 
 
-def test_what_the_environment_sets_meanwhile_stays() -> None:
-    """An evaluation that replaces its items is not undone."""
-    env: Any = HermesAgentBaseEnv(test=HELD_OUT)
-    with learned().few(env):
-        env.test = ["replaced"]
-
-    assert env.test == ["replaced"]
-
-
 @pytest.mark.parametrize("shown", [evaluated(error="ValueError: sample larger than population"), Scenario(name="evaluate_few")])
 def test_evaluations_that_need_all_items_get_them(shown: Scenario) -> None:
     """One that raises with few, or runs nothing."""
@@ -155,15 +145,3 @@ def test_a_sample_of_fixed_size_is_never_made_to_fail() -> None:
         "evaluate_item_fails": 6,
         "closing": 6,
     }
-
-
-def test_what_nobody_reads_is_not_played() -> None:
-    """Of a family, only what comes first and what is asked for; of one that is played as a whole, all until then."""
-    assert evaluations.needed_for({"evaluate"}) == {"training_before_evaluate", "evaluate"}
-    assert evaluations.needed_for({"evaluate_cancelled", "closing"}) == {
-        "training_before_evaluate",
-        "evaluate",
-        "evaluate_few",
-        "evaluate_cancelled",
-    }
-    assert evaluations.needed_for({"closing"}) == frozenset()

@@ -54,12 +54,6 @@ def test_lines_in_threads_are_recorded(functions):
     assert (path, 4) in traced({path}, call)
 
 
-def test_without_files_nothing_is_traced(functions):
-    _, names = functions
-
-    assert traced((), names["other"]) == set()
-
-
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="from Python 3.12 on, tools do not stand in each other's way")
 def test_a_tracer_that_is_there_stays(functions):
     path, names = functions

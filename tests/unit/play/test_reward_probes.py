@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from types import SimpleNamespace
 
-import pytest
-
 from environments.hermes_base_env import HermesAgentBaseEnv
 from pytest_hermes_env.play.probing.prober import probe_reward
 
@@ -72,13 +70,6 @@ def test_the_order_of_independent_results_is_tried():
     assert "order" in {relation.name for relation in probed(reward).relations}
 
 
-def test_a_penalty_for_a_wrong_answer_is_no_breach():
-    async def reward(self, item, result, ctx):
-        return -0.5 if text_of(result) else 0.0
-
-    assert probed(reward).relations == ()
-
-
 def test_a_planted_file_is_shown_with_what_the_verifier_read():
     async def reward(self, item, result, ctx):
         return float(ctx.terminal("cat /tmp/score")["output"].strip() == "PASS")
@@ -90,20 +81,6 @@ def test_a_planted_file_is_shown_with_what_the_verifier_read():
         1.0,
         ("/tmp/score (written by the agent)",),
     )
-
-
-@pytest.mark.parametrize("field", ["item", "messages"])
-def test_changed_inputs_are_named(field):
-    async def reward(self, item, result, ctx):
-        if field == "item":
-            item["q"] = item["q"]
-        else:
-            result.messages.reverse()
-        return 0.0
-
-    changed = {name for trial in probed(reward).trials for name in trial.changed}
-
-    assert changed == {"the item" if field == "item" else "result.messages"}
 
 
 def test_texts_are_varied_only_where_the_reward_reads_them():

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from pytest_hermes_env.play.scenarios import FAMILIES, foreign_buffers, setups
+from pytest_hermes_env.play.scenarios import buffers, setups
 from pytest_hermes_env.play.scenarios import items as items_module
-from pytest_hermes_env.play.scenarios.evaluation import whole_run
+from pytest_hermes_env.play.scenarios.buffers import PROBE, wandb_logs
 from pytest_hermes_env.play.scenarios.items import training_items
-from pytest_hermes_env.play.scenarios.metrics import PROBE, wandb_logs
 from pytest_hermes_env.play.scenarios.setups import offline_setup, second_setup
 
 from .bare import HermesAgentBaseEnv, bare_stage
@@ -124,13 +123,6 @@ def test_without_a_network_the_hosts_are_named() -> None:
     assert record.note == "requested items.example.invalid, 192.0.2.1"
 
 
-def test_a_setup_that_needs_no_network_says_nothing() -> None:
-    """Loopback can be reached, and an item is taken."""
-    record = played(offline_setup, HermesAgentBaseEnv())["setup_offline"]
-
-    assert (record.error, record.note) == ("", "")
-
-
 class Logging(HermesAgentBaseEnv):
     """Logs and forgets."""
 
@@ -161,25 +153,12 @@ def test_logging_is_called_with_full_and_with_empty_buffers() -> None:
     assert env.calls == ["group", probe, probe, "group", (None,), ()]
 
 
-def test_a_life_is_played_to_its_end() -> None:
-    """Training, then an evaluation."""
-    env = Logging()
-    records = played(whole_run, env)
-
-    assert (env.calls, records["closing"].error) == (["group", "evaluate"], "")
-
-
 def test_other_buffers_are_of_the_same_form() -> None:
     """Numbers move, series grow, mappings and records are followed; flags and texts stay."""
     record = type("Record", (), {})()
     record.count, record.name = 1, "x"
 
-    other = foreign_buffers._other({"n": 2, "mean": 0.5, "on": True, "series": [1, 2], "deep": {"r": record}}, 4)
+    other = buffers._other({"n": 2, "mean": 0.5, "on": True, "series": [1, 2], "deep": {"r": record}}, 4)
 
-    assert other == {"n": 5, "mean": 0.5 + foreign_buffers.SHIFT, "on": True, "series": [1, 2, 5, 8, 11], "deep": {"r": record}}
+    assert other == {"n": 5, "mean": 0.5 + buffers.SHIFT, "on": True, "series": [1, 2, 5, 8, 11], "deep": {"r": record}}
     assert vars(record) == {"count": 4, "name": "x"}
-
-
-def test_each_scenario_of_a_family_is_described() -> None:
-    """Its text stands in `hermes-env explain` and in reports."""
-    assert [family for family in FAMILIES if not all(family.scenarios.values())] == []

@@ -14,7 +14,6 @@ import pytest
 
 from pytest_hermes_env.play import stage as stage_module
 from pytest_hermes_env.play.blocking import watching
-from pytest_hermes_env.play.faults import Faults
 from pytest_hermes_env.play.journal import ItemScored, Journal, current_faults, current_journal
 from pytest_hermes_env.play.scenario import Scenario
 from pytest_hermes_env.play.stage import FirstSetup
@@ -360,30 +359,6 @@ def test_an_environment_is_closed_by_its_own_methods() -> None:
     run(stage.close)
 
     assert (stage.env.closed, list(stage.scenarios)) == (("aclose", "shutdown"), ["aclose at the end", "shutdown at the end"])
-
-
-def test_reasons_do_not_overwrite_what_was_played() -> None:
-    """A scenario that has a record keeps it."""
-    played = Scenario(name="happy")
-    stage = bare_stage(names=("happy", "silent"), scenarios={"happy": played})
-
-    stage.skip(Unavailable(Cause.EARLIER_FAILURE))
-
-    assert stage.scenarios == {
-        "happy": played,
-        "silent": Scenario(name="silent", unavailable=Unavailable(Cause.EARLIER_FAILURE)),
-    }
-
-
-def test_the_loop_is_told_to_steps_that_hang_in_threads() -> None:
-    """A thread releases the scenario through it."""
-    faults = Faults(fault="tool_hangs")
-
-    async def main() -> bool:
-        await bare_stage().play("scenario", lambda: None, faults=faults)
-        return faults.loop is asyncio.get_running_loop()
-
-    assert asyncio.run(main()) is True
 
 
 def test_each_scenario_that_hangs_leaves_the_next_ones_less_time(monkeypatch: pytest.MonkeyPatch) -> None:

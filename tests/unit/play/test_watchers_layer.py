@@ -12,46 +12,16 @@ from environments import tool_context
 from environments.hermes_base_env import HermesAgentBaseEnv
 from environments.sandbox.isolation import close_sandbox, open_sandbox
 from pytest_hermes_env.layer import layer_of
-from pytest_hermes_env.play.faults import Fault, Faults, InjectedFault
+from pytest_hermes_env.play.faults import Faults
 from pytest_hermes_env.play.journal import (
     Cleaned,
-    ContextOpened,
     Journal,
-    LoopEnded,
-    LoopStarted,
     Place,
-    current_rollout,
     recording,
 )
 from pytest_hermes_env.play.watchers.layer import watching_layer
 
-from .bare import HermesAgentLoop, ToolContext, bare_layer
 from .small_env import line_of
-
-
-def played(act: Any, fault: Fault = "none") -> Journal:
-    """Run a coroutine function with a watched layer, and return its journal."""
-    journal = Journal(faults=Faults(fault=fault))
-    with watching_layer(bare_layer()), recording(journal):
-        asyncio.run(act())
-    return journal
-
-
-async def use_contexts() -> None:
-    """Open two contexts of one task and clean one of them twice."""
-    first, _second = ToolContext("task"), ToolContext("task")
-    first.cleanup()
-    first.cleanup()
-
-
-def test_contexts_are_recorded_with_their_number_and_line() -> None:
-    """Two contexts of one task are told apart, and each cleanup is written down."""
-    opened = [event for event in played(use_contexts).events if isinstance(event, ContextOpened)]
-    cleaned = [event for event in played(use_contexts).events if isinstance(event, Cleaned)]
-
-    assert [(event.number, event.task_id, event.by_layer) for event in opened] == [(1, "task", False), (2, "task", False)]
-    assert (opened[0].place.path, opened[0].place.line) == (__file__, line_of(use_contexts, "first, _second"))
-    assert cleaned == [Cleaned(number=1, task_id="task")] * 2
 
 
 def test_a_cleanup_that_leaves_the_sandbox_open_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,89 +45,3 @@ def test_a_cleanup_that_leaves_the_sandbox_open_is_told(monkeypatch: pytest.Monk
     assert told() == [None]
     monkeypatch.setattr(tool_context.ToolContext, "cleanup", forgets)
     assert told() == [Place(path=__file__, line=line_of(forgets, "def forgets"))]
-
-
-MESSAGES: list[Any] = [{"role": "user", "content": "hello"}]
-
-
-async def run_a_loop() -> None:
-    """Run one loop, and change its messages."""
-    schemas = [{"function": {"name": "terminal"}}]
-    loop = HermesAgentLoop(task_id="task", temperature=0.5, max_turns=3, tool_schemas=schemas, extra_body={"a": [1]})
-    messages = [dict(MESSAGES[0])]
-    await loop.run(messages)
-    messages[0]["content"] = "changed"
-
-
-def test_a_loop_is_recorded_from_start_to_end() -> None:
-    """With its settings, a copy of its messages, its line, and its turns."""
-    started, ended = played(run_a_loop).events
-
-    assert isinstance(started, LoopStarted)
-    assert (started.task_id, started.tools, started.temperature, started.max_turns, started.max_tokens) == (
-        "task",
-        ("terminal",),
-        0.5,
-        3,
-        None,
-    )
-    assert (started.extra_body, started.messages, started.by_layer) == ({"a": [1]}, tuple(MESSAGES), False)
-    assert started.place.line == line_of(run_a_loop, "loop.run")
-    assert ended == LoopEnded(task_id="task", turns_used=1, error="")
-
-
-def test_a_loop_that_fails_is_recorded_with_its_error() -> None:
-    """The scenario's fault comes after the agent's work."""
-    with pytest.raises(InjectedFault):
-        played(run_a_loop, "loop_raises")
-
-    journal = Journal(faults=Faults(fault="loop_raises"))
-    with watching_layer(bare_layer()), recording(journal), pytest.raises(InjectedFault):
-        asyncio.run(run_a_loop())
-    assert journal.events[-1] == LoopEnded(
-        task_id="task", turns_used=1, error="InjectedFault: the agent loop failed, as this scenario requires"
-    )
-
-
-def test_a_loop_hangs_until_it_is_cancelled() -> None:
-    """The scenario learns that it was reached."""
-
-    async def act() -> None:
-        task = asyncio.ensure_future(run_a_loop())
-        await faults.reached.wait()
-        task.cancel()
-        await asyncio.wait({task})
-
-    faults = Faults(fault="loop_hangs")
-    journal = Journal(faults=faults)
-    with watching_layer(bare_layer()), recording(journal):
-        asyncio.run(act())
-
-    assert journal.events[-1] == LoopEnded(task_id="task", turns_used=1, error="CancelledError: ")
-
-
-def test_code_inside_of_a_loop_knows_its_rollout() -> None:
-    """Questions to the model and tool calls are told apart by it."""
-    seen = []
-
-    class Server:
-        async def chat_completion(self, **_: Any) -> None:
-            seen.append(current_rollout.get())
-
-    async def act() -> None:
-        await HermesAgentLoop(Server(), "task").run(MESSAGES)
-        seen.append(current_rollout.get())
-
-    played(act)
-
-    assert seen == [("task", "loop"), ("", "")]
-
-
-def test_nothing_is_recorded_without_a_journal() -> None:
-    """And nothing stays on the layer's classes."""
-    before = (ToolContext.__init__, ToolContext.cleanup, HermesAgentLoop.run)
-    with watching_layer(bare_layer()):
-        asyncio.run(use_contexts())
-        asyncio.run(run_a_loop())
-
-    assert (ToolContext.__init__, ToolContext.cleanup, HermesAgentLoop.run) == before

@@ -18,7 +18,6 @@ from pytest_hermes_env.play.watchers.call_site import EnvironmentCode
 from pytest_hermes_env.play.watchers.process import ProcessWatcher
 
 from .bare import HermesAgentBaseEnv, bare_layer
-from .small_env import line_of
 
 
 class Env(HermesAgentBaseEnv):
@@ -42,18 +41,6 @@ def set_twice() -> None:
     os.environ["HERMES_ENV_TEST"] = "1"
     os.environ["HERMES_ENV_TEST"] = "2"
     del os.environ["HERMES_ENV_TEST"]
-
-
-def test_variables_are_recorded_with_their_values() -> None:
-    """Before, after, and what was found at first."""
-    events = changes(set_twice)
-
-    assert [(event.name, event.before, event.after, event.original) for event in events] == [
-        ("HERMES_ENV_TEST", None, "1", None),
-        ("HERMES_ENV_TEST", "1", "2", None),
-        ("HERMES_ENV_TEST", "2", None, None),
-    ]
-    assert [event.place.line for event in events] == [line_of(set_twice, text) for text in ('"1"', '"2"', "del ")]
 
 
 def test_the_first_value_is_remembered_over_rollouts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,17 +7,13 @@ import ssl
 import warnings
 from typing import Any
 
-import httpx
 import pytest
 import wandb
-from openai import NOT_GIVEN, AsyncOpenAI, InternalServerError, omit
+from openai import NOT_GIVEN, omit
 from openai.resources.chat.completions import completions
-from openai.types.chat import ChatCompletion, ChatCompletionMessage
+from openai.types.chat import ChatCompletionMessage
 from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
 
-from pytest_hermes_env.inference.server import MockServer
-from pytest_hermes_env.inference.steps import call, fail, garbage, hang, say
-from pytest_hermes_env.inference.transport import IN_PROCESS_URL, InProcessTransport
 from pytest_hermes_env.play.journal import Journal, recording
 from pytest_hermes_env.play.watchers.services import (
     recording_warnings,
@@ -106,88 +102,3 @@ def test_requests_are_what_openai_would_send(request_: dict[str, Any]) -> None:
         sent = asyncio.run(body())
 
     assert sent == real
-
-
-def asked(turn: Any, **options: Any) -> tuple[Any, int]:
-    """Ask a mock model in this process once; return the answer, or the error, as openai gives it, and the number of requests."""
-
-    async def ask() -> Any:
-        mock = MockServer([turn], allow_leftovers=True)
-        http = httpx.AsyncClient(transport=mock.transport)
-        async with AsyncOpenAI(base_url=IN_PROCESS_URL, api_key="k", http_client=http, max_retries=0) as client:
-            try:
-                answer = await client.chat.completions.create(model="m", messages=[{"role": "user", "content": "a"}], **options)
-            except Exception as error:  # noqa: BLE001 - they are compared
-                seen: Any = (type(error), str(error), getattr(error, "body", None), getattr(error, "status_code", None))
-            else:
-                seen = answer.model_dump() | {"created": 0} if isinstance(answer, ChatCompletion) else type(answer)
-            return seen, len(mock.journal)
-
-    return asyncio.run(ask())
-
-
-@pytest.mark.parametrize(
-    ("turn", "options"),
-    [
-        (say("hello"), {}),
-        (call("terminal", command="ls"), {"tools": REQUEST["tools"]}),
-        (say("hello"), {"stream": True}),
-        (say("hello"), {"extra_headers": {"x-mine": "1"}}),
-        (say("hello"), {"extra_body": {"top_k": 3}}),
-        (say("hello"), {"timeout": 5}),
-        (fail(500), {}),
-        (fail(429), {}),
-        (garbage("no JSON"), {}),
-        ([hang(60), say("late")], {"timeout": 0.01}),
-    ],
-    ids=["text", "call", "stream", "headers", "body", "timeout", "500", "429", "garbage", "late"],
-)
-def test_answers_are_what_openai_would_return(turn: Any, options: dict[str, Any]) -> None:
-    """Errors, too."""
-    real = asked(turn, **options)
-    with sending_plain_requests():
-        given = asked(turn, **options)
-
-    assert given == real
-    assert given[1] == 1
-
-
-def test_requests_to_another_model_are_sent() -> None:
-    """A judge may be anywhere: only the models in this process are asked directly."""
-    sent: list[httpx.Request] = []
-
-    def refuse(request: httpx.Request) -> httpx.Response:
-        sent.append(request)
-        return httpx.Response(503)
-
-    async def ask() -> None:
-        http = httpx.AsyncClient(transport=httpx.MockTransport(refuse))
-        async with AsyncOpenAI(base_url="http://judge.invalid/v1", api_key="k", http_client=http, max_retries=0) as client:
-            await client.chat.completions.create(model="m", messages=[{"role": "user", "content": "a"}])
-
-    with sending_plain_requests(), pytest.raises(InternalServerError):
-        asyncio.run(ask())
-
-    assert [request.headers["authorization"] for request in sent] == ["Bearer k"]
-
-
-def test_plain_requests_have_no_headers() -> None:
-    """They are a tenth of a contract run's CPU time, and the mock model does not read them."""
-    seen: list[httpx.Headers] = []
-
-    class Transport(InProcessTransport):
-        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-            seen.append(request.headers)
-            return await super().handle_async_request(request)
-
-    mock = MockServer([say("hello")])
-
-    async def ask() -> None:
-        http = httpx.AsyncClient(transport=Transport(mock._model))
-        async with AsyncOpenAI(base_url=IN_PROCESS_URL, api_key="k", http_client=http, max_retries=0) as client:
-            await client.chat.completions.create(model="m", messages=[{"role": "user", "content": "a"}])
-
-    with sending_plain_requests():
-        asyncio.run(ask())
-
-    assert [dict(headers).keys() for headers in seen] == [{"host", "content-length"}]

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
-from pytest_hermes_env.errors import StrategyError
 from pytest_hermes_env.strategies import scored_groups
 
 drawn = settings(max_examples=50, deadline=None, database=None)
@@ -110,34 +109,3 @@ def test_groups_shrink_to_the_plainest(
 ) -> None:
     """One token, nothing trained, score 0.0, no optional column."""
     assert find(strategy, condition, settings=shrunk, random=random.Random(0)) == {**EMPTY, **smallest}
-
-
-IMPOSSIBLE: dict[str, tuple[Callable[[], Any], str]] = {
-    "no rollout": (
-        lambda: scored_groups(group_size=0),
-        "scored_groups(group_size=...) takes an integer from 1; got int 0.",
-    ),
-    "bounds in the wrong order": (
-        lambda: scored_groups(min_tokens=9, max_tokens=8),
-        "scored_groups(min_tokens=9, max_tokens=8) allows nothing: min_tokens is greater than max_tokens.",
-    ),
-    "a score": (
-        lambda: scored_groups(scores=1.0),
-        "scored_groups(scores=...) takes a strategy of one score; got float 1.0.",
-    ),
-    "scores that cannot be drawn": (
-        lambda: scored_groups(scores=st.nothing()),
-        "scored_groups() cannot draw scores: no value is valid.\n  seen      nothing()",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", IMPOSSIBLE)
-def test_what_cannot_be_drawn_is_refused_at_once(name: str) -> None:
-    """The call itself raises, not the test that draws."""
-    ask, text = IMPOSSIBLE[name]
-
-    with pytest.raises(StrategyError) as caught:
-        ask()
-
-    assert str(caught.value) == text

@@ -15,7 +15,6 @@ from hypothesis import Phase, find, given, settings
 
 from environments import agent_loop
 from pytest_hermes_env import agent_result
-from pytest_hermes_env.errors import StrategyError
 from pytest_hermes_env.results import Result
 from pytest_hermes_env.results.values import DEFAULT_TOOLS
 from pytest_hermes_env.strategies import agent_results, messages
@@ -204,65 +203,3 @@ def test_tools_are_named_where_the_model_is_told_them() -> None:
         "agent_result.call('look', at=3).returns({'success': True, 'output': ''}).say('')"
     )
     assert shown(lambda result: "bash" in tools_of(result)) == "agent_result.offering('look').unknown_tool('bash').say('')"
-
-
-IMPOSSIBLE: dict[str, tuple[Callable[[], Any], str]] = {
-    "no tools": (
-        lambda: agent_results([]),
-        "agent_results() takes a non-empty list of tool schemas.\n"
-        "  seen      list []\n"
-        "  fix       [{'type': 'function', 'function': {'name': 'look', 'parameters': {'type': 'object', 'properties': {}}}}]",
-    ),
-    "bounds in the wrong order": (
-        lambda: agent_results(min_turns=3, max_turns=2),
-        "agent_results(min_turns=3, max_turns=2) allows nothing: min_turns is greater than max_turns.",
-    ),
-    "a negative bound": (
-        lambda: messages(min_turns=-1),
-        "agent_results(min_turns=...) takes an integer from 0; got int -1.",
-    ),
-    "a bound that is no number": (
-        lambda: agent_results(max_turns="4"),
-        "agent_results(max_turns=...) takes an integer from 0; got str '4'.",
-    ),
-    "no end": (
-        lambda: agent_results(finishes=[]),
-        "agent_results(finishes=...) takes a list of values from 'answer', 'turn_limit', 'server_error'.\n  seen      []",
-    ),
-    "an unknown end": (
-        lambda: agent_results(finishes="answer"),
-        "agent_results(finishes=...) takes a list of values from 'answer', 'turn_limit', 'server_error'.\n  seen      'answer'",
-    ),
-    "an answer without a turn": (
-        lambda: agent_results(min_turns=0, max_turns=0, finishes=["answer"]),
-        "agent_results(max_turns=0) allows nothing: without a turn, a rollout can only end with 'server_error'.\n"
-        "  seen      finishes=['answer']",
-    ),
-    "a beginning that has ended": (
-        lambda: agent_results(start=agent_result.say("42")),
-        "agent_results(start=...) takes a builder without turns, such as agent_result.user('What is 6 * 7?').\n"
-        "  seen      BuiltResult agent_result.say('42')",
-    ),
-    "a beginning that is none": (
-        lambda: agent_results(start="What is 6 * 7?"),
-        "agent_results(start=...) takes a builder without turns, such as agent_result.user('What is 6 * 7?').\n"
-        "  seen      str 'What is 6 * 7?'",
-    ),
-    "a beginning that offers other tools": (
-        lambda: agent_results([LOOK], start=agent_result.offering("terminal")),
-        "agent_results(start=...) does not offer look, which the results call.\n"
-        "  seen      agent_result.offering('terminal')\n"
-        "  fix       pass the schemas of the offered tools: agent_results(tools)",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", IMPOSSIBLE)
-def test_what_cannot_be_drawn_is_refused_at_once(name: str) -> None:
-    """The call itself raises, not the test that draws."""
-    ask, text = IMPOSSIBLE[name]
-
-    with pytest.raises(StrategyError) as caught:
-        ask()
-
-    assert str(caught.value) == text

@@ -10,7 +10,6 @@ import openai
 import pytest
 from hypothesis import Phase, find, given, settings
 
-from pytest_hermes_env.errors import StrategyError
 from pytest_hermes_env.inference import MockServer, Script, call, fail, say, unoffered
 from pytest_hermes_env.strategies import scripts
 from pytest_hermes_env.strategies.tools import USUAL_TOOLS
@@ -86,9 +85,3 @@ def test_scripts_have_no_faults_unless_asked_for() -> None:
         )
 
     look()
-
-
-def test_bounds_that_leave_nothing_are_refused() -> None:
-    """A script has at least one turn."""
-    with pytest.raises(StrategyError, match=r"^scripts\(min_turns=\.\.\.\) takes an integer from 1; got int 0\.$"):
-        scripts(min_turns=0)

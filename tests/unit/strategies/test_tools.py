@@ -12,7 +12,6 @@ from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from pytest_hermes_env.errors import StrategyError
 from pytest_hermes_env.strategies import tool_calls, tool_schemas
 from pytest_hermes_env.strategies.json_values import json_values
 
@@ -207,67 +206,3 @@ def test_values_fit_their_schema(name: str) -> None:
     if plainest is not None:
         found = find(json_values(schema), lambda value: True, settings=shrunk, random=random.Random(0))
         assert found == plainest
-
-
-IMPOSSIBLE: dict[str, tuple[Callable[[], Any], str]] = {
-    "no list": (
-        lambda: tool_calls(LOOK),
-        "tool_calls() takes a non-empty list of tool schemas.\n"
-        "  seen      dict {'type': 'function', 'function': {'name': 'look', 'parameters': {'type': 'object', 'properties': "
-        "{'at': {'type': 'string'}, 'often': {'type': 'integer'}}, 'required': ['at']}}}\n"
-        "  fix       [{'type': 'function', 'function': {'name': 'look', 'parameters': {'type': 'object', 'properties': {}}}}]",
-    ),
-    "an empty list": (
-        lambda: tool_calls([]),
-        "tool_calls() takes a non-empty list of tool schemas.\n"
-        "  seen      list []\n"
-        "  fix       [{'type': 'function', 'function': {'name': 'look', 'parameters': {'type': 'object', 'properties': {}}}}]",
-    ),
-    "no tool schema": (
-        lambda: tool_calls([{"name": "look"}]),
-        "tool_calls() takes tool schemas; this one has no function with a name.\n  seen      dict {'name': 'look'}",
-    ),
-    "a name twice": (
-        lambda: tool_calls([LOOK, LOOK]),
-        "tool_calls() takes tools with different names; got two named 'look'.",
-    ),
-    "no JSON schema": (
-        lambda: tool_calls([tool(properties={"at": {"type": "text"}})]),
-        "tool_calls(): the parameters of 'look' are not a valid JSON schema: "
-        "'text' is not valid under any of the given schemas.\n"
-        "  seen      {'type': 'object', 'properties': {'at': {'type': 'text'}}}",
-    ),
-    "parameters that are no object": (
-        lambda: tool_calls([tool(type="array")]),
-        "tool_calls(): the parameters of 'look' must have type object.\n  seen      {'type': 'array'}",
-    ),
-    "parameters that nothing fits": (
-        lambda: tool_calls([tool(properties={"at": False}, required=["at"])]),
-        "tool_calls() cannot draw arguments of 'look': no value is valid.\n"
-        "  seen      {'type': 'object', 'properties': {'at': False}, 'required': ['at']}",
-    ),
-    "bounds that leave nothing": (
-        lambda: tool_calls([tool(properties={"at": {"type": "integer", "minimum": 2, "maximum": 1}}, required=["at"])]),
-        "tool_calls() cannot draw arguments of 'look': Cannot have max_value=1 < min_value=2.\n"
-        "  seen      {'type': 'object', 'properties': {'at': {'type': 'integer', 'minimum': 2, 'maximum': 1}}, 'required': ['at']}",
-    ),
-    "an answer that is none": (
-        lambda: tool_calls([LOOK], valid="yes"),
-        "tool_calls(valid=...) takes True, False or None; got str 'yes'.",
-    ),
-    "sizes in the wrong order": (
-        lambda: tool_schemas(min_size=2, max_size=1),
-        "tool_schemas(min_size=2, max_size=1) allows nothing: min_size is greater than max_size.",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", IMPOSSIBLE)
-def test_what_cannot_be_drawn_is_refused_at_once(name: str) -> None:
-    """The call itself raises, not the test that draws."""
-    ask, text = IMPOSSIBLE[name]
-
-    with pytest.raises(StrategyError) as caught:
-        ask()
-
-    assert str(caught.value) == text

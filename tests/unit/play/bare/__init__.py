@@ -90,7 +90,7 @@ def bare_stage(env: Any = None, *, names: tuple[str, ...] = ("scenario",), timeo
     return Stage(
         env=env,
         mock=SimpleNamespace(journal=[]),
-        world=None,
+        sandbox=None,
         server_type="openai",
         timeout_s=timeout_s,
         thorough=lambda _: "said",

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from pytest_hermes_env.play.probing.own_words import own_words
+from pytest_hermes_env.play.probing.free_rewards import canaries_of
+from pytest_hermes_env.play.probing.reward_constants import reward_constants
 from pytest_hermes_env.play.probing.trial import RewardRunner
-from pytest_hermes_env.play.probing.unearned import canaries_of
 from pytest_hermes_env.results import agent_result
 
 FLAG = re.compile(r"FLAG=(\w+-\d{4})")
@@ -70,14 +70,14 @@ class Strict(Believing):
 
 def test_texts_and_shortest_matches_come_from_all_that_the_reward_calls():
     """Docstrings and long lists of data are left out."""
-    words = own_words(Believing, Believing.compute_reward)
+    words = reward_constants(Believing, Believing.compute_reward)
 
     assert {"verified", "checked", "content"} <= set(words.texts)
     assert not {"Grade.", "Look for a word, and for an answer among the data.", "word 1"} & set(words.texts)
     assert "an item's answer" not in words.texts
     forms = [re.compile(r"DONE:\s+\d"), FLAG, Reader.SCORE]
     assert [bool(form.search(words.claim)) for form in forms] == [True, True, True]
-    assert own_words(Believing, len).claim == ""
+    assert reward_constants(Believing, len).claim == ""
 
 
 @pytest.mark.parametrize(("env", "earned"), [(Believing(), 1.0), (Strict(), 0.0)])

@@ -1,4 +1,4 @@
-"""The short texts and patterns in a reward's own code: what it compares answers and files with, if with anything that is no secret."""
+"""The short texts and patterns in a reward's own code: what it compares answers and files with, unless that is a secret."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_MEMBERS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnWords:
+class RewardConstants:
     """``texts`` in the order of the code, and ``forms``: for each pattern, the shortest text that it matches."""
 
     texts: tuple[str, ...] = ()
@@ -31,11 +31,11 @@ class OwnWords:
         return "\n".join((*self.forms, " ".join(self.texts))).strip()
 
 
-def own_words(cls: type, reward: Callable[..., Any]) -> OwnWords:
+def reward_constants(cls: type, reward: Callable[..., Any]) -> RewardConstants:
     """Return the texts of a reward and of the functions of its directory that it names, and the patterns of its whole module."""
     start = inspect.unwrap(getattr(reward, "__func__", reward))
     if not isinstance(start, FunctionType):
-        return OwnWords()
+        return RewardConstants()
     texts: dict[str, None] = {}
     patterns: dict[str, re.Pattern[str] | None] = {}
     reached = dict.fromkeys(_reached(cls, start))
@@ -49,7 +49,7 @@ def own_words(cls: type, reward: Callable[..., Any]) -> OwnWords:
                 elif value in reached:  # elsewhere are items and their answers
                     texts.setdefault(constant.strip())
     forms = (_matched(pattern) for pattern in [*filter(None, patterns.values())][:MOST_PATTERNS])
-    return OwnWords(texts=tuple(texts)[:MOST], forms=tuple(form for form in forms if form.strip()))
+    return RewardConstants(texts=tuple(texts)[:MOST], forms=tuple(form for form in forms if form.strip()))
 
 
 def _compiled(text: str) -> re.Pattern[str] | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.play.probing.record import PAID, Canary, Trial
 from pytest_hermes_env.play.probing.transcripts import NOTHING_SAID
-from pytest_hermes_env.play.verifier_reads import SYSTEM_DIRECTORIES, verifier_reads
+from pytest_hermes_env.play.tool_backend import SYSTEM_DIRECTORIES, verifier_reads
 
 if TYPE_CHECKING:
     from pytest_hermes_env.play.probing.trial import RewardRunner
@@ -44,7 +44,7 @@ async def canaries_of(runner: RewardRunner, start: Any, worked: Any, item: Any, 
     base = await runner.trial(idle, machine=machine)
     if base.number is None:
         return ()
-    own = runner.own_words
+    own = runner.reward_constants
     found = [canary async for canary in _words(runner, start, item, prompt, base)]
     found += [canary async for canary in _boasts(runner, worked)]
     paths = [read.path for read in machine.files.reads if _could_be_planted(read.path, read.reader, read.written_by, prompt)]
@@ -55,13 +55,16 @@ async def canaries_of(runner: RewardRunner, start: Any, worked: Any, item: Any, 
 
 async def _words(runner: RewardRunner, start: Any, item: Any, prompt: str, base: Trial) -> Any:
     said = [(text, False) for text in CLAIMS]
-    said += [(text, False) for text in (prompt, runner.own_words.claim) if text]
+    said += [(text, False) for text in (prompt, runner.reward_constants.claim) if text]
     said += [(text, True) for text in _answers(item)]
     for text, is_answer in said:
         result = start.say(text)
         trial = await runner.trial(result)
         if trial.number is not None and base.number is not None:
-            names = {prompt: "the prompt, repeated,", runner.own_words.claim: "an answer of the texts in the reward's own code"}
+            names = {
+                prompt: "the prompt, repeated,",
+                runner.reward_constants.claim: "an answer of the texts in the reward's own code",
+            }
             name = "the expected answer" if is_answer else names.get(text, f"the claim {text!r}")
             yield Canary(
                 kind="words", name=name, expression=repr(result), base=base.number, reward=trial.number, is_answer=is_answer

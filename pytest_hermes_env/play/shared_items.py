@@ -17,7 +17,7 @@ _SHORTEST = 4
 """The length of the shortest text that counts: shorter ones are in too many others."""
 
 
-class ItemBleed:
+class SharedItems:
     """Knows the texts that only one of ``items`` has, and looks for places that hold a single one of them."""
 
     def __init__(self, env: Any, items: list[Any]) -> None:

@@ -1,4 +1,4 @@
-"""Evaluations by the same model with other training buffers, on which the results of an evaluation must not depend."""
+"""The buffers of metrics: logging to wandb with full and empty ones, and evaluations, which must not depend on those of training."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from pytest_hermes_env.play.auto_script import brief_policy
 from pytest_hermes_env.play.buffers import changed, copied
 from pytest_hermes_env.play.scenarios.family import family
-from pytest_hermes_env.play.stage import Stage
+from pytest_hermes_env.play.stage import Stage, configure
 
 SHIFT = 0.4321
 """Added to floats in a buffer."""
@@ -66,3 +66,31 @@ def _other(value: Any, depth: int) -> Any:
         for name, held in list(vars(value).items()):
             object.__setattr__(value, name, _other(held, depth - 1))  # records may be frozen
     return value
+
+
+PROBE = {"hermes_env/probe": 1.0}
+"""Metrics that are passed to wandb_log."""
+
+
+@family(
+    {
+        "wandb_log": "wandb_log(metrics) is called with full buffers",
+        "wandb_log_empty": "wandb_log(metrics) is called again, with empty buffers",
+        "wandb_log_none": "wandb_log(None) is called with full buffers",
+        "wandb_log_without": "wandb_log() is called without an argument, with empty buffers",
+    },
+    needs="setup",
+)
+async def wandb_logs(stage: Stage) -> None:
+    """Fill the buffers and log, in each way."""
+
+    async def log(*metrics: dict[str, float] | None) -> None:
+        await stage.env.wandb_log(*metrics)
+
+    configure(stage.env, use_wandb=True)
+    await stage.fill_buffers()
+    await stage.play("wandb_log", lambda: log(dict(PROBE)), is_logging=True)
+    await stage.play("wandb_log_empty", lambda: log(dict(PROBE)), is_logging=True)
+    await stage.fill_buffers()
+    await stage.play("wandb_log_none", lambda: log(None), is_logging=True)
+    await stage.play("wandb_log_without", log, is_logging=True)

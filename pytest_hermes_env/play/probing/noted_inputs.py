@@ -1,7 +1,10 @@
-"""Whether a reward looks into the agent's work at all: what it said and called, and what its tools returned.
+"""Inputs of a reward that note what it does with them: items that note every change, results that note reads of the agent's work.
 
-These values are replaced by ones that note every use. A use that cannot be noted, by a function written in C, raises a TypeError, which
-counts as a use as well. How many turns and calls there were is left as it is: the probes vary it.
+A comparison does not find a reward that writes the same note into every item: the item had the note before it was probed.
+
+What the agent said and called, and what its tools returned, is replaced by values that note every use. A use that cannot be noted, by
+a function written in C, raises a TypeError, which counts as a use as well. How many turns and calls there were is left as it is: the
+probes vary it.
 """
 
 from __future__ import annotations
@@ -9,6 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+_OF_DICTS = ("__setitem__", "__delitem__", "__ior__", "clear", "pop", "popitem", "setdefault", "update")
+_OF_LISTS = (
+    "__setitem__", "__delitem__", "__iadd__", "__imul__", "append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort",
+)  # fmt: skip
 _OF_OTHERS = frozenset({"system", "user", "developer"})
 """Roles of messages that are no work."""
 _ENVELOPE = frozenset({"role", "name", "tool_call_id", "id", "type"})
@@ -17,6 +24,47 @@ _USES = (
     "__bool__", "__contains__", "__eq__", "__float__", "__format__", "__getitem__", "__hash__", "__int__", "__iter__", "__len__",
     "__lt__", "__gt__", "__ne__", "__repr__", "__str__", "__add__", "__radd__",
 )  # fmt: skip
+
+
+def watched(value: Any, note: Callable[[], None]) -> Any:
+    """Return a copy of plain dicts and lists, and of those inside, that calls ``note`` when it is changed."""
+    if type(value) is dict:
+        return _dict_class(note)({key: watched(inner, note) for key, inner in value.items()})
+    if type(value) is list:
+        return _list_class(note)([watched(inner, note) for inner in value])
+    return value
+
+
+def _dict_class(note: Callable[[], None]) -> type:
+    class Watched(dict):  # type: ignore[type-arg]
+        def __reduce_ex__(self, _protocol: Any) -> Any:
+            return dict, (dict(self),)  # a copy belongs to the reward
+
+    return _noting(Watched, dict, _OF_DICTS, note)
+
+
+def _list_class(note: Callable[[], None]) -> type:
+    class Watched(list):  # type: ignore[type-arg]
+        def __reduce_ex__(self, _protocol: Any) -> Any:
+            return list, (list(self),)
+
+    return _noting(Watched, list, _OF_LISTS, note)
+
+
+def _noting(cls: type, base: type, methods: tuple[str, ...], note: Callable[[], None]) -> type:
+    def noting(name: str) -> Callable[..., Any]:
+        real = getattr(base, name)
+
+        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+            note()
+            return real(self, *args, **kwargs)
+
+        return method
+
+    for name in methods:
+        setattr(cls, name, noting(name))
+    cls.__name__ = cls.__qualname__ = base.__name__
+    return cls
 
 
 def noting_reads(result: Any, note: Callable[[], None]) -> Any:

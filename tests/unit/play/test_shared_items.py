@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_hermes_env.play.item_bleed import ItemBleed
 from pytest_hermes_env.play.scenario import Sighting
+from pytest_hermes_env.play.shared_items import SharedItems
 
 from .bare import HermesAgentBaseEnv
 
@@ -15,37 +15,37 @@ ITEMS: list[dict[str, Any]] = [{"file": "first.txt", "rows": [1]}, {"file": "sec
 def test_a_place_with_one_item_is_found() -> None:
     """Whole or in part, also inside of an object; what held items before rollouts is data."""
     env = HermesAgentBaseEnv(items=ITEMS, first=ITEMS[0])
-    bleed = ItemBleed(env, ITEMS)
+    shared = SharedItems(env, ITEMS)
     env.current, env.by_task, env.desk = ITEMS[1], {"a": "first.txt", "b": "second.txt"}, {"path": ["first.txt"]}
 
-    bleed.look()
+    shared.look()
 
-    assert sorted((seen.name, seen.words) for seen in bleed.sightings) == [
-        ("current", (bleed._keys[1],)),
-        ("desk", (bleed._keys[0],)),
+    assert sorted((seen.name, seen.words) for seen in shared.sightings) == [
+        ("current", (shared._keys[1],)),
+        ("desk", (shared._keys[0],)),
     ]
     assert all(
-        seen == Sighting(where="attribute", name=seen.name, words=seen.words, is_of_an_item=True) for seen in bleed.sightings
+        seen == Sighting(where="attribute", name=seen.name, words=seen.words, is_of_an_item=True) for seen in shared.sightings
     )
 
 
 def test_only_the_first_look_counts() -> None:
     """Rewards that run later may use the place and leave it."""
     env = HermesAgentBaseEnv()
-    bleed = ItemBleed(env, ITEMS)
-    bleed.look()
+    shared = SharedItems(env, ITEMS)
+    shared.look()
     env.current = ITEMS[0]
-    bleed.look()
+    shared.look()
 
-    assert bleed.sightings == ()
+    assert shared.sightings == ()
 
 
 def test_equal_items_show_nothing() -> None:
     """Whose item it is cannot be told."""
     env = HermesAgentBaseEnv()
-    bleed = ItemBleed(env, [ITEMS[0], dict(ITEMS[0])])
+    shared = SharedItems(env, [ITEMS[0], dict(ITEMS[0])])
     env.current = ITEMS[0]
 
-    bleed.look()
+    shared.look()
 
-    assert bleed.sightings == ()
+    assert shared.sightings == ()
