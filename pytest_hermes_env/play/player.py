@@ -379,7 +379,12 @@ def _records(
     is_setup = begun.startswith("setup") or begun == "" or not played.collection.scenarios
     if culprit and not is_setup:
         kind = ErrorKind.NEVER_ENDED if "did not return" in end else ErrorKind.ENDED_PROCESS
-        reward = Reward(value=None, error=NEVER_RETURNED if kind is ErrorKind.NEVER_ENDED else f"did not return: {end}", injected=False, place=place)
+        reward = Reward(
+            value=None,
+            error=NEVER_RETURNED if kind is ErrorKind.NEVER_ENDED else f"did not return: {end}",
+            injected=False,
+            place=place,
+        )
         yield Scenario(name=culprit, error=end, error_kind=kind, error_place=place, events=(reward,) if in_reward else ())
         missing -= {culprit}
         if not is_last:
