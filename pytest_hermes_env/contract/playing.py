@@ -16,6 +16,7 @@ from pytest_hermes_env.layer import layer_of
 from pytest_hermes_env.play.collection import Collection
 from pytest_hermes_env.play.evidence_file import read_evidence
 from pytest_hermes_env.play.player import Job, play_all
+from pytest_hermes_env.source import ClassSource
 
 
 def contract_of(env_class: type | str, rules: Iterable[Rule] = ALL_RULES, **job: Any) -> ClassContract:
@@ -35,7 +36,7 @@ def contract_of(env_class: type | str, rules: Iterable[Rule] = ALL_RULES, **job:
             target=subject.target,
             about=subject.about,
             env_class=subject.env_class,
-            scenarios=scenarios_for(chosen),
+            scenarios=scenarios_for(chosen, subject.source),
             lines_of=tuple(sorted(contract.files_with_errors(chosen))),
             **job,
         )
@@ -49,9 +50,14 @@ def contract_of(env_class: type | str, rules: Iterable[Rule] = ALL_RULES, **job:
     return contract
 
 
-def scenarios_for(rules: Iterable[Rule]) -> tuple[str, ...]:
-    """Return the scenarios that rules read, once each."""
-    return tuple(dict.fromkeys(name for rule in rules for name in rule.scenarios))
+def scenarios_for(rules: Iterable[Rule], source: ClassSource | None) -> tuple[str, ...]:
+    """Return the scenarios that rules read of a class, once each."""
+    names: dict[str, None] = {}
+    for rule in rules:
+        names |= dict.fromkeys(rule.scenarios)
+        if rule.more_scenarios is not None and source is not None:
+            names |= dict.fromkeys(rule.more_scenarios(source))
+    return tuple(names)
 
 
 def refused(kind: str, text: str) -> HermesEnvError:

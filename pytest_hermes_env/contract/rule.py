@@ -33,7 +33,8 @@ _SECTION = re.compile(r"^(What|Why|Fix|Source):", re.MULTILINE)
 class Rule:
     """One law: how serious a violation is, and the two halves that can see one.
 
-    ``scenarios`` names the scenarios whose evidence the dynamic half reads. ``doc`` is the docstring of the rule's module, which begins with its id and name.
+    ``scenarios`` names the scenarios whose evidence the dynamic half reads; ``more_scenarios`` returns those that it reads only of a
+    class with such a source. ``doc`` is the docstring of the rule's module, which begins with its id and name.
     ``former_names`` select the rule like its name.
     ``holds_for_base_env``: the law is one of Atropos' BaseEnv, and the source can be judged without the Hermes layer.
     """
@@ -43,6 +44,7 @@ class Rule:
     static: StaticHalf | None = None
     dynamic: DynamicHalf | None = None
     scenarios: tuple[str, ...] = ()
+    more_scenarios: Callable[[ClassSource], tuple[str, ...]] | None = None
     former_names: tuple[str, ...] = ()
     holds_for_base_env: bool = False
 

@@ -29,7 +29,7 @@ from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.play.probing.record import Relation
 from pytest_hermes_env.play.scenario import CASES, ELSEWHERE, PROBES
-from pytest_hermes_env.source import finding_at
+from pytest_hermes_env.source import ClassSource, finding_at
 from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
@@ -117,4 +117,9 @@ def _related(evidence: Evidence, relation: Relation) -> Finding:
     )
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(PROBES, CASES))
+def _more_scenarios(source: ClassSource) -> tuple[str, ...]:
+    """Return the probes in another process where something in the reward may depend on its process."""
+    return (ELSEWHERE,) if any(True for _ in process_dependent(source)) else ()
+
+
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(PROBES, CASES), more_scenarios=_more_scenarios)

@@ -102,7 +102,7 @@ class ContractSession:
         return Job(
             target=subject.target,
             about=subject.about,
-            scenarios=scenarios_for(rules),
+            scenarios=scenarios_for(rules, subject.source),
             sandbox=self._config.getoption("hermes_sandbox"),
             real_tools=real_tools_of(self._config),
             timeout_s=self._config.getoption("hermes_timeout"),
