@@ -220,12 +220,6 @@ PATCHES: tuple[Patch, ...] = (
         why="reading the certificate authorities takes longer than a scripted rollout",
         lasts=f"{_CONTRACT_RUN}; while `make_env` builds an environment on a mock model",
     ),
-    Patch(
-        targets=("importlib.machinery.SourceFileLoader.get_code", "SourceTree.text_of"),
-        does="import and read one file with other contents",
-        why="a mutation is tried without changing the user's files",
-        lasts="to the end of the process that tries one mutant",
-    ),
 )
 
 

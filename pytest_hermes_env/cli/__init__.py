@@ -34,7 +34,6 @@ examples:
   hermes-env docs                                    what there is to read; hermes-env docs live prints a page
   hermes-env new my_env                              write a project: environment, cases, tests, CI
   hermes-env init my_env.py                          write a file of cases with the environment's items in it
-  hermes-env mutants my_env.py -- tests/test_my.py   break the environment on purpose; do its tests fail?
   hermes-env serve-rollouts my_env.py:MyEnv          rollouts over HTTP, for training engines other than Atropos
   hermes-env mock --script script.yaml --port 8000   a model server that follows the script
   hermes-env view groups.jsonl                       rollouts as a page for a browser
@@ -47,10 +46,10 @@ exit codes: 0 no findings, 1 findings, 2 usage error
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code: 0 no findings, 1 findings, 2 usage error."""
-    words, rest = _split(list(sys.argv[1:] if argv is None else argv))
+    words = list(sys.argv[1:] if argv is None else argv)
     parser = _parser(words[0] if words else "")
     try:
-        options, others = parser.parse_known_args(words, argparse.Namespace(rest=rest))
+        options, others = parser.parse_known_args(words, argparse.Namespace(rest=[]))
         if others and words[0] not in TAKE_FLAGS:
             parser.error(f"unrecognized arguments: {' '.join(others)}")
         options.rest += others
@@ -78,19 +77,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return FINDINGS
 
 
-def _split(words: list[str]) -> tuple[list[str], list[str]]:
-    """Return the words of this command, and those after ``--`` for `mutants`, which hands them to pytest."""
-    if words[:1] == ["mutants"] and "--" in words:
-        place = words.index("--")
-        return words[:place], words[place + 1 :]
-    return words, []
-
-
 def _parser(command: str) -> argparse.ArgumentParser:
     """Return the parser. The arguments of commands with slow imports are added only if ``command`` is one of them."""
     parser = argparse.ArgumentParser(
         prog="hermes-env",
-        description="Test Hermes Agent RL environments: contract checks, mutants, recordings and a mock model.",
+        description="Test Hermes Agent RL environments: contract checks, recordings and a mock model.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -101,19 +92,6 @@ def _parser(command: str) -> argparse.ArgumentParser:
     for module in (check, watch, judge, rules, docs, cassettes, init, new):
         module.add(commands)
     add_rollout_commands(commands)
-
-    mutants = commands.add_parser(
-        "mutants",
-        help="break an environment on purpose and see whether its tests fail",
-        description="Break an environment on purpose, one rule at a time, and run its own tests on each mutant. "
-        "No file is changed: the tests import the mutant instead of the file.",
-        add_help=command == "mutants",
-    )
-    if command == "mutants":
-        from pytest_hermes_env.cli import mutants as breaking  # noqa: PLC0415  # only here
-
-        breaking.add_arguments(mutants)
-        mutants.set_defaults(run=breaking.run)
 
     serve = commands.add_parser(
         "serve-rollouts",

@@ -149,7 +149,6 @@ def _play(job: Job, writer: EvidenceWriter, *, names: Iterable[str], is_sequenti
     from pytest_hermes_env.play.cases.finding import cases_beside  # noqa: PLC0415
     from pytest_hermes_env.play.driver import Collector  # noqa: PLC0415
     from pytest_hermes_env.play.lines_run import Line, recording_lines  # noqa: PLC0415
-    from pytest_hermes_env.source import overlay  # noqa: PLC0415
 
     lines: set[Line] = set()
 
@@ -158,8 +157,6 @@ def _play(job: Job, writer: EvidenceWriter, *, names: Iterable[str], is_sequenti
             writer.write("begins", played.scenario, of=played.family)
             beat()
 
-    if overlay.VARIABLE in os.environ:
-        overlay.install()
     guard = NetworkGuard(test=f"the contract of {job.target}", allowed=job.hosts)
     with guard, recording_lines(frozenset(job.lines_of), lines):
         env_class = job.env_class

@@ -50,15 +50,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Prepare hermes' home before a conftest imports hermes; in a mutation run, replace the environment by its mutant."""
+    """Prepare hermes' home before a conftest imports hermes."""
     if early_config.known_args_namespace.hermes_env:  # before a conftest imports datasets, which reads it once
         os.environ.setdefault("HF_HUB_OFFLINE", "1")  # an unreachable dataset costs half a minute of retries per class
     home_of(early_config)
     explain_leftovers(early_config)
-    if "HERMES_ENV_MUTANT" in os.environ:
-        from pytest_hermes_env.source import overlay  # noqa: PLC0415 - only in mutation runs
-
-        overlay.install()
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,1 +1,0 @@
-"""A mutation score for environments: breaks an environment on purpose, one rule at a time, and asks whether its tests notice."""
