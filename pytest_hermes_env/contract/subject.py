@@ -82,7 +82,8 @@ def subjects_of(text: str) -> list[Subject]:
     (reading,) = without_abstract_bases([reading])
     found = [source.name for source in reading.classes]
     names = [target.class_name] if target.class_name else found
-    if target.class_name and target.class_name not in _names_in(path):
+    written = {name: read_class(path, name) for name in names}
+    if target.class_name and written[target.class_name] is None and target.class_name not in _names_in(path):
         raise BadTarget(f"{target.module} has no class {target.class_name}. Environments in it: {', '.join(found) or 'none'}.")
     if not names:
         seen = [item.name for item in reading.skipped]
@@ -90,8 +91,10 @@ def subjects_of(text: str) -> list[Subject]:
             f"{target.module} defines no environment: no class in it derives from {BASE}. "
             f"Classes in it: {', '.join(seen) or 'none'}. A class that a function makes must be named: {target.module}:Class."
         )
+    place = path if is_file else target.module
     return [
-        Subject(target=f"{path if is_file else target.module}:{name}", name=name, module=module, path=path) for name in names
+        Subject(target=f"{place}:{name}", name=name, module=module, path=source.module.file if source else path)
+        for name, source in written.items()
     ]
 
 

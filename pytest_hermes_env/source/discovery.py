@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.source.classes import ClassKind, ClassSource, class_of
+from pytest_hermes_env.source.classes import ClassKind, ClassSource, class_of, resolve_name
 from pytest_hermes_env.source.layer_names import LAYER_RUNS, REQUIRED_METHODS
 from pytest_hermes_env.source.modules import FileProblem, Module, SourceTree
 from pytest_hermes_env.source.syntax import flat_statements, named_values
@@ -79,12 +79,15 @@ def read_classes(path: str, tree: SourceTree | None = None, *, with_base_env: bo
 
 
 def read_class(path: str | os.PathLike[str], name: str, tree: SourceTree | None = None) -> ClassSource | None:
-    """Return a class by its name or qualified name; None if there is none or the file does not parse."""
+    """Return a class by its name or qualified name, also one that is imported from another file; None if it cannot be read."""
     module = (tree or SourceTree()).read(os.fspath(path))
     if isinstance(module, FileProblem):
         return None
     found = next((source for source in classes_in(module) if source.name == name), None)
-    return found or next((class_of(node, module) for full, node in _written(module) if full == name), None)
+    found = found or next((class_of(node, module) for full, node in _written(module) if full == name), None)
+    if found is None and isinstance(imported := resolve_name(module, name), ClassSource):
+        return imported
+    return found
 
 
 def _written(module: Module) -> Iterator[tuple[str, ast.ClassDef]]:
