@@ -23,7 +23,6 @@
     ├── LeftoverAnswers         answers of a fake sandbox that no tool call used
     ├── MissingFile             an in-memory machine does not have a file
     ├── NotText                 a file of an in-memory machine was read as text but is not text
-    ├── NotKnown                only real bash answers a command line exactly
     ├── NotAToolResult          a handler of a fake sandbox returned something that no tool returns
     ├── UseAfterCleanup         a tool context was used after its cleanup
     ├── CleanupFailed           a sandbox could not be released
@@ -77,7 +76,6 @@ __all__ = [
     "NoBatch",
     "NotAToolResult",
     "NotExercised",
-    "NotKnown",
     "NotText",
     "PlayerStopped",
     "ResultError",
@@ -276,15 +274,6 @@ class MissingFile(HermesEnvError, KeyError):
 
 class NotText(HermesEnvError):
     """A file of an in-memory machine was read as text, but its bytes are not UTF-8."""
-
-
-class NotKnown(HermesEnvError):
-    """An in-memory shell does not answer ``command`` exactly as bash does; ``what`` in it is the reason. Nothing of it has run."""
-
-    def __init__(self, command: str, what: str) -> None:
-        super().__init__(f"{what} in {shorten(command)}")
-        self.command = command
-        self.what = what
 
 
 _FORMER_NAMES = {"ContractBreach": "RuleViolated"}

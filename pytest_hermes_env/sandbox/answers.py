@@ -30,7 +30,7 @@ SHOWN = 60
 class CommandCall:
     """The argument of a function that answers a command.
 
-    ``text`` is the simple command as written, ``words`` its words after expansion, ``arguments`` those of the tool ``terminal``.
+    ``text`` is the simple command as written, ``words`` its words without quotes, ``arguments`` those of the tool ``terminal``.
     ``sandbox`` is the machine that runs it; each rollout has its own.
     """
 
@@ -132,7 +132,7 @@ class Scripts:
     def __init__(self, origin: Scripts | None = None) -> None:
         self._own: list[Scripted] = []
         self._origin = origin
-        self._used = origin.counts() if origin is not None else {}
+        self._used: dict[Scripted, int] = origin.counts() if origin is not None else {}
 
     def add(self, scripted: Scripted) -> None:
         """Add an entry. The newest entry answers first; an unlimited one replaces an earlier one with an equal key."""
@@ -167,12 +167,12 @@ class Scripts:
         return self._used.get(entry, 0)
 
     def counts(self) -> dict[Scripted, int]:
-        """Return how often each entry was used, for `restore`."""
+        """Return how often each entry was used."""
         return dict(self._used)
 
-    def restore(self, counts: Mapping[Scripted, int]) -> None:
-        """Restore earlier counts."""
-        self._used = dict(counts)
+    def give_back(self, entry: Scripted) -> None:
+        """Count the last answer of the entry as unused: the command for which it was taken did not run."""
+        self._used[entry] -= 1
 
 
 def shell_words(text: str) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from typing import Any, Literal, Self
 from pytest_hermes_env.errors import HermesEnvError, UsageError, shorten
 from pytest_hermes_env.failures import Problem, combined_error
 from pytest_hermes_env.sandbox.answers import Answer, Scripts
-from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
+from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState, Session
 from pytest_hermes_env.sandbox.fake_tools.terminal import RefusedLine
 from pytest_hermes_env.sandbox.fake_tools.toolbox import Toolbox, Unscripted
 from pytest_hermes_env.sandbox.fake_tools.web import Web
@@ -29,7 +29,6 @@ from pytest_hermes_env.sandbox.machine import FILE_TIMEOUT_S, MAX_BYTES, too_lar
 from pytest_hermes_env.sandbox.real_lines import Cells, RealLines
 from pytest_hermes_env.sandbox.sandbox_errors import left_over
 from pytest_hermes_env.sandbox.scripting import Matcher, as_answer, for_command, for_tool
-from pytest_hermes_env.sandbox.shell import Shell
 from pytest_hermes_env.types import RealToolsUse
 
 __all__ = ["AnsweredCall", "FakeSandbox", "Party"]
@@ -52,7 +51,7 @@ class FakeSandbox:
 
     ``files``: the initial files. ``cwd``: the initial directory of a session. ``unscripted``: how an unscripted command or tool is
     answered: ``refuse`` raises, ``not found`` answers like bash and hermes when it does not exist. ``allow_leftovers``: unused
-    answers are no problem. ``real_tools``: when real programs may run for the lines that the in-memory shell does not know:
+    answers are no problem. ``real_tools``: when real programs may run for the lines that are not answered in memory:
     ``never``, only ``confined`` in a cell, or ``always``, also where this machine cannot confine them.
     """
 
@@ -83,7 +82,7 @@ class FakeSandbox:
         tree, cells = Files(files, cwd=cwd), Cells(real_tools)
         weakref.finalize(self, cells.close)
         real = RealLines(files=tree, cells=cells)
-        machine = MachineState(files=tree, shell=Shell(tree, cwd=tree.cwd), home=tree.cwd, real=real)
+        machine = MachineState(files=tree, session=Session(cwd=tree.cwd), home=tree.cwd, real=real)
         self._begin(Toolbox(machine, commands=Scripts(), tools=Scripts(), web=Web(), unscripted=unscripted))
         self._allow_leftovers = allow_leftovers
 
@@ -287,7 +286,7 @@ class FakeSandbox:
     @property
     def cwd(self) -> str:
         """The session's directory: where relative paths lead."""
-        return self._toolbox.machine.shell.cwd
+        return self._toolbox.machine.session.cwd
 
     # Results
 

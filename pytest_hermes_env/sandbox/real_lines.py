@@ -1,6 +1,6 @@
 """Command lines of an in-memory machine that run for real: in bash, in a confined cell, over the same files.
 
-Place in the flow: the fake sandbox's ``terminal`` passes on what its in-memory shell does not know. Only what changed since the last
+Place in the flow: the fake sandbox's ``terminal`` passes on all but simple commands. Only what changed since the last
 real line is written out, and only what the line changed is read back. The files in memory are the truth and a cell holds a warm copy,
 so an idle cell may be closed at any time: the next line opens another one.
 """

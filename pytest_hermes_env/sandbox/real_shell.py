@@ -1,6 +1,6 @@
 """A real bash over the files of an in-memory machine, in a cell of its own that stays warm between the lines.
 
-Place in the flow: the terminal of a `FakeSandbox` runs here what the in-memory shell does not know. Only what differs between the two
+Place in the flow: the terminal of a `FakeSandbox` runs here all but simple commands. Only what differs between the two
 trees goes over, in both directions.
 """
 
@@ -38,17 +38,19 @@ Changed: TypeAlias = Mapping[str, Node | None]
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where a line runs: its directory, and the exported variables."""
+    """Where a line runs: its directory, the exported variables, and the definitions of bash functions, on one line."""
 
     cwd: str
     variables: Mapping[str, str] = field(default_factory=dict)
+    functions: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ran:
     """What a line did. ``changed`` maps each path to its new state, None if it is gone; ``read`` has the files that it read.
 
-    ``variables`` are the exported ones after the line. ``limit``: the limit that was hit, in plain words; empty if none.
+    ``variables`` are the exported ones after the line, ``asked`` the functions of its `Place` that it called. ``limit``: the limit
+    that was hit, in plain words; empty if none.
     """
 
     output: bytes
@@ -57,6 +59,7 @@ class Ran:
     variables: Mapping[str, str]
     changed: Changed
     read: frozenset[str]
+    asked: frozenset[str] = frozenset()
     timed_out: bool = False
     limit: str = ""
 
@@ -81,7 +84,7 @@ class RealShell:
         """
         later = {name: place.variables[name] for name in AT_START & place.variables.keys()}
         answer, answered = self._line("run", command, place, changed, timeout=timeout, options=["-c"], exports=later)
-        *contents, output, after, exports = answered
+        *contents, output, asked, after, exports = answered
         return Ran(
             output=output,
             exit_code=_exit_code(answer),
@@ -89,6 +92,7 @@ class RealShell:
             variables=exported(exports.decode(errors="surrogateescape")) if exports else dict(place.variables),
             changed={path: entry and _unpacked(entry, contents) for path, entry in answer["changed"].items()},
             read=frozenset(answer["read"]),
+            asked=frozenset(asked.decode(errors="replace").split()),
             timed_out=answer["timed_out"],
             limit=answer["limit"] or _limit_of(answer["exit_code"], output, self._limits),
         )
@@ -131,6 +135,7 @@ class RealShell:
             "cwd": place.cwd,
             "variables": variables,
             "exports": exports,
+            "functions": place.functions,
             "changed": entries,
         }
         return self._ask({**request, **more}, blobs)

@@ -41,11 +41,11 @@ def unscripted_command(name: str, line: str, scripted: Sequence[str]) -> Problem
     )
 
 
-def unscripted_line(line: str, what: str, reason: str, fix: str, scripted: Sequence[str]) -> Problem:
-    """Return the problem of a line that the in-memory shell does not know because of ``what``, and why it does not run for real."""
+def unscripted_line(line: str, reason: str, fix: str, scripted: Sequence[str]) -> Problem:
+    """Return the problem of a line that needs real bash, and why none runs it."""
     return Problem(
         error=UnexpectedToolCall,
-        text=f"the sandbox's own shell does not know {shorten(what)}, and this line does not run in real bash.\n"
+        text="the sandbox was asked to run a line that is neither scripted nor a simple command that it answers in memory.\n"
         f"  line      {shorten(line)}\n"
         f"  scripted  {_listing(line, scripted)}\n"
         f"  real bash {reason}\n"

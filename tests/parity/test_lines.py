@@ -19,26 +19,17 @@ from typing import Any
 import pytest
 
 from pytest_hermes_env.sandbox.context import FakeToolContext
+from pytest_hermes_env.sandbox.fake_tools import machine_state as memory
 from pytest_hermes_env.sandbox.files import Files
+from pytest_hermes_env.sandbox.simple_commands import FIRST_VARIABLES, run_simple
 
-from .agent_lines import AGENT_LINES
-from .lines import ALL, FILES
+from .lines import FILES, IN_MEMORY, REAL
 from .worlds import fake, hermes, local
 
 PATH = "/usr/bin:/bin"
-CHUNKS = 4
 SESSIONS = 6
 """Concurrent sessions of a sandbox: hermes mostly waits."""
 WORLDS = {"fake": fake, "local": local}
-
-UNSTABLE = {
-    "echo $(": "bash 5.2 now and then crashes here",
-    "$(": "bash 5.2 now and then crashes here",
-    "echo $(ls": "bash 5.2 now and then crashes here",
-    "echo $(ls\n": "bash 5.2 now and then crashes here",
-    "echo ${HOME:+home} ${#HOME} ${#u}": "each session has a home of its own",
-}
-"""Lines that do not come out alike twice."""
 
 REFUSED = [
     "mkfs --help",
@@ -54,14 +45,8 @@ REFUSED = [
 
 
 def installed() -> list[str]:
-    """Return the lines whose programs this machine has."""
-    more = [
-        line
-        for programs, lines in AGENT_LINES.items()
-        if all(shutil.which(name, path=PATH) for name in programs)
-        for line in lines
-    ]
-    return [line for line in (*ALL, *more) if line not in UNSTABLE]
+    """Return the lines, without those of git if this machine has none."""
+    return [line for line in (*IN_MEMORY, *REAL) if shutil.which("git", path=PATH) or "git " not in line]
 
 
 class Session(ABC):
@@ -75,14 +60,14 @@ class Session(ABC):
 
     def run(self, line: str) -> Any:
         """Return what the terminal answers, without what differs from session to session, and the files afterwards."""
-        self.set_back()
+        self.set_back(line)
         given = line.replace("{work}", f"{self.base}/work")
         answer = self._context.call_tool("terminal", {"command": given, "workdir": f"{self.base}/work"})
         answer = json.loads(answer.replace(self.base, "{base}"))
         return {**answer, "output": re.sub(r"\S*bash: line \d+: ", "bash: ", answer["output"]), "files": self.tree()}
 
     @abstractmethod
-    def set_back(self) -> None:
+    def set_back(self, line: str) -> None:
         """Prepare the next line."""
 
     @abstractmethod
@@ -101,7 +86,7 @@ class OnDisk(Session):
         self._snapshot = Path(self._environment._snapshot_path)
         self._variables = self._snapshot.read_bytes()
 
-    def set_back(self) -> None:
+    def set_back(self, line: str) -> None:
         self._snapshot.write_bytes(self._variables)
         self._environment.cwd = f"{self.base}/work"
         for name in ("work", "home"):
@@ -132,10 +117,10 @@ class InMemory(Session):
     def __init__(self, context: Any) -> None:
         super().__init__(context)
         self._machine = context._machine._toolbox.machine
-        self._shell = self._machine.shell
+        self._session = self._machine.session
         self._first: Files | None = None
 
-    def set_back(self) -> None:
+    def set_back(self, line: str) -> None:
         files = self._machine.files
         if self._first is None:
             for name, data in FILES.items():
@@ -143,7 +128,8 @@ class InMemory(Session):
             files.set_mode("work/run.sh", 0o755)
             self._first = files.copy()
         files.restore(self._first)
-        self._machine.shell = self._shell.copy(files)
+        first = memory.Session(cwd=self._session.cwd)  # with other variables every line is a real one
+        self._machine.session = first if line in IN_MEMORY else self._session
 
     def tree(self) -> dict[str, bytes | str | None]:
         work = f"{self.base}/work/"
@@ -188,17 +174,39 @@ def shared(opened: list[Session], lines: list[str]) -> list[tuple[Session, list[
     return [(session, lines[number :: len(opened)]) for number, session in enumerate(opened)]
 
 
-@pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_every_line_comes_out_alike_everywhere(chunk: int) -> None:
-    """Output, exit code, remarks and files of each line."""
-    lines = installed()[chunk::CHUNKS]
-    expected = outcomes(hermes, lines)
-    for name, world in WORLDS.items():
-        seen = outcomes(world, lines)
+@pytest.fixture(scope="module")
+def expected() -> dict[str, Any]:
+    """What each line does in plain hermes."""
+    return outcomes(hermes, installed())
 
-        assert {line: (name, seen[line]) for line in lines if seen[line] != expected[line]} == {
-            line: (name, expected[line]) for line in lines if seen[line] != expected[line]
-        }
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_every_line_comes_out_alike_everywhere(name: str, expected: dict[str, Any]) -> None:
+    """Output, exit code, remarks and files of each line."""
+    seen = outcomes(WORLDS[name], list(expected))
+
+    assert {line: seen[line] for line in seen if seen[line] != expected[line]} == {
+        line: expected[line] for line in seen if seen[line] != expected[line]
+    }
+
+
+@pytest.mark.parametrize("line", IN_MEMORY)
+def test_simple_command_starts_no_process(line: str) -> None:
+    """The machine in memory answers it."""
+    files = Files({f"/workspace/{name}": data for name, data in FILES.items()})
+    line = line.replace("{work}", "/workspace")
+
+    assert run_simple(line, files, "/workspace", FIRST_VARIABLES) is not None
+
+
+@pytest.mark.parametrize("line", REAL)
+def test_other_line_changes_nothing_in_memory(line: str) -> None:
+    """Before real bash runs it."""
+    files = Files({f"/workspace/{name}": data for name, data in FILES.items()})
+    before = dict(files.nodes)
+
+    assert run_simple(line, files, "/workspace", FIRST_VARIABLES) is None
+    assert files.nodes == before
 
 
 def test_what_hermes_refuses_is_refused_in_its_words() -> None:

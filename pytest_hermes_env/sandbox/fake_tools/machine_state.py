@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pytest_hermes_env.sandbox.fake_tools.processes import Processes
 from pytest_hermes_env.sandbox.files import Files
 from pytest_hermes_env.sandbox.real_lines import RealLines
-from pytest_hermes_env.sandbox.shell import Shell
+from pytest_hermes_env.sandbox.simple_commands import FIRST_VARIABLES
 
-__all__ = ["MachineState"]
+__all__ = ["MachineState", "Session"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """What lasts from one command line to the next: the directory and the exported variables."""
+
+    cwd: str
+    variables: Mapping[str, str] = field(default_factory=lambda: FIRST_VARIABLES)
 
 
 @dataclass(kw_only=True)
@@ -22,7 +31,7 @@ class MachineState:
     """
 
     files: Files
-    shell: Shell
+    session: Session
     home: str
     real: RealLines
     processes: Processes = field(default_factory=Processes)
@@ -35,7 +44,7 @@ class MachineState:
         files = self.files.copy()
         return MachineState(
             files=files,
-            shell=self.shell.copy(files),
+            session=self.session,
             home=self.home,
             real=self.real.copy(files),
             processes=self.processes.copy(),
@@ -51,7 +60,7 @@ class MachineState:
 
     def synchronize(self) -> None:
         """Exchange changes of files with processes that run in the background."""
-        self.real.synchronize(self.shell.cwd)
+        self.real.synchronize(self.session.cwd)
 
     def resolve(self, path: str) -> str:
         """Return the absolute path that a tool call's path leads to; relative and empty ones begin at the session's directory.
@@ -60,7 +69,7 @@ class MachineState:
         """
         if "\0" in path:
             raise ValueError("embedded null byte")
-        return self.files.follow(self.translated(path) or ".", self.shell.cwd)
+        return self.files.follow(self.translated(path) or ".", self.session.cwd)
 
     def translated(self, path: str) -> str:
         """Return ``path`` with an aliased directory at its beginning replaced by ``home``."""

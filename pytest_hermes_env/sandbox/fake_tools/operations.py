@@ -55,7 +55,7 @@ class MemoryFileOperations(hermes.ShellFileOperations):  # type: ignore[misc,nam
     """The file operations of one machine. Of the optional programs only ripgrep is installed."""
 
     def __init__(self, machine: MachineState) -> None:
-        super().__init__(None, cwd=machine.shell.cwd)
+        super().__init__(None, cwd=machine.session.cwd)
         self._machine = machine
 
     def delete_file(self, path: str) -> Any:

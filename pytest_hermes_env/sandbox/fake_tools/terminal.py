@@ -1,4 +1,4 @@
-"""``terminal``: command lines, answered by the script, run by the in-memory shell, or by real bash over the same files.
+"""``terminal``: command lines, answered by the script, in memory if they are simple commands, or by real bash over the same files.
 
 Source: hermes-agent 0.19, tools/terminal_tool.py and tools/environments/base.py.
 """
@@ -9,21 +9,22 @@ import os
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pytest_hermes_env.errors import NotKnown, shorten
+from pytest_hermes_env.errors import shorten
 from pytest_hermes_env.sandbox.answers import Answer, CommandCall, Scripted, Scripts, ask, called, shell_words
+from pytest_hermes_env.sandbox.composed_line import Part, function_for, simple_commands
 from pytest_hermes_env.sandbox.fake_tools import rules
 from pytest_hermes_env.sandbox.fake_tools.arguments import integer
-from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
+from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState, Session
 from pytest_hermes_env.sandbox.fake_tools.output import SHELL, cut_off, shown, without_escapes
 from pytest_hermes_env.sandbox.machine import InMemoryMachine
 from pytest_hermes_env.sandbox.outcome import Outcome
 from pytest_hermes_env.sandbox.real_lines import RealProcess, Refusal
 from pytest_hermes_env.sandbox.real_shell import Place
 from pytest_hermes_env.sandbox.sandbox_errors import exhausted, not_a_result, unscripted_command, unscripted_line
-from pytest_hermes_env.sandbox.shell import Shell
+from pytest_hermes_env.sandbox.simple_commands import FIRST_VARIABLES, plain_words, run_simple
 
 __all__ = ["Fault", "RefusedLine", "Terminal"]
 
@@ -33,7 +34,7 @@ NOT_RUNNABLE = 126
 _COMPOSED = re.compile(r"[;&|<>()\n`$]")
 """Characters that, unquoted, are not part of a simple command without redirections."""
 _SEPARATOR = re.compile(r"[;&|()`\n]+|\$\(")
-_REDIRECTION = re.compile(r"\d*(?:>>?|<)&?\s*[^\s;&|()<>]+")
+_REDIRECTION = re.compile(r"\d*(?:>>?|<{1,3})&?\s*[^\s;&|()<>]+")
 _BEFORE_COMMAND = re.compile(r"^(?:(?:if|then|elif|else|while|until|do|!|time|\{|\w+=\S*)\s+)+")
 _NOT_INSTALLED = re.compile(rf"^{SHELL.rpartition(' ')[0]} \d+: ([^\s:]+): command not found$", re.MULTILINE)
 _SILENT = (
@@ -58,7 +59,7 @@ class RefusedLine:
 
 
 class Fault(Exception):
-    """Leaves the shell with an answer that is not a command's output: exactly one of the arguments."""
+    """Leaves a line with an answer that is not a command's output: exactly one of the arguments."""
 
     def __init__(
         self,
@@ -81,7 +82,7 @@ class _Run:
     line: str
     arguments: Mapping[str, Any]
     sandbox: InMemoryMachine
-    shell: Shell
+    session: Session
     broken_json: bool = False
     process: RealProcess | None = None
 
@@ -147,7 +148,7 @@ class Terminal:
 
     def _ended(self, run: _Run, outcome: Outcome) -> dict[str, Any]:
         """Take over the session of a line in the foreground, and return its result."""
-        self._machine.shell = run.shell
+        self._machine.session = run.session
         return _shown(run, outcome)
 
     def _started(self, run: _Run, output: str, exit_code: int | None) -> dict[str, Any]:
@@ -156,7 +157,7 @@ class Terminal:
         patterns = tuple(run.arguments.get("watch_patterns") or ())
         session = self._machine.processes.start(
             run.command,
-            cwd=run.shell.cwd,
+            cwd=run.session.cwd,
             output_buffer=without_escapes(output),
             exit_code=None if run.process else exit_code,
             real=run.process,
@@ -177,13 +178,12 @@ class Terminal:
         return result
 
     def _begin(self, command: str, arguments: Mapping[str, Any], sandbox: InMemoryMachine) -> _Run:
-        line = command
+        line, session = command, self._machine.session
         for alias in self._machine.aliases:
             line = re.sub(rf"{re.escape(alias)}(?![\w.-])", lambda _: self._machine.home, line)
-        shell = self._machine.shell.copy(self._machine.files)
         if arguments.get("background"):  # hermes starts it without what earlier lines exported
-            shell.resume(shell.cwd, {**Shell(self._machine.files).variables, "PYTHONUNBUFFERED": "1"})
-        return _Run(command=command, line=line, arguments=arguments, sandbox=sandbox, shell=shell)
+            session = Session(cwd=session.cwd, variables={**FIRST_VARIABLES, "PYTHONUNBUFFERED": "1"})
+        return _Run(command=command, line=line, arguments=arguments, sandbox=sandbox, session=session)
 
     def _enter(self, run: _Run) -> Outcome | None:
         """Change to the working directory of the call, if it has one; return the outcome if that fails."""
@@ -192,86 +192,87 @@ class Terminal:
             return None
         place = self._machine.resolve(str(workdir))
         if self._machine.files.is_dir(place):
-            run.shell.cwd = place
+            run.session = replace(run.session, cwd=place)
             return None
         reason = "Not a directory" if self._machine.files.exists(place) else "No such file or directory"
         return Outcome(output=f"/usr/bin/bash: line 2: cd: {workdir}: {reason}\n", exit_code=NOT_RUNNABLE)
 
     def _line(self, run: _Run) -> Outcome:
-        """Run a line: the script answers the whole line, or simple commands for which a shell calls it."""
+        """Run a line: the script answers it, the machine in memory does, or real bash, for whose simple commands the script may answer."""
         text = run.line.strip()
-        whole = self._scripts.matching(text) if text else []
+        if not text:
+            return Outcome(output="")
         is_simple = _COMPOSED.search(text) is None
-        exact = [entry for entry in whole if isinstance(entry.key, str)]
+        whole = self._scripts.matching(text, shell_words(text) if is_simple else ())
+        exact = whole if is_simple else [entry for entry in whole if isinstance(entry.key, str)]
         if exact:
-            return self._answer(run, whole if is_simple else exact, text, shell_words(text))
-        cells = self._machine.real.cells
-        if self._machine.files.is_plain or (whole and is_simple) or cells.refusal:
-            met = self._in_memory(run)
-        else:
-            met = NotKnown(run.line, "links and unusual modes")
-        if isinstance(met, Outcome):
-            return met
-        if whole:
+            return self._answer(run, exact, text, shell_words(text))
+        cells, files = self._machine.real.cells, self._machine.files
+        parts = [part for part in simple_commands(run.line) if self._scripts.matching(part.text, shell_words(part.text))]
+        if not parts and (files.is_plain or cells.refusal):
+            outcome = run_simple(run.line, files, run.session.cwd, run.session.variables)
+            if outcome is not None:
+                return outcome
+        if whole and (cells.refusal or not parts):
             return self._answer(run, whole, text, shell_words(text))
         if (refusal := cells.refusal) is None:
-            return self._for_real(run, met)
+            return self._for_real(run, parts)
         if (refused := RefusedLine(line=run.line, refusal=refusal)) not in self.refused:
             self.refused.append(refused)
-        return self._not_run(run, met.what, refusal)
+        return self._not_run(run, refusal)
 
-    def _in_memory(self, run: _Run) -> Outcome | NotKnown:
-        """Return the outcome of the in-memory shell, or what it does not know; then nothing of the line had an effect."""
-        counts, session = self._scripts.counts(), run.shell
-        run.shell = session.copy(self._machine.files)
-        run.shell.answer = lambda text, words: self._command(run, text, words)
-        run.shell.knows = lambda text, words: bool(self._scripts.matching(text, words))
-        try:
-            return run.shell.run(run.line)
-        except NotKnown as error:
-            self._scripts.restore(counts)
-            run.shell = session
-            return error
+    def _for_real(self, run: _Run, parts: list[Part]) -> Outcome:
+        """Run a line in real bash, in the same directory with the same variables; the script answers ``parts`` of it.
 
-    def _for_real(self, run: _Run, unknown: NotKnown) -> Outcome:
-        """Run a line in real bash, in the same directory with the same variables.
-
-        Raises: a command that is nowhere, or a scripted command in the line → UnexpectedToolCall; Fault.
+        Raises: a command that is nowhere, or one that only the script answers and bash cannot ask for → UnexpectedToolCall; Fault.
         """
-        real, session = self._machine.real, run.shell
-        place = Place(cwd=session.cwd, variables=session.variables)
-        if part := self._scripted_part(run.line):
-            return self._not_run(run, unknown.what, Refusal(reason=f"cannot ask the script for `{part}`", fix=""))
+        if not parts and (part := self._scripted_part(run.line)):
+            return self._not_run(run, Refusal(reason=f"cannot ask the script for `{part}`", fix=""))
+        real, session = self._machine.real, run.session
+        line, functions, taken = self._with_answers(run, parts)
+        place = Place(cwd=session.cwd, variables=session.variables, functions=functions)
         if run.arguments.get("background"):
-            run.process = real.start(run.line, place, has_input=bool(run.arguments.get("pty", False)))
+            command = f"__hermes_asked=/dev/null; {functions}; {line}" if functions else line
+            run.process = real.start(command, place, has_input=bool(run.arguments.get("pty", False)))
             return Outcome(output="")
-        ran = real.run(run.line, place, timeout=run.limit_s)
+        ran = real.run(line, place, timeout=run.limit_s)
+        for name, entry in taken.items():
+            if name not in ran.asked:
+                self._scripts.give_back(entry)
         output = ran.output.decode(errors="replace") + (f"\n[{ran.limit}]" if ran.limit else "")
         if ran.timed_out:
             raise Fault(timed_out=output)
-        session.resume(ran.cwd, ran.variables)
+        run.session = Session(cwd=ran.cwd, variables=ran.variables)
         for name in dict.fromkeys(_NOT_INSTALLED.findall(output)):
             if self._missed is None:
                 raise unscripted_command(name, run.line, self._names()).exception()
             self._missed.append(name)
         return Outcome(output=output, exit_code=ran.exit_code)
 
-    def _command(self, run: _Run, text: str, words: tuple[str, ...]) -> Outcome | None:
-        """Return the scripted outcome of a simple command, or None to let the shell run its own."""
-        matching = self._scripts.matching(text, words)
-        return self._answer(run, matching, text, words) if matching else None
+    def _with_answers(self, run: _Run, parts: list[Part]) -> tuple[str, str, dict[str, Scripted]]:
+        """Return the line with a function for each scripted command, the functions, and the entries that they answer from."""
+        line, at, functions, taken = "", 0, [], {}
+        for number, part in enumerate(parts):
+            words, name = shell_words(part.text), f"__hermes_scripted_{number}"
+            matching = self._scripts.matching(part.text, words)
+            taken[name] = self._scripts.ready(matching) or matching[0]
+            answer = self._answer(run, matching, part.text, words)
+            functions.append(function_for(name, answer.output, answer.errors, answer.exit_code))
+            line += run.line[at : part.start] + name
+            at = part.end
+        return line + run.line[at:], "; ".join(functions), taken
 
-    def _not_run(self, run: _Run, what: str, refusal: Refusal) -> Outcome:
-        """Answer a line that no shell of this machine runs. Raises: such lines are refused → UnexpectedToolCall."""
+    def _not_run(self, run: _Run, refusal: Refusal) -> Outcome:
+        """Answer a line that nothing on this machine runs. Raises: such lines are refused → UnexpectedToolCall."""
         if self._missed is None:
-            raise unscripted_line(run.line, what, refusal.reason, refusal.fix, self._names()).exception() from None
+            raise unscripted_line(run.line, refusal.reason, refusal.fix, self._names()).exception() from None
         self._missed.append(run.line)
-        name = what.removeprefix("the command ")
-        reason = "not available on this machine" if name == what else "command not found"
-        return Outcome(output=f"{SHELL}: {name}: {reason}\n", exit_code=NOT_FOUND)
+        words = plain_words(run.line)
+        said = f"{words[0]}: command not found" if words else f"{shorten(run.line)}: not available on this machine"
+        return Outcome(output=f"{SHELL}: {said}\n", exit_code=NOT_FOUND)
 
     def _scripted_part(self, line: str) -> str:
-        """Return the first simple command of a line that the script answers; only the in-memory shell can ask the script."""
+        """Return the first simple command of any line that the script answers, as far as a look at its separators tells."""
         parts = _SEPARATOR.split(_REDIRECTION.sub(" ", line))
         texts = [_BEFORE_COMMAND.sub("", part.strip()) for part in parts]
         return next((text for text in texts if text and self._scripts.matching(text, shell_words(text))), "")
@@ -291,7 +292,7 @@ class Terminal:
             if is_too_slow:
                 raise Fault(timed_out="")
         for path, content in answer.writes.items():
-            self._machine.files[self._machine.files.resolve(path, run.shell.running_in)] = content
+            self._machine.files[self._machine.files.resolve(path, run.session.cwd)] = content
         run.broken_json = run.broken_json or answer.broken_json
         if answer.raises is not None:
             raise Fault(error=answer.raises if isinstance(answer.raises, BaseException) else answer.raises())

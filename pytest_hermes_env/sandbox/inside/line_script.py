@@ -13,13 +13,18 @@ AT_START = frozenset({"BASH_ENV", "ENV", "IFS", "POSIXLY_CORRECT", "PS4"})
 MOST_BYTES = 1 << 20
 
 
-def line_script(command: str, cwd: str, mark: str, exports: Mapping[str, str]) -> str:
+def line_script(command: str, cwd: str, mark: str, exports: Mapping[str, str], functions: str) -> str:
     """Return a line as hermes' local environment gives it to bash: errors then name line 3.
 
-    ``exports`` are variables that bash does not take from its environment, or that change how it starts. In the end it writes the directory and the exported variables to ``mark`` with ``.cwd`` and ``.exports``.
+    ``exports`` are variables that bash does not take from its environment, or that change how it starts. ``functions`` defines
+    some, on one line, which note their calls in ``mark`` with ``.asked``. In the end the script writes the directory and the
+    exported variables to ``mark`` with ``.cwd`` and ``.exports``.
     """
+    first = [f"export {name}={_quoted(value)}" for name, value in exports.items()]
+    if functions:
+        first += [f"__hermes_asked={_quoted(mark)}.asked", functions]
     return "\n".join((
-        " ".join(["export", *(f"{name}={_quoted(value)}" for name, value in exports.items())]) if exports else ":",
+        "; ".join(first) or ":",
         f"builtin cd -- {_quoted(cwd)} || exit 126",
         f"eval {_quoted(command)}",
         "__hermes_ec=$?",

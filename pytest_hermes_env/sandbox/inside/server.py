@@ -106,7 +106,7 @@ class _Server:
         self._tree.apply(request["changed"], blobs)
         self._lines += 1
         mark = f"{self._scratch}/{self._lines}-{os.urandom(8).hex()}"
-        script = line_script(request["command"], request["cwd"], mark, request["exports"])
+        script = line_script(request["command"], request["cwd"], mark, request["exports"], request["functions"])
         job = self._start_job(script, request, has_input=False)
         timed_out = self._wait(job, time.monotonic() + request["timeout"])
         self._drain(job)
@@ -116,9 +116,9 @@ class _Server:
         if self._tree.is_cut:
             self._hit = f"disk: at most {self._limits['disk_bytes']} bytes"
         limit, self._hit = self._hit, ""
-        cwd, exports = take(f"{mark}.cwd"), take(f"{mark}.exports")
+        noted = [take(f"{mark}.{name}") for name in ("asked", "cwd", "exports")]
         answer = {"exit_code": job.exit_code, "timed_out": timed_out, "limit": limit, "changed": changed, "read": read}
-        return answer, [*contents, bytes(job.text), cwd, exports]
+        return answer, [*contents, bytes(job.text), *noted]
 
     def _start(self, request: Mapping[str, Any], blobs: list[bytes]) -> tuple[dict[str, Any], list[bytes]]:
         self._tree.apply(request["changed"], blobs)

@@ -41,7 +41,7 @@ def test_a_missing_command_is_bash_s_own_answer() -> None:
 
 
 def test_a_line_that_cannot_be_read_is_no_exception() -> None:
-    """What the in-memory shell does not know fails as a command does, and the ledger names it."""
+    """What only real bash runs fails as a command does, and the ledger names it."""
     with opened_sandbox("fake", "never") as world:
         answer = json.loads(
             world.sandbox_of("a").call("terminal", {"command": "mapfile -t lines < names.txt; echo ${lines[0]}"})
@@ -49,7 +49,7 @@ def test_a_line_that_cannot_be_read_is_no_exception() -> None:
         line = describe(world)
 
     assert answer == {
-        "output": "/usr/bin/bash: line 3: the expansion ${lines[0]: not available on this machine",
+        "output": "/usr/bin/bash: line 3: mapfile -t lines < names.txt; echo ${lines[0]}: not available on this machine",
         "exit_code": 127,
         "error": None,
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -17,6 +17,14 @@ from pytest_hermes_env.sandbox.fake import FakeSandbox
 def sandbox() -> FakeSandbox:
     """An empty machine without real tools."""
     return FakeSandbox(real_tools="never")
+
+
+@pytest.fixture
+def machine(namespaces: None) -> Iterator[FakeSandbox]:
+    """An empty machine with real bash."""
+    sandbox = FakeSandbox()
+    yield sandbox
+    sandbox.close()
 
 
 @pytest.fixture

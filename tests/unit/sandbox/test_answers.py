@@ -49,19 +49,12 @@ def test_other_commands_are_not_matched(sandbox, matcher):
         said(sandbox)
 
 
-def test_pattern_sees_a_command_as_written_and_with_its_words_expanded(sandbox):
-    """What a variable holds is found, too."""
-    sandbox.on(re.compile("--color=no"), output="plain")
+def test_scripted_command_works_inside_a_composed_line(machine):
+    """Real bash runs the line around it: directories, pipes, lists."""
+    machine.on("pytest -q", output="line 1\nline 2\n1 passed", exit_code=1)
+    machine.files["/workspace/app/a.py"] = ""
 
-    assert said(sandbox, "F=--color=no && pytest $F") == plain("plain")
-
-
-def test_scripted_command_works_inside_a_composed_line(sandbox):
-    """The shell runs the line around it: directories, pipes, lists."""
-    sandbox.on("pytest -q", output="line 1\nline 2\n1 passed", exit_code=1)
-    sandbox.files["/workspace/app/a.py"] = ""
-
-    result = said(sandbox, "cd app && pytest -q 2>&1 | tail -n 1; pwd")
+    result = said(machine, "cd app && pytest -q 2>&1 | tail -n 1; pwd")
 
     assert result == plain("1 passed\n/workspace/app")
 
@@ -73,20 +66,46 @@ def test_exact_text_may_be_a_whole_line(sandbox):
     assert said(sandbox, "make && ./run --fast") == plain("fast")
 
 
-def test_pattern_answers_a_whole_line_that_the_shell_cannot_run(sandbox):
-    """Only then: otherwise the shell runs what the pattern does not match."""
+def test_pattern_answers_a_whole_line_if_it_matches_none_of_its_commands(sandbox):
+    """Otherwise real bash runs what the pattern does not match."""
     sandbox.on(re.compile("make .*&& ./run"), output="ran")
 
     assert said(sandbox, "make all && ./run") == plain("ran")
 
 
-def test_nothing_is_left_of_a_line_that_is_then_answered_as_a_whole(sandbox):
-    """What the shell did before it met the unknown command is undone."""
-    sandbox.on(re.compile("echo x > a.txt && unknown"), output="whole")
+def test_scripted_commands_stand_wherever_a_function_may(machine):
+    """In lists, pipes, loops and conditions; both of their streams are redirected as those of a program are."""
+    machine.on("tool", output=Outcome(output="it's\nout\n", errors="err\n", exit_code=3))
 
-    result = said(sandbox, "echo x > a.txt && unknown")
+    outputs = [
+        said(machine, line)["output"]
+        for line in (
+            "X=1 tool 2>&1 | wc -l",
+            "tool > x 2> y || echo $?; cat y",
+            "for i in 1 2; do tool 2> z; done | grep -c out; if tool > z; then :; else { echo no; }; fi",
+        )
+    ]
 
-    assert (result, "a.txt" in sandbox.files) == (plain("whole"), False)
+    assert outputs == ["3", "3\nerr", "2\nerr\nno"]
+    assert machine.files["x"] == "it's\nout\n"
+
+
+def test_answer_of_a_command_that_did_not_run_stays_unused(machine):
+    """A sequence answers what is run."""
+    machine.on("build", exit_code=1).on("check", answers=["1 failed", "1 passed"])
+
+    outputs = [said(machine, line)["output"] for line in ("build && check", "check; check")]
+
+    assert outputs == ["", "1 failed\n1 passed"]
+
+
+@pytest.mark.parametrize("line", ["echo $(pytest -q)", "pytest -q <<< x", "pytest -q > a b"])
+def test_line_that_is_not_taken_apart_is_refused_if_it_names_a_scripted_command(machine, line):
+    """bash could not ask for the answer, and the machine may have another program of that name."""
+    machine.on("pytest -q", optional=True).on("pytest -q b", optional=True)
+
+    with pytest.raises(UnexpectedToolCall, match="real bash cannot ask the script for `pytest -q"):
+        said(machine, line)
 
 
 def test_last_answer_said_is_given_first_as_long_as_it_has_one_left(sandbox):
@@ -99,12 +118,12 @@ def test_last_answer_said_is_given_first_as_long_as_it_has_one_left(sandbox):
     assert results == ["1 failed", "1 failed", "1 passed"]
 
 
-def test_pattern_said_later_is_asked_before_an_exact_text(sandbox):
+def test_pattern_said_later_is_asked_before_an_exact_text(machine):
     """How an entry matches makes no difference."""
-    sandbox.on("pytest -q", output="1 passed", optional=True)
-    sandbox.on(re.compile("^pytest"), output="1 failed", times=2)
+    machine.on("pytest -q", output="1 passed", optional=True)
+    machine.on(re.compile("^pytest"), output="1 failed", times=2)
 
-    outputs = [said(sandbox, command)["output"] for command in ("pytest -q", "cd . && pytest -q", "pytest -q")]
+    outputs = [said(machine, command)["output"] for command in ("pytest -q", "cd . && pytest -q", "pytest -q")]
 
     assert outputs == ["1 failed", "1 failed", "1 passed"]
 
@@ -163,7 +182,7 @@ def test_sequence_that_is_used_up_is_an_error(sandbox):
     )
 
 
-def test_function_gets_the_call_and_gives_text_an_outcome_or_a_whole_result(sandbox):
+def test_function_gets_the_call_and_gives_text_an_outcome_or_a_whole_result(machine):
     """It sees the words, the tool's arguments and the machine."""
     seen: list[CommandCall] = []
 
@@ -171,10 +190,10 @@ def test_function_gets_the_call_and_gives_text_an_outcome_or_a_whole_result(sand
         seen.append(call)
         return {"output": call.sandbox.files["/workspace/a.txt"], "exit_code": 7}
 
-    sandbox.files["a.txt"] = "content"
-    sandbox.on(re.compile("^tool "), output=answer)
+    machine.files["a.txt"] = "content"
+    machine.on(re.compile("^tool "), output=answer)
 
-    result = said(sandbox, "tool 'a b' > out.txt", timeout=5)
+    result = said(machine, "tool 'a b' > out.txt", timeout=5)
 
     assert result == {"output": "content", "exit_code": 7}
     assert seen == [
@@ -182,16 +201,16 @@ def test_function_gets_the_call_and_gives_text_an_outcome_or_a_whole_result(sand
             text=seen[0].text,
             words=("tool", "a b"),
             arguments={"command": "tool 'a b' > out.txt", "timeout": 5},
-            sandbox=sandbox,
+            sandbox=machine,
         )
     ]
 
 
-def test_result_is_the_whole_raw_result(sandbox):
+def test_result_is_the_whole_raw_result(machine):
     """Whatever else the line does."""
-    sandbox.on("rm -rf /", result={"output": "", "exit_code": -1, "error": "denied", "status": "blocked"})
+    machine.on("rm -rf /", result={"output": "", "exit_code": -1, "error": "denied", "status": "blocked"})
 
-    result = said(sandbox, "echo first; rm -rf /")
+    result = said(machine, "echo first; rm -rf /")
 
     assert result == {"output": "", "exit_code": -1, "error": "denied", "status": "blocked"}
 
@@ -225,16 +244,16 @@ def test_broken_json_is_a_result_cut_off(sandbox):
 
 
 @pytest.mark.parametrize("fault", [OSError("disk on fire"), ConnectionError])
-def test_scripted_exception_is_raised_by_the_call(sandbox, fault):
+def test_scripted_exception_is_raised_by_the_call(machine, fault):
     """Also one that the shell itself would take for a command's failure; it is no problem of the test."""
-    sandbox.on("pytest -q", raises=fault)
+    machine.on("pytest -q", raises=fault)
     kind = fault if isinstance(fault, type) else type(fault)
 
     with pytest.raises(kind):
-        said(sandbox, "pytest -q || true")
+        said(machine, "pytest -q || true")
 
-    assert sandbox.calls[0].result.__class__ is kind
-    sandbox.verify()
+    assert machine.calls[0].result.__class__ is kind
+    machine.verify()
 
 
 def test_slow_answer_takes_its_time(sandbox):
@@ -247,16 +266,16 @@ def test_slow_answer_takes_its_time(sandbox):
     assert time.monotonic() - started >= 0.02
 
 
-def test_command_leaves_files_behind(sandbox):
-    """Relative paths lead from the directory in which the command runs."""
-    sandbox.files["app/a.py"] = ""
-    sandbox.on("make", output="done", writes={"out/app.bin": b"\x00\x01", "/tmp/log": "made"})
+def test_command_leaves_files_behind(machine):
+    """Relative paths lead from the directory in which the line begins."""
+    machine.files["app/a.py"] = ""
+    machine.on("make", output="done", writes={"out/app.bin": b"\x00\x01", "/tmp/log": "made"})
 
-    said(sandbox, "cd app && make")
+    said(machine, "cd app && make")
 
-    assert sandbox.files.read("/workspace/app/out/app.bin") == b"\x00\x01"
-    assert sandbox.files["/tmp/log"] == "made"
-    assert sandbox.files.written_by("/tmp/log") == "terminal"
+    assert machine.files.read("/workspace/out/app.bin") == b"\x00\x01"
+    assert machine.files["/tmp/log"] == "made"
+    assert machine.files.written_by("/tmp/log") == "terminal"
 
 
 @pytest.mark.parametrize("given", [None, 5, ["a"], b"bytes"])

@@ -162,13 +162,13 @@ def test_working_directory_that_is_none(ask, workdir, reason):
     assert (ask(sandbox, "terminal", command="pwd")["output"], "b.txt" in sandbox.files) == ("/workspace", False)
 
 
-def test_command_that_ran_into_the_limit_leaves_the_session_where_it_was(sandbox, ask):
+def test_command_that_ran_into_the_limit_leaves_the_session_where_it_was(machine, ask):
     """As a killed shell does."""
-    sandbox.on("pytest", timed_out=True)
+    machine.on("pytest", timed_out=True)
 
-    ask(sandbox, "terminal", command="cd /tmp && pytest")
+    ask(machine, "terminal", command="cd /tmp && pytest")
 
-    assert sandbox.cwd == "/workspace"
+    assert machine.cwd == "/workspace"
 
 
 def test_empty_command_says_nothing(sandbox, ask):
@@ -220,13 +220,15 @@ def test_background_session_with_notification(sandbox):
     ]
 
 
-def test_background_session_has_a_shell_of_its_own(sandbox, ask):
-    """It begins where the session is, and its cd is its own; its files are everybody's."""
-    ask(sandbox, "terminal", command="mkdir app && cd app")
+def test_background_session_has_a_shell_of_its_own(machine, ask):
+    """It begins where the session is, and its cd is its own; its files are everybody's; the script answers in it."""
+    machine.on("make", output="made")
+    ask(machine, "terminal", command="mkdir app && cd app")
 
-    start(sandbox, "echo hi > a.txt && cd / && pwd")
+    session = start(machine, "make > a.txt && cd / && pwd")["session_id"]
+    ended = ask(machine, "process", action="wait", session_id=session)
 
-    assert (sandbox.cwd, sandbox.files["/workspace/app/a.txt"]) == ("/workspace/app", "hi\n")
+    assert (ended["output"], machine.cwd, machine.files["/workspace/app/a.txt"]) == ("/\n", "/workspace/app", "made\n")
 
 
 def test_foreground_wrappers_are_fine_in_the_background(sandbox):

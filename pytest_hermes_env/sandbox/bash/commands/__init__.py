@@ -1,1 +1,0 @@
-"""The commands that an in-memory machine answers exactly as GNU's do."""
