@@ -21,16 +21,6 @@ _TOOL = re.compile(rb"""\bregister\(\s*name\s*=\s*["']([\w-]+)["']""")
 _EVERYTHING = frozenset({"all", "*"})
 """Names that hermes-agent accepts for all toolsets."""
 
-_LAYER_FIELDS = frozenset(
-    {
-        "agent_temperature", "dataset_name", "dataset_split", "default_result_size_chars", "disabled_toolsets", "distribution",
-        "enabled_toolsets", "extra_body", "max_agent_turns", "preview_size_chars", "prompt_field", "system_prompt",
-        "terminal_backend", "terminal_lifetime", "terminal_timeout", "tool_call_parser", "tool_pool_size",
-        "tool_result_overrides", "turn_budget_chars",
-    }
-)  # fmt: skip
-"""Fields that every HermesAgentEnvConfig has."""
-
 
 @functools.lru_cache(maxsize=1)
 def installed_toolsets() -> frozenset[str]:
@@ -62,13 +52,20 @@ def installed_distributions() -> frozenset[str]:
 
 @functools.lru_cache(maxsize=1)
 def installed_config_fields() -> frozenset[str]:
-    """Return the configuration fields of Atropos and of the layer; empty if Atropos is not installed."""
-    files = [
-        *(os.path.join(folder, "envs", "base.py") for folder in folders_of("atroposlib")),
-        *(os.path.join(folder, "hermes_base_env.py") for folder in folders_of("environments")),
-    ]
-    found = {name for file in files for name in _fields_in(_read(file))}
-    return frozenset(found | _LAYER_FIELDS) if found else frozenset()
+    """Return the configuration fields of Atropos and of the layer; empty if one of them is not installed."""
+    files = [os.path.join(folder, "envs", "base.py") for folder in folders_of("atroposlib")]
+    found = [frozenset(name for file in part for name in _fields_in(_read(file))) for part in (files, _layer_files())]
+    return found[0] | found[1] if all(found) else frozenset()
+
+
+def _layer_files() -> Iterator[str]:
+    """Yield the file of the layer's base, and those of the modules that it imports from its own package."""
+    for folder in folders_of("environments"):
+        base = os.path.join(folder, "hermes_base_env.py")
+        yield base
+        for node in _parsed(_read(base)).body:
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("environments."):
+                yield os.path.join(folder, *str(node.module).split(".")[1:]) + ".py"
 
 
 @functools.lru_cache(maxsize=8)

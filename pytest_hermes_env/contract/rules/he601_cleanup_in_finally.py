@@ -64,7 +64,8 @@ def dynamic(evidence: Evidence) -> Verdict:
         ]
         contexts = [event for event in scenario.of(ContextOpened) if not event.by_layer]
         loops = [event for event in scenario.of(LoopStarted) if not event.by_layer]
-        opened += len(contexts) + len(loops)
+        entered = [event for event in scenario.of(ContextOpened) if event.by_layer and _is_rollout(event.place)]
+        opened += len(contexts) + len(loops) + len(entered)
         findings += [
             _of_the_layer(evidence, event.place, scenario.name)
             for event in scenario.of(ContextOpened)
@@ -92,11 +93,16 @@ def _of_the_layer(evidence: Evidence, place: Place, scenario: str) -> Finding:
     """Return the finding of a sandbox that the layer opened: at the class's agent_rollout, else at the base, whose fault it is."""
     cls = evidence.cls
     is_ours = cls.base_module.startswith("environments.")  # it releases what it opens: somebody else keeps the block open
-    if is_ours or LAYER_AGENT_ROLLOUT in linecache.getline(place.path, place.line):
+    if is_ours or _is_rollout(place):
         message = "the sandbox of the agent_rollout entered here was never released"
         return evidence.recorded_finding(message, place, "evaluate", scenario=scenario)
     message = f"{cls.base}, the base of the class, opens the sandbox of a rollout and never releases it"
     return finding_in(scenario, cls.base_place, message)
+
+
+def _is_rollout(place: Place) -> bool:
+    """Tell whether an agent_rollout is entered at a line."""
+    return LAYER_AGENT_ROLLOUT in linecache.getline(place.path, place.line)
 
 
 def _times(count: int) -> str:

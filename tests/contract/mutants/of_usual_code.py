@@ -62,6 +62,19 @@ LOOKALIKES = (
             "        config.enabled_toolsets = ['all']\n        return config, list((server,))\n",
         ),
     ),
+    terminal_tasks(
+        "HE108",
+        "a toolset that an imported module registers",
+        after("from environments.tool_context import ToolContext", "\nfrom .own_tools import TOOLSET\n"),
+        ('enabled_toolsets=["terminal", "file"]', 'enabled_toolsets=["terminal", TOOLSET]'),
+        beside=(
+            (
+                "own_tools.py",
+                "from toolsets import create_custom_toolset\n\nTOOLSET = 'notes'\n"
+                "create_custom_toolset(TOOLSET, 'Files to write notes into.', tools=['read_file', 'write_file'])\n",
+            ),
+        ),
+    ),
     graded_letters(
         "HE205 HE406 HE407",
         "a judge whose failures are gathered, and letters that a seeded generator shuffles",

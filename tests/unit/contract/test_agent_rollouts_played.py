@@ -46,10 +46,7 @@ def test_an_evaluation_by_agent_rollout_is_judged_by_what_it_does():
         "HE705": "passed",
         "HE707": "failed",
     } | ({} if outcomes["HE601"].outcome.value == "passed" else {"HE601": "not applicable"})
-    assert outcomes["HE703"].findings[0].message == (
-        "evaluate calls agent_rollout without a temperature: it samples at agent_temperature = 1.0"
-    )
-    assert outcomes["HE703"].findings[0].confirmation.startswith("confirmed")
+    assert outcomes["HE703"].findings[0].message == "an agent loop of evaluate() sampled at temperature 1.0"
 
 
 def line_of(method, text):

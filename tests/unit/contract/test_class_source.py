@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from pytest_hermes_env.contract.playing import contract_of
+from pytest_hermes_env.contract.subject import subject_of
 
 FACTORY = """
 import functools
@@ -43,7 +43,7 @@ def module(tmp_path):
 def test_a_class_that_a_factory_renamed_has_a_source(module, monkeypatch):
     monkeypatch.setitem(sys.modules, module.__name__, module)
 
-    source = contract_of(module.Made).source
+    source = subject_of(module.Made).source
 
     assert source is not None
     assert (source.name, sorted(source.methods)) == ("Env", ["compute_reward"])

@@ -13,6 +13,7 @@ from pytest_hermes_env.contract.check import check_all
 from pytest_hermes_env.contract.file_check import RULE_RAISED
 from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.source import SourceTree, modules, read_class, read_classes, without_abstract_bases
+from pytest_hermes_env.source.installed import installed_config_fields
 
 
 def write(root: Path, files: dict[str, str]) -> None:
@@ -228,6 +229,11 @@ def test_the_base_of_a_fork_declares_its_fields(tmp_path, layer):
 
     found = [message.partition(":")[0] for message in messages(tmp_path, "HE113")]
     assert found == ["the configuration has no field 'regoin'", "the configuration has no field 'dpth'"]
+
+
+def test_the_fields_of_the_installed_layer_are_known():
+    """In whichever of its files its configuration is."""
+    assert {"split_rollouts", "enabled_toolsets", "group_size"} <= installed_config_fields()
 
 
 def test_an_environment_that_is_made_at_run_time_is_named(tmp_path):
