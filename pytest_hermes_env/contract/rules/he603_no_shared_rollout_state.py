@@ -113,7 +113,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         elif seen.where in _SHARED and len(seen.words) == 1:
             where = _SHARED[seen.where].format(seen.name)
             messages.append(f"{where} holds data of one rollout; the others overwrote each other there")
-    crossed = groups.of(Crossed)
+    crossed = [call for call in groups.of(Crossed) if call.other in owners.values()]
     if crossed:
         messages.append(f"{len(crossed)} tool calls of a rollout went to another rollout's sandbox")
     findings = [

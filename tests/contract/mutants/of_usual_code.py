@@ -9,7 +9,7 @@ CLOSED = "        finally:\n            ctx.cleanup()\n"
 
 LOOKALIKES = (
     terminal_tasks(
-        "HE302 HE404 HE408 HE411 HE605",
+        "HE302 HE404 HE408 HE411 HE603 HE605",
         "a reward with a cache, copies, a sandbox of its own and a wait in a thread",
         after("self.next_index = 0", "        self.known: dict[str, str] = {}\n"),
         before(
