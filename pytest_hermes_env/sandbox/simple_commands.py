@@ -36,7 +36,7 @@ FIRST_VARIABLES: Mapping[str, str] = {
 INDIFFERENT = frozenset({"_", "OLDPWD", "PWD", "PYTHONUNBUFFERED", "SHLVL"})
 """Variables that change nothing about these commands. Any other exported one may: ``POSIXLY_CORRECT``, ``LC_ALL``, ``PATH``."""
 
-_WORD = r"""(?:[A-Za-z0-9_./,:+@%=-]+|'[^'\n]*'|"[^"$`\\\n]*")+|!=|[\[\]!]"""
+_WORD = r"""(?:[A-Za-z0-9_./,:+@%=-]++|'[^'\n]*'|"[^"$`\\\n]*")++|!=|[\[\]!]"""
 _LINE = re.compile(rf"(?:{_WORD})(?:[ \t]+(?:{_WORD}))*(?P<redirection>[ \t]+(?:>>?|<)[ \t]*(?:{_WORD}))?")
 _PIECE = re.compile(_WORD)
 _SYSTEM = re.compile(r"/(?:bin|boot|dev|etc|lib\w*|nix|proc|run|sbin|sys|usr|var)(?:/|$)")

@@ -183,3 +183,9 @@ def test_composed_line_is_taken_apart(line, texts):
 def test_words_of_a_plain_command(line, words):
     """None where something would be expanded or redirected."""
     assert plain_words(line) == words
+
+
+def test_long_line_is_read_in_a_moment():
+    """Also one that is no simple command at its very end."""
+    assert run_simple("echo " + "a" * 100_000 + " | cat", Files(), "/workspace", FIRST_VARIABLES) is None
+    assert len(simple_commands("echo " + "$a" * 50_000 + "; cat")) == 2
