@@ -93,23 +93,9 @@ class Function:
             yield node, parents[node]
             node = parents[node]
 
-    def statement_of(self, node: ast.AST) -> ast.stmt:
-        """Return the statement around ``node``."""
-        current = node
-        while not isinstance(current, ast.stmt):
-            current = self.parents[current]
-        return current
-
     def scope_of(self, node: ast.AST) -> ast.AST:
         """Return the innermost def or lambda around ``node``."""
         return next((parent for _, parent in self.ancestors(node) if isinstance(parent, SCOPES)), self.node)
-
-    def finally_of(self, node: ast.AST) -> ast.Try | None:
-        """Return the try statement whose ``finally`` block contains ``node``, or None."""
-        for child, parent in self.ancestors(node):
-            if isinstance(parent, ast.Try) and isinstance(child, ast.stmt) and child in parent.finalbody:
-                return parent
-        return None
 
     def own_nodes(self) -> Iterator[ast.AST]:
         """Yield the nodes of the body, without those of nested functions, lambdas and classes."""
