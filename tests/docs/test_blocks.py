@@ -172,7 +172,7 @@ def test_commands_are_accepted(pytester: pytest.Pytester, project: Path, words: 
     if words[0] == "pytest":
         assert pytester.parseconfig(*words[1:])
         return
-    own, other = cli._split(words[1:]) if words[0] == "hermes-env" else (["serve-rollouts", "my_env:MyEnv"], words[2:])
+    own, other = (words[1:], []) if words[0] == "hermes-env" else (["serve-rollouts", "my_env:MyEnv"], words[2:])
     options, flags = cli._parser(own[0]).parse_known_args(own)
     settings = {flag.partition(".")[2] for flag in [*flags, *other] if flag.startswith("--env.")}
 
