@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from pytest_hermes_env.contract.evidence import Evidence, finding_in
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.play.journal import Crossed, SurroundingChanged
+from pytest_hermes_env.play.journal import ContextOpened, Crossed, SurroundingChanged
 from pytest_hermes_env.play.scenario import Scenario
 from pytest_hermes_env.source import ClassSource, Function, finding_at, reach_of
 from pytest_hermes_env.source.finding import Finding, Severity
@@ -113,7 +113,8 @@ def dynamic(evidence: Evidence) -> Verdict:
         elif seen.where in _SHARED and len(seen.words) == 1:
             where = _SHARED[seen.where].format(seen.name)
             messages.append(f"{where} holds data of one rollout; the others overwrote each other there")
-    crossed = [call for call in groups.of(Crossed) if call.other in owners.values()]
+    own = {opened.task_id for opened in groups.of(ContextOpened)} - {*owners.values()}  # sandboxes of the rewards' own
+    crossed = [call for call in groups.of(Crossed) if call.other not in own]
     if crossed:
         messages.append(f"{len(crossed)} tool calls of a rollout went to another rollout's sandbox")
     findings = [
