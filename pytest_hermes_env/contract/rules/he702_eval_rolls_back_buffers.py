@@ -110,6 +110,9 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not evaluations:
         return Verdict.not_exercised(evidence.why_missing(*EVALUATIONS) or "evaluate() ran no rollout", "HE701", "HE705")
     polluted = {run.name: names for run in evaluations if (names := sorted(buffers & set(changed(run.before, run.after))))}
+    rewards = [reward for run in evaluations for reward in run.of(Reward) if not reward.injected]
+    if not polluted and rewards and all(reward.error for reward in rewards):
+        return Verdict.not_exercised("every reward of an evaluation raised before it could fill a buffer", "HE403", "HE301")
     findings = [
         evidence.finding(
             f"training buffers differ after {WORDS[name]}: {', '.join(f'self.{attribute}' for attribute in names)}",
