@@ -105,7 +105,7 @@ def test_a_module_that_exists_nowhere_is_pythons_own_error(project: Path) -> Non
 
 def test_a_target_of_a_contract_run_names_the_file(project: Path) -> None:
     """By the rule about imports."""
-    finished = run(project, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-v", "--hermes-env", "environments/greet_env.py")
+    finished = run(project, "-m", "pytest", "-p", "no:cacheprovider", "-v", "--hermes-env", "environments/greet_env.py")
 
     text = " ".join(finished.stdout.split())
     assert "environments/greet_env.py:2:1: HE110" in text
