@@ -51,9 +51,9 @@ def run(options: argparse.Namespace) -> int:
     Raises: UsageError for what cannot be checked or was set wrongly.
     """
     from pytest_hermes_env.atomic_files import write_text  # noqa: PLC0415
-    from pytest_hermes_env.contract.catalogue import select_rules  # noqa: PLC0415  # other commands need no rules
     from pytest_hermes_env.contract.check import check_paths, path_of  # noqa: PLC0415
     from pytest_hermes_env.contract.ledger.settings import settings_for  # noqa: PLC0415
+    from pytest_hermes_env.contract.rules import select_rules  # noqa: PLC0415  # other commands need no rules
 
     gc.disable()  # the check collects by itself, every few files
     gc.freeze()

@@ -42,8 +42,8 @@ def run(options: argparse.Namespace) -> int:
 
 def run_explain(options: argparse.Namespace) -> int:
     """Explain one rule. Raises: no such rule → UnknownRule."""
-    from pytest_hermes_env.contract.catalogue import find_rule  # noqa: PLC0415
     from pytest_hermes_env.contract.reports.text import explain_lines  # noqa: PLC0415
+    from pytest_hermes_env.contract.rules import find_rule  # noqa: PLC0415
 
     print("\n".join(explain_lines(find_rule(options.rule))))
     return 0

@@ -19,12 +19,12 @@ from pytest_hermes_env.contract.file_check import (
     checked_file,
     without_abstract_classes,
 )
+from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge.verdict import Outcome
 from pytest_hermes_env.contract.ledger.ledger import Ledger, LedgerEntry
 from pytest_hermes_env.contract.ledger.settings import Settings
 from pytest_hermes_env.contract.ledger.waivers import waivers_of
-from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.rules import ALL_RULES
-from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.errors import BadTarget, shorten
 from pytest_hermes_env.source import ClassSource, FileProblem, Skipped, SourceTree
 from pytest_hermes_env.source.finding import Finding, Severity

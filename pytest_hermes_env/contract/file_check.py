@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge.verdict import Verdict
 from pytest_hermes_env.contract.ledger.comments import CommentWaiver, read_comments
-from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.errors import BadTarget, shorten
 from pytest_hermes_env.source import (
     ABSTRACT_BASE,

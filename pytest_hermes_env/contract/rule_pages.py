@@ -10,9 +10,8 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 
+from pytest_hermes_env.contract.judge.rule import Rule, examples_of
 from pytest_hermes_env.contract.reports.text import law
-from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.rule_examples import examples_of
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.source.finding import Severity
 

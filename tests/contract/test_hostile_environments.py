@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 import environments.hermes_base_env  # noqa: F401 - loaded before the children are forked, or each would load it within its deadline
-from pytest_hermes_env.contract.catalogue import find_rule
-from pytest_hermes_env.contract.engine import RuleResult
-from pytest_hermes_env.contract.playing import contract_of
-from pytest_hermes_env.contract.verdict import Outcome
+from pytest_hermes_env.contract.judge.engine import RuleResult
+from pytest_hermes_env.contract.judge.verdict import Outcome
+from pytest_hermes_env.contract.rules import find_rule
+from pytest_hermes_env.contract.run.single_rule import contract_of
 from pytest_hermes_env.source.finding import Severity
 
 from .mutants.mutant import terminal_tasks

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_hermes_env.contract.catalogue import find_rule
-from pytest_hermes_env.contract.playing import contract_of
-from pytest_hermes_env.contract.rules import ALL_RULES
-from pytest_hermes_env.contract.verdict import Outcome
+from pytest_hermes_env.contract.judge.verdict import Outcome
+from pytest_hermes_env.contract.rules import ALL_RULES, find_rule
+from pytest_hermes_env.contract.run.single_rule import contract_of
 from pytest_hermes_env.source.finding import Severity
 
 from .mutants import MUTANTS, Mutant

@@ -11,14 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from pytest_hermes_env.contract.catalogue import find_rule
 from pytest_hermes_env.contract.check import check_paths
-from pytest_hermes_env.contract.engine import RuleResult
-from pytest_hermes_env.contract.playing import contract_of
-from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.rule_examples import examples_of
-from pytest_hermes_env.contract.rules import ALL_RULES
-from pytest_hermes_env.contract.verdict import Outcome
+from pytest_hermes_env.contract.judge.engine import RuleResult
+from pytest_hermes_env.contract.judge.rule import Rule, examples_of
+from pytest_hermes_env.contract.judge.verdict import Outcome
+from pytest_hermes_env.contract.rules import ALL_RULES, find_rule
+from pytest_hermes_env.contract.run.single_rule import contract_of
 from pytest_hermes_env.source import read_class
 from pytest_hermes_env.source.finding import Severity
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_hermes_env.contract.catalogue import find_rule
-from pytest_hermes_env.contract.playing import contract_of
 from pytest_hermes_env.contract.reports.text import finding_lines
+from pytest_hermes_env.contract.rules import find_rule
+from pytest_hermes_env.contract.run.single_rule import contract_of
 
 from .mutants import MUTANTS
 from .mutants.mutant import SOUND

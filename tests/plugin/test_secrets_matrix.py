@@ -17,11 +17,11 @@ from pytest_hermes_env import cli
 from pytest_hermes_env.cassette.format import text_of
 from pytest_hermes_env.cassette.session import default_redactor
 from pytest_hermes_env.cassette.tape import Header, ModelCall, ModelReply, ModelRequest, RecordedToolCall, Tape
+from pytest_hermes_env.contract.judge.verdict import Outcome
 from pytest_hermes_env.contract.ledger.ledger import Ledger, LedgerEntry
 from pytest_hermes_env.contract.reports import Account, github_text, json_text, sarif_text
 from pytest_hermes_env.contract.reports.text import finding_lines
 from pytest_hermes_env.contract.rules import ALL_RULES
-from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.errors import shorten
 from pytest_hermes_env.inference.mock_command import _print as print_as_mock
 from pytest_hermes_env.live.providers import PRESETS

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.ladder import LadderRow, ladder_in_brief, ladder_lines
-from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.verdict import Outcome
+from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge.verdict import Outcome
+from pytest_hermes_env.contract.ledger.ladder import LadderRow, ladder_in_brief, ladder_lines
 from pytest_hermes_env.redaction.shown_text import shown
 from pytest_hermes_env.source.finding import Finding, shown_finding
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
-from pytest_hermes_env.contract.catalogue import find_rule, nearest, rules_named
+from pytest_hermes_env.contract.rules import find_rule, nearest, rules_named
 from pytest_hermes_env.errors import BadSettings, UnknownRule, shorten
 from pytest_hermes_env.redaction.shown_text import shown_path
 

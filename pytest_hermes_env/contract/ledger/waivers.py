@@ -19,10 +19,10 @@ from functools import cached_property
 from itertools import chain
 from pathlib import PurePath
 
+from pytest_hermes_env.contract.judge.verdict import Outcome
 from pytest_hermes_env.contract.ledger.comments import CommentWaiver, complaint, read_comments
 from pytest_hermes_env.contract.ledger.ledger import Accepted, Ledger, LedgerEntry
 from pytest_hermes_env.contract.ledger.settings import PathWaiver, Settings
-from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.redaction.shown_text import shown_path
 from pytest_hermes_env.source import FileProblem, Module, SourceTree, read_classes
 from pytest_hermes_env.source.finding import Finding

@@ -13,8 +13,8 @@ from pytest_hermes_env.redaction.shown_text import shown
 from pytest_hermes_env.source.finding import Severity
 
 if TYPE_CHECKING:
+    from pytest_hermes_env.contract.judge.rule import Rule
     from pytest_hermes_env.contract.reports.account import Account
-    from pytest_hermes_env.contract.rule import Rule
     from pytest_hermes_env.source.finding import Finding
 
 

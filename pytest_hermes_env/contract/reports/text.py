@@ -7,9 +7,9 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env import leftover_package
+from pytest_hermes_env.contract.judge.rule import examples_of
 from pytest_hermes_env.contract.ledger.comments import WAIVERS_HOLD
 from pytest_hermes_env.contract.ledger.ledger import summarise
-from pytest_hermes_env.contract.rule_examples import examples_of
 from pytest_hermes_env.contract.rules.he111_file_parses import RULE as HE111
 from pytest_hermes_env.redaction.shown_text import shown_name
 from pytest_hermes_env.source.finding import Severity
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pytest_hermes_env.contract.check import StaticReport
+    from pytest_hermes_env.contract.judge.rule import Rule
     from pytest_hermes_env.contract.ledger.ledger import Ledger
-    from pytest_hermes_env.contract.rule import Rule
     from pytest_hermes_env.source import FileProblem
     from pytest_hermes_env.source.finding import Finding
 

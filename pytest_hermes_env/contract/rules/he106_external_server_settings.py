@@ -22,9 +22,9 @@ import re
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.verdict import Verdict
+from pytest_hermes_env.contract.judge.evidence import Evidence
+from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge.verdict import Verdict
 from pytest_hermes_env.play.class_record import ServerRecord
 from pytest_hermes_env.source.finding import Severity
 

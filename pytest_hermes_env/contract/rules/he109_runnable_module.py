@@ -19,8 +19,8 @@ import ast
 import os
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.verdict import Verdict
+from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge.verdict import Verdict
 from pytest_hermes_env.source import ClassSource, Function, Module, finding_at, flat_statements, resolve
 from pytest_hermes_env.source.finding import Severity
 

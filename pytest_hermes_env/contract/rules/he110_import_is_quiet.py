@@ -24,8 +24,8 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.verdict import Verdict
+from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge.verdict import Verdict
 from pytest_hermes_env.source import (
     LAYER_FILES,
     ClassSource,

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import ast
 
-from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.verdict import Verdict
+from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge.verdict import Verdict
 from pytest_hermes_env.source import (
     LAYER_ENV,
     Call,

@@ -18,8 +18,8 @@ import ast
 import difflib
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.verdict import Verdict
+from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge.verdict import Verdict
 from pytest_hermes_env.source import Call, ClassSource, finding_at
 from pytest_hermes_env.source.configs import config_calls, names_taken
 from pytest_hermes_env.source.finding import Severity

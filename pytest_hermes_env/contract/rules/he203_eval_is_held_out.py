@@ -18,12 +18,19 @@ Source: The guide of upstream's environments: "split train and evaluation (at le
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.same_item import is_same_task
-from pytest_hermes_env.contract.verdict import Verdict
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_hermes_env.contract.judge.evidence import Evidence
+from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.play.buffers import picture
 from pytest_hermes_env.play.journal import Reward
 from pytest_hermes_env.source.finding import Severity
+
+_LABELS = re.compile(r"(?:.*_)?(?:ids?|idx|index|[gpqrstu]?u?id|slug|seed|split|subset|fold|weight)|(?:doc|item|task|row)id")
+"""Fields that name an item and do not change the task."""
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -77,6 +84,24 @@ def _prompt(request: dict[str, object]) -> str:
             content = message.get("content")
             return content if isinstance(content, str) else ""
     return ""
+
+
+def is_same_task(one: Any, other: Any) -> bool:
+    """Whether two items are one task: the fields that both items have are equal, but for their labels; where they share no other field, all of them."""
+    mine, others = _fields(one), _fields(other)
+    common = [name for name in mine if name in others]
+    telling = [name for name in common if not _is_label(name)]
+    return bool(common) and all(repr(picture(mine[name])) == repr(picture(others[name])) for name in telling or common)
+
+
+def _fields(item: Any) -> Mapping[Any, Any]:
+    if isinstance(item, Mapping):
+        return item
+    return getattr(item, "__dict__", None) or {"": item}
+
+
+def _is_label(name: object) -> bool:
+    return isinstance(name, str) and _LABELS.fullmatch(name.lower()) is not None
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=("items", "evaluate"))

@@ -22,10 +22,10 @@ import ast
 import dataclasses
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import Evidence, finding_in
-from pytest_hermes_env.contract.message_parts import results_in
-from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.verdict import Verdict
+from pytest_hermes_env.contract.judge.evidence import Evidence, finding_in
+from pytest_hermes_env.contract.judge.message_parts import results_in
+from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge.verdict import Verdict
 from pytest_hermes_env.play.journal import UnknownRead
 from pytest_hermes_env.play.scenario import CASES
 from pytest_hermes_env.source import RESULT_FIELDS, ClassSource, Function, finding_at, last_name

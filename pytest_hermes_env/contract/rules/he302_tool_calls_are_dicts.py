@@ -21,10 +21,10 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import Evidence, finding_in
-from pytest_hermes_env.contract.message_parts import DICTS, MessageParts, results_in
-from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.verdict import Verdict, one_per_place
+from pytest_hermes_env.contract.judge.evidence import Evidence, finding_in
+from pytest_hermes_env.contract.judge.message_parts import DICTS, MessageParts, results_in
+from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge.verdict import Verdict, one_per_place
 from pytest_hermes_env.play.scenario import PROBES
 from pytest_hermes_env.source import ClassSource, Function, finding_at, last_name, reach_of
 from pytest_hermes_env.source.finding import Finding, Severity

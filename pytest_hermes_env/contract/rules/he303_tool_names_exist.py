@@ -24,10 +24,10 @@ import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.message_parts import MessageParts, results_in
-from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.verdict import Verdict
+from pytest_hermes_env.contract.judge.evidence import Evidence
+from pytest_hermes_env.contract.judge.message_parts import MessageParts, results_in
+from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge.verdict import Verdict
 from pytest_hermes_env.play.journal import LoopStarted
 from pytest_hermes_env.source import ClassSource, Function, argument, constant_value, finding_at, last_name, reach_of
 from pytest_hermes_env.source.finding import Finding, Severity

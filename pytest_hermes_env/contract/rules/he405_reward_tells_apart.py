@@ -30,10 +30,10 @@ import itertools
 import statistics
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.broad_handlers import is_caught_broadly
-from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.verdict import Verdict
+from pytest_hermes_env.contract.judge.evidence import Evidence
+from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge.statements import is_caught_broadly
+from pytest_hermes_env.contract.judge.verdict import Verdict
 from pytest_hermes_env.play.cases.values import GOLD
 from pytest_hermes_env.play.journal import Caught, Reward
 from pytest_hermes_env.play.probing.record import as_number

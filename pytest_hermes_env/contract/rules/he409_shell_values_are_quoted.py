@@ -22,8 +22,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.verdict import Verdict
+from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge.verdict import Verdict
 from pytest_hermes_env.source import (
     UNKNOWN,
     Call,

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.scored_data import Row, items_of, rows_of, sequence_fault
-from pytest_hermes_env.contract.verdict import Verdict
+from pytest_hermes_env.contract.judge.evidence import Evidence
+from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge.scored_data import Row, items_of, rows_of, sequence_fault
+from pytest_hermes_env.contract.judge.verdict import Verdict
 from pytest_hermes_env.play.scenario import Scenario
 from pytest_hermes_env.source.finding import Finding, Severity
 

@@ -16,10 +16,10 @@ Source: atroposlib 0.4.0, `api/server.py` (`ScoredData`); `envs/base.py` (`handl
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.scored_data import groups_of
-from pytest_hermes_env.contract.verdict import Verdict
+from pytest_hermes_env.contract.judge.evidence import Evidence
+from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge.scored_data import groups_of
+from pytest_hermes_env.contract.judge.verdict import Verdict
 from pytest_hermes_env.source.finding import Severity
 
 UNEQUAL = "unequal_rewards"

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.evidence import NO_TOKENS, Evidence
-from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.scored_data import groups_of, items_of, rows_of, sampled_in, told_ends
-from pytest_hermes_env.contract.verdict import Verdict
+from pytest_hermes_env.contract.judge.evidence import NO_TOKENS, Evidence
+from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge.scored_data import groups_of, items_of, rows_of, sampled_in, told_ends
+from pytest_hermes_env.contract.judge.verdict import Verdict
 from pytest_hermes_env.play.journal import LoopEnded
 from pytest_hermes_env.play.scenario import Scenario
 from pytest_hermes_env.play.unavailable import Cause

@@ -17,10 +17,10 @@ self.collect_trajectories(item)`) and `collect_trajectories`.
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.scored_data import items_of, rows_of
-from pytest_hermes_env.contract.verdict import Verdict
+from pytest_hermes_env.contract.judge.evidence import Evidence
+from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge.scored_data import items_of, rows_of
+from pytest_hermes_env.contract.judge.verdict import Verdict
 from pytest_hermes_env.play.journal import Reward
 from pytest_hermes_env.play.scenario import Scenario
 from pytest_hermes_env.source.finding import Severity

@@ -23,9 +23,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.evidence import Evidence, finding_in
-from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.verdict import Verdict
+from pytest_hermes_env.contract.judge.evidence import Evidence, finding_in
+from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge.verdict import Verdict
 from pytest_hermes_env.play.journal import Blocked, Place
 from pytest_hermes_env.play.scenario import CASES
 from pytest_hermes_env.source import Call, ClassSource, Function, finding_at, reach_of

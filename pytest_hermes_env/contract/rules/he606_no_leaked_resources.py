@@ -20,9 +20,9 @@ environment are never released.
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.evidence import Evidence, finding_in
-from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.verdict import Verdict, one_per_place
+from pytest_hermes_env.contract.judge.evidence import Evidence, finding_in
+from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge.verdict import Verdict, one_per_place
 from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = ("closing",)

@@ -17,9 +17,9 @@ Source: `environments.hermes_base_env`, `agent_rollout` and `evaluate_items`; `e
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.verdict import Verdict, one_per_place
+from pytest_hermes_env.contract.judge.evidence import Evidence
+from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge.verdict import Verdict, one_per_place
 from pytest_hermes_env.play.journal import LoopStarted
 from pytest_hermes_env.source.finding import Severity
 

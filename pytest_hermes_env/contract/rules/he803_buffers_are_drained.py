@@ -18,9 +18,9 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.verdict import Verdict
+from pytest_hermes_env.contract.judge.evidence import Evidence
+from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge.verdict import Verdict
 from pytest_hermes_env.source import ClassSource, keyword, last_name, reach_of
 from pytest_hermes_env.source.finding import Severity
 

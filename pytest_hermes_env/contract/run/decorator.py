@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 import pytest
 
-from pytest_hermes_env.contract.catalogue import select_rules
+from pytest_hermes_env.contract.judge.subject import subject_of
+from pytest_hermes_env.contract.rules import select_rules
 from pytest_hermes_env.contract.run.session import RuleCheck, settings_of
-from pytest_hermes_env.contract.subject import subject_of
 from pytest_hermes_env.layer import layer_of
 from pytest_hermes_env.play.cases.declaration import as_cases
 from pytest_hermes_env.play.cases.finding import cases_beside

@@ -14,7 +14,8 @@ import pytest
 
 from pytest_hermes_env.atomic_files import write_text
 from pytest_hermes_env.contract.check import with_missing_rules
-from pytest_hermes_env.contract.ladder import ladder_from
+from pytest_hermes_env.contract.judge.verdict import Outcome
+from pytest_hermes_env.contract.ledger.ladder import ladder_from
 from pytest_hermes_env.contract.ledger.ledger import Accepted, Ledger, LedgerEntry, summarise
 from pytest_hermes_env.contract.ledger.played_groups import groups_from
 from pytest_hermes_env.contract.ledger.settings import Settings, settings_for
@@ -23,7 +24,6 @@ from pytest_hermes_env.contract.reports import Account, github_lines, html_text,
 from pytest_hermes_env.contract.reports.text import problem_lines
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.contract.run.rows import minimum_of
-from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.errors import UsageError
 from pytest_hermes_env.redaction.shown_text import shown, shown_name, shown_path
 from pytest_hermes_env.source import FileProblem, Module, SourceTree, read_class

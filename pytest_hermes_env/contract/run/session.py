@@ -15,20 +15,19 @@ from typing import Any
 
 import pytest
 
-from pytest_hermes_env.contract.catalogue import select_rules
-from pytest_hermes_env.contract.engine import ClassContract, rank
-from pytest_hermes_env.contract.ladder import ladder_rows
+from pytest_hermes_env.contract.judge.engine import ClassContract, rank, refused, scenarios_for
+from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge.subject import Subject, subject_of, subjects_of
+from pytest_hermes_env.contract.judge.verdict import Outcome
+from pytest_hermes_env.contract.ledger.ladder import ladder_rows
 from pytest_hermes_env.contract.ledger.ledger import Ledger, LedgerEntry
 from pytest_hermes_env.contract.ledger.played_groups import PlayedGroup, groups_of
 from pytest_hermes_env.contract.ledger.settings import Settings, settings_for
 from pytest_hermes_env.contract.ledger.waivers import Waivers, waivers_in
-from pytest_hermes_env.contract.playing import refused, scenarios_for
 from pytest_hermes_env.contract.reports.text import compact_lines, finding_lines
-from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.rules import select_rules
 from pytest_hermes_env.contract.run.plays import Plays
 from pytest_hermes_env.contract.run.rows import ROW
-from pytest_hermes_env.contract.subject import Subject, subject_of, subjects_of
-from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.errors import (
     BadCases,
     BadSettings,

@@ -1,15 +1,23 @@
-"""One rule on one class, from a test of one's own: `check_rule`."""
+"""One class outside of a contract run: it is played when the first rule asks, in a process of its own. `check_rule` asks one rule."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Literal
+import tempfile
+from collections.abc import Iterable
+from typing import Any, Literal
 
-from pytest_hermes_env.contract.catalogue import find_rule
-from pytest_hermes_env.contract.playing import contract_of
+from pytest_hermes_env.contract.judge.engine import ClassContract, refused, scenarios_for
+from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge.subject import subject_of, subjects_of
+from pytest_hermes_env.contract.judge.verdict import Outcome
 from pytest_hermes_env.contract.reports.text import finding_lines
-from pytest_hermes_env.contract.verdict import Outcome
+from pytest_hermes_env.contract.rules import ALL_RULES, find_rule
 from pytest_hermes_env.errors import NotExercised, RuleViolated
+from pytest_hermes_env.layer import layer_of
+from pytest_hermes_env.play.collection import Collection
+from pytest_hermes_env.play.evidence_file import read_evidence
+from pytest_hermes_env.play.player import Job, play_all
 
 SCENARIO_S = 60.0
 """How long one scenario may take, in seconds."""
@@ -45,3 +53,34 @@ def check_rule(
         raise NotExercised(
             f"{law.id} {law.name} is {result.outcome} for {env_class.__name__}, which proves nothing: {result.note}"
         )
+
+
+def contract_of(env_class: type | str, rules: Iterable[Rule] = ALL_RULES, **job: Any) -> ClassContract:
+    """Return the contract of a class, or of the one that a target names, for these rules; ``job`` are fields of `Job`.
+
+    Raises: no environment → BadTarget.
+    """
+    if isinstance(env_class, type):
+        layer_of(env_class)
+        subject = subject_of(env_class)
+    else:
+        (subject,) = subjects_of(env_class)
+    chosen = tuple(rules)
+
+    def play() -> Collection:
+        wanted = Job(
+            target=subject.target,
+            about=subject.about,
+            env_class=subject.env_class,
+            scenarios=scenarios_for(chosen, subject.source),
+            lines_of=tuple(sorted(contract.files_with_errors(chosen))),
+            **job,
+        )
+        with tempfile.TemporaryDirectory(prefix="hermes-env-evidence-") as directory:
+            (played,) = read_evidence(*play_all([wanted], directory))
+        if played.refusal is not None:
+            raise refused(*played.refusal)
+        return played.collection
+
+    contract = ClassContract(subject, play)
+    return contract

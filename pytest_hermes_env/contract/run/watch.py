@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from pytest_hermes_env.contract import rules as _rules  # noqa: F401 - loaded once, before the first fork
-from pytest_hermes_env.contract.subject import subjects_of
+from pytest_hermes_env.contract.judge.subject import subjects_of
 from pytest_hermes_env.play.player_process import PlayerProcess
 
 LOOK_S = 0.2

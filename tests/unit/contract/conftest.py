@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_hermes_env.contract.catalogue import find_rule
-from pytest_hermes_env.contract.verdict import Outcome, Verdict
+from pytest_hermes_env.contract.judge.verdict import Outcome, Verdict
+from pytest_hermes_env.contract.rules import find_rule
 from pytest_hermes_env.source import read_classes, without_abstract_bases
 
 MARK = "# <- here"

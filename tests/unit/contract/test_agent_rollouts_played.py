@@ -9,8 +9,8 @@ from contextlib import AsyncExitStack
 import pytest
 
 from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
-from pytest_hermes_env.contract.catalogue import find_rule
-from pytest_hermes_env.contract.playing import contract_of
+from pytest_hermes_env.contract.rules import find_rule
+from pytest_hermes_env.contract.run.single_rule import contract_of
 
 RULES = [find_rule(word) for word in ("HE203", "HE601", "HE701", "HE703", "HE704", "HE705", "HE707")]
 

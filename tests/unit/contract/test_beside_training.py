@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from pytest_hermes_env.contract.catalogue import find_rule
-from pytest_hermes_env.contract.engine import RuleResult
-from pytest_hermes_env.contract.playing import contract_of
-from pytest_hermes_env.contract.verdict import Outcome
+from pytest_hermes_env.contract.judge.engine import RuleResult
+from pytest_hermes_env.contract.judge.verdict import Outcome
+from pytest_hermes_env.contract.rules import find_rule
+from pytest_hermes_env.contract.run.single_rule import contract_of
 
 from ..play.small_env import SmallEnv  # noqa: TID252 - the small environment is kept in another room
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_hermes_env.contract.broad_handlers import is_caught_broadly
+from pytest_hermes_env.contract.judge.statements import is_caught_broadly
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_hermes_env.cli import main
-from pytest_hermes_env.contract.catalogue import find_rule, rules_named, select_rules
 from pytest_hermes_env.contract.ledger.settings import settings_for
-from pytest_hermes_env.contract.rules import ALL_RULES
+from pytest_hermes_env.contract.rules import ALL_RULES, find_rule, rules_named, select_rules
 from pytest_hermes_env.errors import UnknownRule
 
 RENAMED = {"rollouts-do-not-meet": "HE603", "nothing-is-left": "HE606", "takes-no-metrics": "HE802"}

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from pytest_hermes_env.contract.subject import subject_of
+from pytest_hermes_env.contract.judge.subject import subject_of
 
 FACTORY = """
 import functools

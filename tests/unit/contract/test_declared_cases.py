@@ -10,11 +10,11 @@ from environments.agent_loop import AgentResult
 from environments.hermes_base_env import HermesAgentEnvConfig
 from environments.tool_context import ToolContext
 from pytest_hermes_env import call, case, cases, item_cases, say
-from pytest_hermes_env.contract.catalogue import find_rule
-from pytest_hermes_env.contract.engine import ClassContract, RuleResult
-from pytest_hermes_env.contract.ladder import ladder_lines, ladder_rows
-from pytest_hermes_env.contract.playing import contract_of
-from pytest_hermes_env.contract.verdict import Outcome
+from pytest_hermes_env.contract.judge.engine import ClassContract, RuleResult
+from pytest_hermes_env.contract.judge.verdict import Outcome
+from pytest_hermes_env.contract.ledger.ladder import ladder_lines, ladder_rows
+from pytest_hermes_env.contract.rules import find_rule
+from pytest_hermes_env.contract.run.single_rule import contract_of
 
 from ..play.small_env import SmallEnv  # noqa: TID252 - another room has the small environment
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_hermes_env.contract.verdict import Outcome
+from pytest_hermes_env.contract.judge.verdict import Outcome
 
 COUNT = 25
 FUNCTIONS = "".join(

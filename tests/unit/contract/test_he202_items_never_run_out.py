@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pytest_hermes_env.contract.catalogue import find_rule
-from pytest_hermes_env.contract.verdict import Outcome
+from pytest_hermes_env.contract.judge.verdict import Outcome
+from pytest_hermes_env.contract.rules import find_rule
 from pytest_hermes_env.play.scenario import Scenario
 from pytest_hermes_env.play.unavailable import Cause, Unavailable
 from pytest_hermes_env.source.finding import Finding

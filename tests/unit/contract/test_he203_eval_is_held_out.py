@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from pytest_hermes_env.contract.judge.verdict import Outcome
 from pytest_hermes_env.contract.rules.he203_eval_is_held_out import dynamic
-from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.play.journal import Place, Reward
 from pytest_hermes_env.play.scenario import ItemSeen, Scenario
 from pytest_hermes_env.source.finding import Finding

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from pytest_hermes_env.contract.judge.verdict import Outcome, Verdict
 from pytest_hermes_env.contract.rules.he205_split_is_seeded import dynamic
-from pytest_hermes_env.contract.verdict import Outcome, Verdict
 from pytest_hermes_env.play.scenario import ItemSeen, Scenario
 from pytest_hermes_env.source.finding import Finding
 

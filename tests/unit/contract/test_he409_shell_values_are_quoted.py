@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from pytest_hermes_env.contract.verdict import Outcome
+from pytest_hermes_env.contract.judge.verdict import Outcome
 
 BROKEN = {
     "an f-string, whatever the parameters are called": """

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from html import unescape
 
-from pytest_hermes_env.contract.ladder import LadderRow
+from pytest_hermes_env.contract.judge.verdict import Outcome
+from pytest_hermes_env.contract.ledger.ladder import LadderRow
 from pytest_hermes_env.contract.ledger.ledger import Ledger, LedgerEntry
 from pytest_hermes_env.contract.reports import Account, html_text
 from pytest_hermes_env.contract.rules import ALL_RULES
-from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.source.finding import Finding, Severity
 
 MARKUP = "</style><script>alert(1)</script><img src=x onerror=alert(2)>"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
-from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.ladder import LadderRow, ladder_in_brief
+from pytest_hermes_env.contract.judge.evidence import Evidence
+from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge.verdict import Outcome, Verdict
+from pytest_hermes_env.contract.ledger.ladder import LadderRow, ladder_in_brief
 from pytest_hermes_env.contract.ledger.ledger import Ledger, LedgerEntry
-from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.verdict import Outcome, Verdict
 from pytest_hermes_env.source.finding import Finding, Severity
 
 A = Rule(doc="HE001 first", severity=Severity.ERROR)

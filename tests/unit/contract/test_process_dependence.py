@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_hermes_env.contract.process_dependence import process_dependent
+from pytest_hermes_env.contract.rules.he404_reward_is_repeatable import process_dependent
 from pytest_hermes_env.source import read_class
 
 from .conftest import IMPORTS

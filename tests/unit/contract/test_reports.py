@@ -10,11 +10,11 @@ import jsonschema
 import pytest
 
 from pytest_hermes_env.atomic_files import write_text
+from pytest_hermes_env.contract.judge.verdict import Outcome
 from pytest_hermes_env.contract.ledger.ledger import Accepted, Ledger, LedgerEntry
 from pytest_hermes_env.contract.reports import Account, github_text, json_text, sarif_text
 from pytest_hermes_env.contract.reports.text import finding_lines
 from pytest_hermes_env.contract.rules import ALL_RULES
-from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.errors import UsageError
 from pytest_hermes_env.source import FileProblem
 from pytest_hermes_env.source.finding import Finding, Severity

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_hermes_env.contract.same_item import is_same_task
+from pytest_hermes_env.contract.rules.he203_eval_is_held_out import is_same_task
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import os
 
 import pytest
 
-from pytest_hermes_env.contract.engine import combined
-from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.statement_at import lines_of_definition, was_run
-from pytest_hermes_env.contract.verdict import Verdict
+from pytest_hermes_env.contract.judge.engine import combined
+from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge.statements import lines_of_definition, was_run
+from pytest_hermes_env.contract.judge.verdict import Verdict
 from pytest_hermes_env.source.finding import Finding, Severity
 
 SOURCE = """class Env:

@@ -11,7 +11,7 @@ import pytest
 from pytest_hermes_env.cli import main
 from pytest_hermes_env.contract.check import check_paths
 from pytest_hermes_env.contract.file_check import RULE_RAISED
-from pytest_hermes_env.contract.verdict import Outcome
+from pytest_hermes_env.contract.judge.verdict import Outcome
 
 TUTORIAL = Path(__file__).parents[3] / "docs" / "tutorial" / "word_count_env.py"
 GOOD = TUTORIAL.read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ import pytest
 from pytest_hermes_env.contract import check, file_check
 from pytest_hermes_env.contract.check import check_all
 from pytest_hermes_env.contract.file_check import RULE_RAISED
-from pytest_hermes_env.contract.verdict import Outcome
+from pytest_hermes_env.contract.judge.verdict import Outcome
 from pytest_hermes_env.source import SourceTree, modules, read_class, read_classes, without_abstract_bases
 from pytest_hermes_env.source.installed import installed_config_fields
 

@@ -14,12 +14,14 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_hermes_env.contract.evidence import Evidence, NewerPlayNeeded
-from pytest_hermes_env.contract.reproduction import reproduction_of
-from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.statement_at import lines_of_definition, was_run
-from pytest_hermes_env.contract.subject import Subject
-from pytest_hermes_env.contract.verdict import Outcome, Verdict, one_per_place
+from pytest_hermes_env import errors
+from pytest_hermes_env.contract.judge.evidence import Evidence, NewerPlayNeeded
+from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge.statements import lines_of_definition, was_run
+from pytest_hermes_env.contract.judge.subject import Subject
+from pytest_hermes_env.contract.judge.verdict import Outcome, Verdict, one_per_place
+from pytest_hermes_env.errors import HermesEnvError
+from pytest_hermes_env.play.class_record import ClassRecord
 from pytest_hermes_env.play.collection import Collection
 from pytest_hermes_env.play.scenario import CASES, Rung, Scenario
 from pytest_hermes_env.source import ClassSource
@@ -145,7 +147,7 @@ class ClassContract:
         """Return the findings, the first of them with a test that shows the violation alone, where rollouts showed it."""
         if not shown or self.evidence.collection.cls is None:
             return findings
-        test = reproduction_of(rule.id, self.evidence.cls, self.evidence.collection.server_type)
+        test = _test_of(rule.id, self.evidence.cls, self.evidence.collection.server_type)
         return (dataclasses.replace(findings[0], reproduction=test), *findings[1:])
 
     def _static(self, rule: Rule) -> Verdict | None:
@@ -241,3 +243,44 @@ def _is_definition(finding: Finding) -> bool:
 
 def _file(finding: Finding) -> str:
     return str(Path(finding.path).absolute()) if finding.path else ""
+
+
+def _test_of(rule_id: str, cls: ClassRecord, server_type: str = "openai") -> str:
+    """Return a short test, ready to paste, that asks this one rule; nothing for a class that has no name to import."""
+    if "<locals>" in cls.name:
+        return ""
+    mode = "" if server_type == "openai" else f', server_type="{server_type}"'
+    return "\n".join(
+        [
+            "from pytest_hermes_env import check_rule",
+            "",
+            f"from {_module_of(cls)} import {cls.name.partition('.')[0]}",
+            "",
+            "",
+            f"def test_{rule_id.lower()}():",
+            f'    check_rule({cls.name}, "{rule_id}"{mode})',
+            "",
+        ]
+    )
+
+
+def _module_of(cls: ClassRecord) -> str:
+    """Return the name to import: that of the file where a second file of the same name was loaded under another one."""
+    stem = Path(cls.place.path).stem
+    return stem if stem and cls.module.startswith(f"{stem}_") else cls.module
+
+
+def scenarios_for(rules: Iterable[Rule], source: ClassSource | None) -> tuple[str, ...]:
+    """Return the scenarios that rules read of a class, once each."""
+    names: dict[str, None] = {}
+    for rule in rules:
+        names |= dict.fromkeys(rule.scenarios)
+        if rule.more_scenarios is not None and source is not None:
+            names |= dict.fromkeys(rule.more_scenarios(source))
+    return tuple(names)
+
+
+def refused(kind: str, text: str) -> HermesEnvError:
+    """Return the error with which a player refused to play."""
+    cls = getattr(errors, kind, HermesEnvError)
+    return cls(text) if isinstance(cls, type) and issubclass(cls, HermesEnvError) else HermesEnvError(text)

@@ -6,8 +6,8 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.scored_data import items_of, rows_of
-from pytest_hermes_env.contract.verdict import Verdict
+from pytest_hermes_env.contract.judge.scored_data import items_of, rows_of
+from pytest_hermes_env.contract.judge.verdict import Verdict
 from pytest_hermes_env.play.cases.values import Cases
 from pytest_hermes_env.play.class_record import ClassRecord, ConfigInit
 from pytest_hermes_env.play.collection import CaseRules, Collection

@@ -1,4 +1,4 @@
-"""What stands at a line of a file: whether its statement was run, and which lines the definition has that begins there."""
+"""What stands at a line of a file: whether its statement was run or catches whatever is raised there, and the lines of a definition."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import ast
 import linecache
 import os
 from collections.abc import Set as AbstractSet
+from typing import TypeGuard
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_BROAD = frozenset({"Exception", "BaseException"})
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
@@ -30,6 +32,12 @@ def lines_of_definition(path: str, line: int) -> range:
     """Return the lines of the function or class that begins at ``line``, with its decorators; none where no definition begins."""
     found = [node for node in _statements(path) if isinstance(node, _DEFINITIONS) and _begins(node) <= line <= node.lineno]
     return range(_begins(found[0]), _end(found[0]) + 1) if found else range(0)
+
+
+def is_caught_broadly(path: str, line: int) -> bool:
+    """Return whether the innermost ``try`` or ``suppress`` around a line catches every exception."""
+    around = [node for node in _statements(path) if _catches_at(node, line)]
+    return bool(around) and _is_broad(max(around, key=lambda node: node.lineno))
 
 
 def _statements(path: str) -> list[ast.stmt]:
@@ -57,3 +65,27 @@ def _own_lines(statement: ast.stmt) -> range:
     if isinstance(statement, _Function):
         return range(body[0].lineno, _end(statement) + 1)
     return range(statement.lineno, max(body[0].lineno, statement.lineno + 1))
+
+
+def _catches_at(node: ast.AST, line: int) -> TypeGuard[ast.Try | ast.With | ast.AsyncWith]:
+    if isinstance(node, ast.Try):
+        return node.body[0].lineno <= line <= (node.body[-1].end_lineno or 0) and bool(node.handlers)
+    if isinstance(node, ast.With | ast.AsyncWith):
+        return node.lineno <= line <= (node.end_lineno or 0) and any(_suppressed(item) for item in node.items)
+    return False
+
+
+def _is_broad(node: ast.Try | ast.With | ast.AsyncWith) -> bool:
+    if isinstance(node, ast.Try):
+        return any(handler.type is None or _names(handler.type) & _BROAD for handler in node.handlers)
+    return any(_names(argument) & _BROAD for item in node.items for argument in _suppressed(item))
+
+
+def _suppressed(item: ast.withitem) -> list[ast.expr]:
+    call = item.context_expr
+    return call.args if isinstance(call, ast.Call) and "suppress" in _names(call.func) else []
+
+
+def _names(node: ast.expr) -> set[str]:
+    nodes = node.elts if isinstance(node, ast.Tuple) else [node]
+    return {one.id if isinstance(one, ast.Name) else one.attr for one in nodes if isinstance(one, ast.Name | ast.Attribute)}
