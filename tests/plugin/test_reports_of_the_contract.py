@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import json
-import re
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -192,15 +191,3 @@ class WordyEnv(TerminalTestEnv):
     async def compute_reward(self, item, result, ctx):
         return "much"
 """
-
-
-def test_the_page_shows_the_rollouts_behind_a_finding(pytester: pytest.Pytester, two_workers: tuple[str, ...]) -> None:
-    """Their turns as text, and the rewards by scenario, also from a worker of xdist."""
-    pytester.makepyfile(own=TALKATIVE)
-    words = ("--hermes-env", "own.py", "--hermes-rules", "HE401", "--hermes-html", "r.html")
-    pytester.runpytest_subprocess("-p", "no:cacheprovider", *words, *two_workers)
-
-    page = (pytester.path / "r.html").read_text(encoding="utf-8")
-    assert re.search(r"<summary>rollout 1 of happy: reward 0, reward_failed, \d+ messages</summary>", page)
-    assert "<pre>&lt;b&gt;Work&lt;/b&gt;: " in page
-    assert re.search(r"<td>happy</td><td>0, reward_failed; 0, reward_failed</td>", page)

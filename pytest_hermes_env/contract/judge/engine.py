@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ from pytest_hermes_env.contract.judge.verdict import Outcome, Verdict, one_per_p
 from pytest_hermes_env.errors import HermesEnvError
 from pytest_hermes_env.play.class_record import ClassRecord
 from pytest_hermes_env.play.collection import Collection
-from pytest_hermes_env.play.scenario import CASES, Rung, Scenario
+from pytest_hermes_env.play.scenario import CASES, Rung
 from pytest_hermes_env.source import ClassSource
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -81,14 +81,9 @@ class ClassContract:
     @property
     def rungs(self) -> tuple[Rung, ...]:
         """What the cases earned; empty when they were not played."""
-        record = self.scenarios.get(CASES)
-        return record.rungs if record is not None else ()
-
-    @property
-    def scenarios(self) -> Mapping[str, Scenario]:
-        """What was played, by name."""
         played = vars(self).get("evidence")
-        return played.collection.scenarios if played is not None else {}
+        record = played.collection.scenarios.get(CASES) if played is not None else None
+        return record.rungs if record is not None else ()
 
     @property
     def world(self) -> str:

@@ -1,15 +1,14 @@
 """The ladder: what each scripted policy earned, from the highest reward down, with what it cost.
 
-Place in the flow: rows of HE405 carry rungs as plain data to the end of the run, where ledgers show them.
+Place in the flow: ledgers of HE405 carry it to the end of the run, and show it there.
 """
 
 from __future__ import annotations
 
 import itertools
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from pytest_hermes_env.play.cases.values import AUTOMATIC, GOLD, HACK, NEAR_MISS, NOTHING
 from pytest_hermes_env.play.scenario import Rung
@@ -69,11 +68,6 @@ def _row(name: str, rungs: list[Rung]) -> LadderRow:
         is_automatic=is_automatic,
         note=remark,
     )
-
-
-def ladder_from(rows: Iterable[Mapping[str, Any]]) -> tuple[LadderRow, ...]:
-    """Return rows that were plain data on their way."""
-    return tuple(LadderRow(**row) for row in rows)
 
 
 def ladder_in_brief(rows: Iterable[LadderRow]) -> list[str]:

@@ -20,7 +20,6 @@ from pytest_hermes_env.source.finding import Finding, shown_finding
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from pytest_hermes_env.contract.ledger.played_groups import PlayedGroup
 
 WAIVED = "waived"
 _EXPLAINED = (WAIVED, "undecided", "not applicable", "not exercised", "not run")
@@ -106,7 +105,7 @@ class Ledger:
     """The entries of one class, one for each rule of the catalogue.
 
     ``world`` says what answered the tools of its rollouts, ``mode`` how the model was asked: source (not at all), chat or token.
-    ``ladder`` is what scripted policies earned, where they were played, ``groups`` what scenarios said and earned, for a page.
+    ``ladder`` is what scripted policies earned, where they were played.
     """
 
     subject: str
@@ -116,7 +115,6 @@ class Ledger:
     path: str = ""
     line: int = 0
     ladder: tuple[LadderRow, ...] = ()
-    groups: tuple[PlayedGroup, ...] = ()
 
     @cached_property
     def counts(self) -> Mapping[str, int]:

@@ -1,6 +1,4 @@
-"""The HTML report: one file that loads nothing, for a browser. It shows what the JSON report holds, and of the
-rollouts what they said and earned.
-"""
+"""The HTML report: one file that loads nothing, for a browser. It shows what the JSON report holds."""
 
 from __future__ import annotations
 
@@ -49,7 +47,6 @@ def _class(ledger: Ledger) -> dict[str, Any]:
     data = class_data(ledger)
     texts = {rule.id: {"why": rule.section("Why"), "fix": rule.section("Fix")} for rule in ALL_RULES}
     failed = {entry.rule.id for entry in ledger.failures(is_strict=any(entry.is_strict for entry in ledger.entries))}
-    played = {group.scenario: group for group in ledger.groups}
     findings = [
         {
             **finding,
@@ -57,7 +54,6 @@ def _class(ledger: Ledger) -> dict[str, Any]:
             "id": rule["id"],
             "name": rule["name"],
             "fails": rule["id"] in failed,
-            "played": played.get(finding["scenario"]),
         }
         for rule in data["rules"]
         for finding in rule["findings"]
@@ -68,6 +64,5 @@ def _class(ledger: Ledger) -> dict[str, Any]:
         **data,
         "headline": ledger.headline(),
         "findings": findings,
-        "groups": [group for group in ledger.groups if group.earned],
         "outcomes": {k: v for k, v in by_outcome.items() if v},
     }

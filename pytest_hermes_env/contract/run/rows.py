@@ -1,15 +1,20 @@
 """Ledger rows on their way to the end of the run: they travel with pytest's reports, so that xdist's controller has them all.
 
+A row holds the ledger of one rule as bytes, since xdist takes no objects from a worker to its controller, and what the short summary needs.
 Loaded by the plugin in every run: the standard library and pytest only.
 """
 
 from __future__ import annotations
 
 import copy
+import pickle
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.contract.ledger.ledger import Ledger
 
 ROW = pytest.StashKey[dict[str, Any]]()
 """On an item: what its rule concluded."""
@@ -27,17 +32,36 @@ def minimum_of(config: pytest.Config) -> int | None:
     return int(given)
 
 
+def row_of(ledger: Ledger, rank: tuple[int, bool]) -> dict[str, Any]:
+    """Return the row of a ledger with one entry; ``rank`` is that of its worst finding."""
+    (entry,) = ledger.entries
+    first = entry.findings[0] if entry.findings else None
+    place = f"{first.path}:{first.line}" if first is not None and first.path else ""
+    return {
+        "class": ledger.subject,
+        "rule": entry.rule.id,
+        "rank": rank,
+        "place": place,
+        "message": first.message if first is not None else "",
+        "ledger": pickle.dumps(ledger),
+    }
+
+
+def ledger_in(row: dict[str, Any]) -> Ledger:
+    """Return the ledger that a row of this run holds."""
+    return pickle.loads(row["ledger"])  # type: ignore[no-any-return]  # noqa: S301 - this run wrote it
+
+
 def _named_by_finding(report: Any, below_root: str) -> Any:
     """Return a report for the short summary; only its name differs."""
     row = getattr(report, _ATTRIBUTE, None)
-    if row is None or not row["findings"]:
+    if row is None or not row["message"]:
         return report
-    finding = row["findings"][0]
     named = copy.copy(report)
-    name = " ".join(filter(None, [row["rule"], finding["path"] and f"{finding['path']}:{finding['line']}"]))
+    name = f"{row['rule']} {row['place']}".rstrip()
     named.nodeid = f"{below_root}/{name}" if below_root != "." else name
     if (crash := getattr(report.longrepr, "reprcrash", None)) is not None:
-        crash.message = finding["message"]
+        crash.message = row["message"]
     return named
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -15,24 +15,20 @@ import pytest
 from pytest_hermes_env.atomic_files import write_text
 from pytest_hermes_env.contract.check import with_missing_rules
 from pytest_hermes_env.contract.judge.verdict import Outcome
-from pytest_hermes_env.contract.ledger.ladder import ladder_from
-from pytest_hermes_env.contract.ledger.ledger import Accepted, Ledger, LedgerEntry, summarise
-from pytest_hermes_env.contract.ledger.played_groups import groups_from
+from pytest_hermes_env.contract.ledger.ledger import Ledger, LedgerEntry, summarise
 from pytest_hermes_env.contract.ledger.settings import Settings, settings_for
 from pytest_hermes_env.contract.ledger.waivers import waivers_in
 from pytest_hermes_env.contract.reports import Account, github_lines, html_text, json_text, sarif_text, versions
 from pytest_hermes_env.contract.reports.text import problem_lines
-from pytest_hermes_env.contract.rules import ALL_RULES
-from pytest_hermes_env.contract.run.rows import minimum_of
+from pytest_hermes_env.contract.run.rows import ledger_in, minimum_of
 from pytest_hermes_env.errors import UsageError
 from pytest_hermes_env.redaction.shown_text import shown, shown_name, shown_path
 from pytest_hermes_env.source import FileProblem, Module, SourceTree, read_class
-from pytest_hermes_env.source.finding import Finding, Severity
 
 NOT_RUN = "deselected, or the run ended before it"
 
 
-def finish(session: pytest.Session, rows: Iterable[Mapping[str, Any]], seconds: float) -> tuple[Account, list[str]]:
+def finish(session: pytest.Session, rows: Iterable[dict[str, Any]], seconds: float) -> tuple[Account, list[str]]:
     """Write the reports that were asked for and fail the session where the contract says so.
 
     Return the account and what else to report. Reports are written for aborted runs, too, and say that they are not complete.
@@ -117,47 +113,20 @@ def summary(terminalreporter: Any, account: Account, notes: Iterable[str]) -> No
             terminalreporter.write_line(line)
 
 
-def ledgers_of(rows: Iterable[Mapping[str, Any]]) -> list[Ledger]:
+def ledgers_of(rows: Iterable[dict[str, Any]]) -> list[Ledger]:
     """Return one ledger per class, each with every rule of the catalogue."""
-    by_class: dict[str, list[Mapping[str, Any]]] = {}
+    by_class: dict[str, list[Ledger]] = {}
     for row in rows:
-        by_class.setdefault(row["class"], []).append(row)
+        by_class.setdefault(row["class"], []).append(ledger_in(row))
     return [
-        Ledger(
-            subject=subject,
-            entries=with_missing_rules([_entry(row) for row in found], NOT_RUN),
-            world=next((row["world"] for row in found if row["world"]), ""),
-            mode=found[0]["mode"],
-            path=found[0]["path"],
-            line=found[0]["line"],
-            ladder=ladder_from(next((row["ladder"] for row in found if row["ladder"]), ())),
-            groups=groups_from(row["groups"] for row in found),
+        dataclasses.replace(
+            found[0],
+            entries=with_missing_rules([entry for ledger in found for entry in ledger.entries], NOT_RUN),
+            world=next((ledger.world for ledger in found if ledger.world), ""),
+            ladder=next((ledger.ladder for ledger in found if ledger.ladder), ()),
         )
-        for subject, found in sorted(by_class.items())
+        for _, found in sorted(by_class.items())
     ]
-
-
-def _entry(row: Mapping[str, Any]) -> LedgerEntry:
-    rules = {rule.id: rule for rule in ALL_RULES}
-    return LedgerEntry(
-        rule=rules[row["rule"]],
-        outcome=Outcome(row["outcome"]),
-        note=row["note"],
-        waiver=row["waiver"],
-        seconds=row["seconds"],
-        acceptable_gap=row["acceptable_gap"],
-        blocked_by=tuple(row["blocked_by"]),
-        is_strict=row["is_strict"],
-        findings=tuple(_finding(finding) for finding in row["findings"]),
-        accepted=tuple(
-            Accepted(finding=_finding(item["finding"]), reason=item["reason"], origin=item["origin"])
-            for item in row["accepted"]
-        ),
-    )
-
-
-def _finding(row: Mapping[str, Any]) -> Finding:
-    return Finding(**{**row, "severity": Severity(row["severity"]) if row["severity"] else None})
 
 
 def _settings(ledger: Ledger, root: str) -> Settings:

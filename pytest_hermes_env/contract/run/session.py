@@ -21,13 +21,12 @@ from pytest_hermes_env.contract.judge.subject import Subject, subject_of, subjec
 from pytest_hermes_env.contract.judge.verdict import Outcome
 from pytest_hermes_env.contract.ledger.ladder import ladder_rows
 from pytest_hermes_env.contract.ledger.ledger import Ledger, LedgerEntry
-from pytest_hermes_env.contract.ledger.played_groups import PlayedGroup, groups_of
 from pytest_hermes_env.contract.ledger.settings import Settings, settings_for
 from pytest_hermes_env.contract.ledger.waivers import Waivers, waivers_in
 from pytest_hermes_env.contract.reports.text import compact_lines, finding_lines
 from pytest_hermes_env.contract.rules import select_rules
 from pytest_hermes_env.contract.run.plays import Plays
-from pytest_hermes_env.contract.run.rows import ROW
+from pytest_hermes_env.contract.run.rows import ROW, row_of
 from pytest_hermes_env.errors import (
     BadCases,
     BadSettings,
@@ -70,7 +69,6 @@ class ContractSession:
                 settings,
                 mode=self._config.getoption("hermes_mode"),
                 is_strict=bool(self._config.getoption("hermes_strict")) or settings.strict,
-                has_page=bool(self._config.getoption("hermes_html")),
             )
             self._contracts[key] = checked
         return self._contracts[key]
@@ -199,12 +197,11 @@ class ContractSession:
 class CheckedClass:
     """A class with what its project says about it."""
 
-    def __init__(self, contract: ClassContract, settings: Settings, mode: str, *, is_strict: bool, has_page: bool) -> None:
+    def __init__(self, contract: ClassContract, settings: Settings, mode: str, *, is_strict: bool) -> None:
         self.contract = contract
         self.settings = settings
         self.mode = mode
         self.is_strict = is_strict
-        self.has_page = has_page
         self.blocked = ""
         """What the class reached for on other machines, until a test has reported it."""
 
@@ -242,22 +239,17 @@ class CheckedClass:
     def ledger(self, entry: LedgerEntry) -> Ledger:
         """Return the ledger of one entry."""
         source = self.contract.source
+        findings = tuple(map(_placed, entry.findings))
+        accepted = tuple(dataclasses.replace(found, finding=_placed(found.finding)) for found in entry.accepted)
         return Ledger(
             subject=self.subject,
-            entries=(entry,),
+            entries=(dataclasses.replace(entry, findings=findings, accepted=accepted),),
             world=self.contract.world,
             mode=self.mode,
             path=shown_path(source.path) if source is not None else "",
             line=source.line if source is not None else 0,
             ladder=ladder_rows(self.contract.rungs) if CASES in entry.rule.scenarios else (),
-            groups=self._groups(entry),
         )
-
-    def _groups(self, entry: LedgerEntry) -> tuple[PlayedGroup, ...]:
-        """Return what a page shows of the scenarios: rewards, and the turns of those that showed a finding of ``entry``."""
-        if not self.has_page or not (entry.findings or CASES in entry.rule.scenarios):
-            return ()
-        return groups_of(self.contract.scenarios, [finding.scenario for finding in entry.findings])
 
 
 def settings_of(file: str, root: str) -> Settings:
@@ -358,28 +350,7 @@ class RuleCheck:
             ("hermes_class", ledger.subject),
             ("hermes_outcome", entry.word),
         ]
-        item.stash[ROW] = {
-            "class": ledger.subject,
-            "path": ledger.path,
-            "line": ledger.line,
-            "mode": ledger.mode,
-            "world": ledger.world,
-            "rule": entry.rule.id,
-            "outcome": entry.outcome.value,
-            "note": entry.note,
-            "waiver": entry.waiver,
-            "seconds": entry.seconds,
-            "acceptable_gap": entry.acceptable_gap,
-            "blocked_by": list(entry.blocked_by),
-            "is_strict": entry.is_strict,
-            "rank": min((rank(entry.rule, finding) for finding in entry.findings), default=(9, True)),
-            "ladder": [dataclasses.asdict(row) for row in ledger.ladder],
-            "groups": [dataclasses.asdict(group) for group in ledger.groups],
-            "findings": [_row(finding) for finding in entry.findings],
-            "accepted": [
-                {"finding": _row(found.finding), "reason": found.reason, "origin": found.origin} for found in entry.accepted
-            ],
-        }
+        item.stash[ROW] = row_of(ledger, min((rank(entry.rule, finding) for finding in entry.findings), default=(9, True)))
 
 
 def _refuse(text: str) -> None:
@@ -397,17 +368,12 @@ def _check_of(item: pytest.Item) -> RuleCheck | None:
 def _failure(entry: LedgerEntry, verbosity: int) -> list[str]:
     """Return the findings of a rule as text, whole with ``-v``."""
     if verbosity < 1:
-        return compact_lines(entry.rule, [_placed(finding) for finding in entry.findings])
+        return compact_lines(entry.rule, entry.findings)
     return [
         line
         for number, finding in enumerate(entry.findings)
-        for line in finding_lines(entry.rule, _placed(finding), is_brief=number > 0)
+        for line in finding_lines(entry.rule, finding, is_brief=number > 0)
     ]
-
-
-def _row(finding: Finding) -> dict[str, Any]:
-    """Return a finding as plain values: xdist takes no others from a worker to its controller."""
-    return {**dataclasses.asdict(_placed(finding)), "severity": finding.severity.value if finding.severity else None}
 
 
 def _placed(finding: Finding) -> Finding:
