@@ -1,4 +1,4 @@
-"""The command ``hermes-env``: the line of a command is read here, and one module here or in a room runs it.
+"""The command ``hermes-env``: the line of a command is read here, and a room runs it.
 
 ``check`` only reads source: it imports neither the files that it checks, nor atroposlib, nor pytest.
 """
@@ -11,7 +11,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.cli import cassettes, check, docs, init, judge, new, rules, watch
+from pytest_hermes_env.cli import check
+from pytest_hermes_env.cli.commands import add_commands, add_serve_rollouts
 from pytest_hermes_env.errors import HermesEnvError, UsageError
 from pytest_hermes_env.pages.rollout_commands import add_commands as add_rollout_commands
 from pytest_hermes_env.redaction.shown_text import shown
@@ -89,8 +90,8 @@ def _parser(command: str) -> argparse.ArgumentParser:
     parser.set_defaults(run=None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
 
-    for module in (check, watch, judge, rules, docs, cassettes, init, new):
-        module.add(commands)
+    check.add(commands)
+    add_commands(commands)
     add_rollout_commands(commands)
 
     serve = commands.add_parser(
@@ -100,10 +101,7 @@ def _parser(command: str) -> argparse.ArgumentParser:
         add_help=command == "serve-rollouts",
     )
     if command == "serve-rollouts":
-        from pytest_hermes_env.cli import serve_rollouts  # noqa: PLC0415  # it loads atroposlib
-
-        serve_rollouts.add_arguments(serve)
-        serve.set_defaults(run=serve_rollouts.run)
+        add_serve_rollouts(serve)
 
     mock = commands.add_parser("mock", help="serve a scripted model over HTTP", add_help=command == "mock")
     if command == "mock":

@@ -179,15 +179,3 @@ def test_a_comment_that_rollouts_have_proven_stale_fails_the_run(pytester: pytes
         ]
     )
     assert any("pyproject.toml:2: [tool.hermes-env] has no key 'selct'. Nearest: select." in line for line in wrong.errlines)
-
-
-TALKATIVE = """
-from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
-
-class WordyEnv(TerminalTestEnv):
-    def format_prompt(self, item):
-        return "<b>Work</b>: " + super().format_prompt(item)
-
-    async def compute_reward(self, item, result, ctx):
-        return "much"
-"""

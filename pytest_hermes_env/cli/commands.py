@@ -1,0 +1,211 @@
+"""The commands of ``hermes-env`` but ``check`` and ``view``: each adds its arguments, and hands them to the room that does the work."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_hermes_env.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def add_commands(commands: Any) -> None:
+    """Add the commands to the parser."""
+    for add in (_add_watch, _add_judge, _add_rules, _add_docs, _add_cassettes, _add_init, _add_new):
+        add(commands)
+
+
+def _add(
+    commands: Any, name: str, run: Callable[[argparse.Namespace], int], summary: str, text: str
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=text or None)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _add_watch(commands: Any) -> None:
+    text = (
+        "Play and judge an environment now and after each change of a file in its directory, until Ctrl-C. A process that "
+        "has loaded atroposlib and hermes is kept. Other flags go to pytest: --hermes-rules HE4, -x, -v."
+    )
+    parser = _add(commands, "watch", _watch, "play and judge an environment again on each save", text)
+    parser.add_argument(
+        "targets", nargs="+", metavar="TARGET", help="path/to/env.py, path/to/env.py:Class or package.module:Class"
+    )
+
+
+def _watch(options: argparse.Namespace) -> int:
+    """Watch until Ctrl-C."""
+    from pytest_hermes_env.contract.run.watch import watch  # noqa: PLC0415  # it loads pytest
+
+    return watch(options.targets, options.rest, functools.partial(print, flush=True))
+
+
+def _add_judge(commands: Any) -> None:
+    text = (
+        "Judge the evidence that pytest --hermes-env TARGET --hermes-evidence FILE kept. Nothing is played, and nothing of the "
+        "environment is imported. Other flags go to pytest: --hermes-rules HE4, --hermes-report-json FILE, --hermes-strict, -v."
+    )
+    parser = _add(commands, "judge", _judge, "judge what a contract run kept, without playing", text)
+    parser.add_argument("file", metavar="FILE", help="the evidence file")
+
+
+def _judge(options: argparse.Namespace) -> int:
+    """Run pytest on the file; return its exit code. Raises: no such file → UsageError."""
+    if not os.path.isfile(options.file):
+        raise UsageError(
+            f"there is no file {options.file}: pytest --hermes-env TARGET --hermes-evidence {options.file} writes it"
+        )
+    flags = ["-q", "--no-header", "-p", "no:cacheprovider", "--hermes-judge", options.file, *options.rest]
+    return subprocess.call([sys.executable, "-m", "pytest", *flags])
+
+
+def _add_rules(commands: Any) -> None:
+    rules = _add(commands, "rules", _rules, "list the rules", "")
+    rules.add_argument(
+        "--format", choices=("text", "json", "markdown"), default="text", help="text (default), json or markdown"
+    )
+    rules.add_argument("--write-docs", metavar="DIR", default="", help="write a page for each rule, and an index, into DIR")
+    summary = "explain a rule: what it means, why it matters and how to fix a violation"
+    explain = _add(commands, "explain", _explain, summary, "")
+    explain.add_argument("rule", metavar="RULE", help="id or name: HE702, eval-rolls-back-buffers")
+
+
+def _rules(options: argparse.Namespace) -> int:
+    """List the rules, or write their pages."""
+    from pytest_hermes_env.contract.rules import ALL_RULES  # noqa: PLC0415
+
+    if options.write_docs:
+        from pytest_hermes_env.contract.rule_pages import main as write  # noqa: PLC0415
+
+        return write([options.write_docs])
+    if options.format == "markdown":
+        from pytest_hermes_env.contract.rule_pages import index_text  # noqa: PLC0415
+
+        sys.stdout.write(index_text())
+        return 0
+    from pytest_hermes_env.contract.reports.text import rule_table, rules_json  # noqa: PLC0415
+
+    sys.stdout.write(rules_json(ALL_RULES) if options.format == "json" else "\n".join(rule_table(ALL_RULES)) + "\n")
+    return 0
+
+
+def _explain(options: argparse.Namespace) -> int:
+    """Explain one rule. Raises: no such rule → UnknownRule."""
+    from pytest_hermes_env.contract.reports.text import explain_lines  # noqa: PLC0415
+    from pytest_hermes_env.contract.rules import find_rule  # noqa: PLC0415
+
+    print("\n".join(explain_lines(find_rule(options.rule))))
+    return 0
+
+
+def _add_docs(commands: Any) -> None:
+    text = "Print a page of the documentation, which comes with the package: in a pipe as Markdown."
+    parser = _add(commands, "docs", _docs, "print a page of the documentation", text)
+    parser.add_argument(
+        "page", nargs="?", default="README", metavar="PAGE", help="live, how-to/faults, HE702 (default: the index)"
+    )
+
+
+def _docs(options: argparse.Namespace) -> int:
+    """Print the page. Raises: no such page → UsageError."""
+    from pytest_hermes_env.pages.documentation import print_page  # noqa: PLC0415
+
+    print_page(options.page)
+    return 0
+
+
+def _add_cassettes(commands: Any) -> None:
+    summary = "list recordings: age, size, later changes, and which are unused"
+    text = "List cassettes. Tests and environments are searched below the current directory; nothing is imported."
+    parser = _add(commands, "cassettes", _cassettes, summary, text)
+    parser.add_argument("directories", nargs="*", metavar="DIR", help="directories to search (default: cassettes)")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json")
+
+
+def _cassettes(options: argparse.Namespace) -> int:
+    """List the recordings; return 1 where one needs a look."""
+    from pytest_hermes_env.cassette import inventory  # noqa: PLC0415
+
+    found = inventory.inventory_of(options.directories or [inventory.DEFAULT_DIRECTORY], Path.cwd())
+    if options.format == "json":
+        print(json.dumps(inventory.inventory_values(found), indent=2))
+    else:
+        print("\n".join(inventory.inventory_lines(found)))
+    return 1 if found.has_findings else 0
+
+
+def _add_init(commands: Any) -> None:
+    text = (
+        "Write a file of cases next to an environment: transcripts with known rewards that the contract plays. "
+        "The environment is imported and set up offline on a mock model, and its first items are written to the file."
+    )
+    parser = _add(commands, "init", _init, "write a file of cases for an environment, with its items in it", text)
+    parser.add_argument("target", metavar="TARGET", help="path/to/env.py, path/to/env.py:Class or package.module:Class")
+    parser.add_argument(
+        "--output", metavar="FILE", default="", help="the file to write (default: MODULE.contract.yaml next to it)"
+    )
+    parser.add_argument("--force", action="store_true", help="overwrite an existing file")
+
+
+def _init(options: argparse.Namespace) -> int:
+    """Write the file, with the first items of the environment."""
+    from pytest_hermes_env.contract.init_file import start  # noqa: PLC0415
+
+    done = start(options.target, output=options.output, is_forced=options.force)
+    items = f"{done.items} item{'' if done.items == 1 else 's'}" if done.items else "a place for an item"
+    print(f"wrote {done.file}: {items} of {done.class_name}")
+    print(f"next: fill in gold, then pytest --hermes-env {options.target}")
+    return 0
+
+
+def _add_new(commands: Any) -> None:
+    text = (
+        "Write a small project with an environment that keeps every rule. Its tests pass at once; replace its items, "
+        "its prompt and its reward by yours."
+    )
+    summary = "write a small project: an environment, its cases, tests, a recording and CI"
+    parser = _add(commands, "new", _new, summary, text)
+    parser.add_argument("name", metavar="NAME", help="module of the environment: my_env; the class is then MyEnv")
+    parser.add_argument("--output", metavar="DIR", default="", help="a new or empty directory (default: NAME)")
+
+
+def _new(options: argparse.Namespace) -> int:
+    """Write the project."""
+    from pytest_hermes_env.new_project import create  # noqa: PLC0415
+
+    project = create(options.name, Path(options.output) if options.output else None)
+    print(
+        f"wrote {len(project.files)} files to {project.directory}/: {project.class_name} in {project.module}.py, its cases, tests and CI"
+    )
+    print(f"next: cd {project.directory} && pytest, then put your items, prompt and reward into {project.module}.py")
+    return 0
+
+
+def add_serve_rollouts(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of serve-rollouts, which loads atroposlib; ``rest`` of its namespace are the flags of the environment."""
+    from pytest_hermes_env.layer import service_command  # noqa: PLC0415
+
+    parser.add_argument("target", metavar="TARGET", help="path/to/env.py:Class or package.module:Class")
+    service_command().add_arguments(parser)
+    parser.set_defaults(run=_serve_rollouts)
+
+
+def _serve_rollouts(options: argparse.Namespace) -> int:
+    """Serve until a signal. Raises: no class, several, or one without run_rollout → UsageError."""
+    from pytest_hermes_env.layer import find_class, service_command  # noqa: PLC0415
+
+    classes = find_class(options.target)
+    if len(classes) != 1:
+        raise UsageError(f"{options.target} has several environments; name one: {options.target}:{classes[0].__name__}")
+    if not hasattr(classes[0], "run_rollout"):
+        raise UsageError(f"{classes[0].__name__} is built on a layer without run_rollout; build it on this distribution's")
+    return int(service_command().run(classes[0], options, options.rest))
