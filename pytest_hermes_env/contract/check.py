@@ -6,31 +6,39 @@ What only a rollout can show is entered as not exercised.
 
 from __future__ import annotations
 
+import difflib
 import gc
 import os
+import time
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.file_check import (
-    CheckedClass,
-    CheckedFile,
-    checked_class,
-    checked_file,
-    without_abstract_classes,
-)
 from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Outcome
+from pytest_hermes_env.contract.judge.verdict import Outcome, Verdict
+from pytest_hermes_env.contract.ledger.comments import CommentWaiver, read_comments
 from pytest_hermes_env.contract.ledger.ledger import Ledger, LedgerEntry
 from pytest_hermes_env.contract.ledger.settings import Settings
 from pytest_hermes_env.contract.ledger.waivers import waivers_of
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.errors import BadTarget, shorten
-from pytest_hermes_env.source import ClassSource, FileProblem, Skipped, SourceTree
+from pytest_hermes_env.source import (
+    ABSTRACT_BASE,
+    ClassKind,
+    ClassSource,
+    FileProblem,
+    Skipped,
+    SourceTree,
+    read_class,
+    read_classes,
+)
 from pytest_hermes_env.source.finding import Finding, Severity
+from pytest_hermes_env.source.leftover_packages import leftover_packages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+    from pytest_hermes_env.source import FileReading
 
 RECENT = 25
 """How many files stay parsed: those that others import are read again when they are needed later."""
@@ -38,6 +46,40 @@ RECENT = 25
 _NO_SOURCE = frozenset({"__pycache__", "node_modules", "site-packages", "build", "dist"})
 NOT_SELECTED = "not selected"
 OPINION = "an opinion: it runs only where --select or pyproject.toml selects it"
+
+
+RULE_RAISED = "the rule failed on this source"
+"""Begins the note on a rule that raised."""
+
+_Id = tuple[str, int]
+"""File and line of a class statement."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _CheckedClass:
+    """The ledger of one class, and what tells whether it is an abstract base of others."""
+
+    ledger: Ledger
+    id: _Id
+    bases: frozenset[_Id]
+    is_marked_abstract: bool
+    is_incomplete: bool
+    """Whether required methods are missing, so that it is abstract if another class inherits from it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _CheckedFile:
+    """What was found in one file, and in the files that were first read for it."""
+
+    classes: tuple[_CheckedClass, ...]
+    skipped: tuple[Skipped, ...]
+    problem: FileProblem | None
+    comments: tuple[CommentWaiver, ...]
+    complaints: tuple[FileProblem, ...]
+    leftovers: tuple[FileProblem, ...]
+    """Files that hide the layer from the environments beside them."""
+    is_chosen: bool
+    """Whether a class was named, which is judged whatever it is called a base for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,14 +145,13 @@ def check_paths(
     files = list(_targets(targets))
     tree = SourceTree(keeps=RECENT)
 
-    checked: list[CheckedFile] = []
+    checked: list[_CheckedFile] = []
     for file, name in files:
-        checked.append(checked_file(file, name, rules, tree, with_base_env=with_base_env))
+        checked.append(_checked_file(file, name, rules, tree, with_base_env=with_base_env))
         if len(checked) % RECENT == 0:
             gc.collect()  # syntax trees and what was made of them refer to each other
-    judged = list(without_abstract_classes(checked))
-    classes = {item.label: item for _, kept, _ in judged for item in kept}
-    ledgers = tuple(_ledger(item, rules) for item in classes.values())
+    judged = list(_without_abstract_classes(checked))
+    ledgers = tuple({item.ledger.subject: item.ledger for _, kept, _ in judged for item in kept}.values())
     waivers = waivers_of(
         [comment for file in checked for comment in file.comments],
         [complaint for file in checked for complaint in file.complaints],
@@ -132,18 +173,113 @@ def check_paths(
 
 def check_all(sources: Iterable[ClassSource], rules: Sequence[Rule] = ALL_RULES) -> tuple[Ledger, ...]:
     """Check classes that were read, in their order."""
-    return tuple(_ledger(checked_class(source, rules), rules) for source in sources)
+    return tuple(_ledger(source, rules) for source in sources)
 
 
-def _ledger(checked: CheckedClass, rules: Sequence[Rule]) -> Ledger:
-    entries = with_missing_rules(
-        [
-            LedgerEntry(rule=rule, outcome=verdict.outcome, note=verdict.note, findings=verdict.findings, seconds=seconds)
-            for rule, (verdict, seconds) in zip(rules, checked.verdicts, strict=True)
-        ],
-        NOT_SELECTED,
+def _checked_file(path: str, name: str, rules: Sequence[Rule], tree: SourceTree, *, with_base_env: bool) -> _CheckedFile:
+    """Check the environments of a file, or the class ``name`` alone; ``with_base_env``: also those without the Hermes layer.
+
+    Raises: BadTarget where there is no such environment.
+    """
+    reading = read_classes(path, tree, with_base_env=with_base_env)
+    sources = reading.classes
+    if name and not reading.problem:
+        sources = (_chosen(path, name, reading, tree, with_base_env=with_base_env),)
+    comments: list[CommentWaiver] = []
+    complaints: list[FileProblem] = []
+    new = tree.newly_read()
+    for module in new:
+        found, wrong = read_comments(module)
+        comments += found
+        complaints += wrong
+    return _CheckedFile(
+        classes=tuple(_checked_class(source, rules) for source in sources),
+        skipped=() if name else reading.skipped,
+        problem=reading.problem,
+        comments=tuple(comments),
+        complaints=tuple(complaints),
+        leftovers=tuple(leftover_packages(new)),
+        is_chosen=bool(name),
     )
-    return Ledger(subject=checked.label, entries=entries, mode="source", path=checked.path, line=checked.line)
+
+
+def _without_abstract_classes(
+    files: Sequence[_CheckedFile],
+) -> Iterator[tuple[_CheckedFile, list[_CheckedClass], list[Skipped]]]:
+    """Yield each file with its classes that are judged, and with what is skipped, abstract bases among them."""
+    bases = {base for file in files if not file.is_chosen for item in file.classes for base in item.bases}
+    for file in files:
+        abstract = {
+            item.id
+            for item in file.classes
+            if not file.is_chosen and (item.is_marked_abstract or (item.id in bases and item.is_incomplete))
+        }
+        notes = [
+            Skipped(
+                path=item.ledger.path, line=item.ledger.line, name=item.ledger.subject.rpartition(":")[2], reason=ABSTRACT_BASE
+            )
+            for item in file.classes
+            if item.id in abstract
+        ]
+        yield file, [item for item in file.classes if item.id not in abstract], [*file.skipped, *notes]
+
+
+def _chosen(path: str, name: str, reading: FileReading, tree: SourceTree, *, with_base_env: bool) -> ClassSource:
+    source = read_class(path, name, tree)
+    seen = sorted({item.name for item in reading.classes} | {item.name for item in reading.skipped})
+    if source is None:
+        nearest = difflib.get_close_matches(name, seen, n=1, cutoff=0.4)
+        hint = f" Did you mean {nearest[0]}?" if nearest else ""
+        raise BadTarget(f"{path} has no class {name}; its classes are: {', '.join(seen) or 'none'}.{hint}")
+    if source.class_kind is ClassKind.OTHER or (source.class_kind is ClassKind.ATROPOS and not with_base_env):
+        way_out = " (or add --hermes-base-env)" if source.class_kind is ClassKind.ATROPOS else ""
+        raise BadTarget(f"{path}:{name} is {source.class_kind}: expected a class derived from HermesAgentBaseEnv{way_out}")
+    return source
+
+
+def _checked_class(source: ClassSource, rules: Sequence[Rule]) -> _CheckedClass:
+    return _CheckedClass(
+        ledger=_ledger(source, rules),
+        id=_id(source),
+        bases=frozenset(map(_id, source.readable[1:])),
+        is_marked_abstract=source.is_marked_abstract,
+        is_incomplete=bool(source.missing) and not source.unreadable,
+    )
+
+
+def _ledger(source: ClassSource, rules: Sequence[Rule]) -> Ledger:
+    """Ask every rule about a class."""
+    return Ledger(
+        subject=f"{source.path}:{source.name}",
+        entries=with_missing_rules([_entry(rule, source) for rule in rules], NOT_SELECTED),
+        mode="source",
+        path=source.path,
+        line=source.line,
+    )
+
+
+def _id(source: ClassSource) -> _Id:
+    return os.path.abspath(source.path), source.line
+
+
+def _entry(rule: Rule, source: ClassSource) -> LedgerEntry:
+    start = time.perf_counter()
+    verdict = _verdict(rule, source)
+    seconds = time.perf_counter() - start
+    return LedgerEntry(rule=rule, outcome=verdict.outcome, note=verdict.note, findings=verdict.findings, seconds=seconds)
+
+
+def _verdict(rule: Rule, source: ClassSource) -> Verdict:
+    if source.class_kind is ClassKind.ATROPOS and not rule.holds_for_base_env:
+        return Verdict.not_applicable("a law of the Hermes layer, and the class is built on Atropos' BaseEnv alone")
+    if rule.static is None:
+        return Verdict.not_exercised("needs a rollout: pytest --hermes-env path/to/env.py:Class")
+    try:
+        return rule.static(source)
+    except RecursionError:
+        return Verdict.undecided("the source is nested too deeply to be analysed")
+    except Exception as error:  # noqa: BLE001  # one rule must not stop the others; the ledger says it
+        return Verdict.undecided(shorten(f"{RULE_RAISED}; please report it: {type(error).__name__}: {error}"))
 
 
 def path_of(target: str) -> str:

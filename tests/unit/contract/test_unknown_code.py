@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_hermes_env.cli import main
-from pytest_hermes_env.contract.check import check_paths
-from pytest_hermes_env.contract.file_check import RULE_RAISED
+from pytest_hermes_env.contract.check import RULE_RAISED, check_paths
 from pytest_hermes_env.contract.judge.verdict import Outcome
 
 TUTORIAL = Path(__file__).parents[3] / "docs" / "tutorial" / "word_count_env.py"

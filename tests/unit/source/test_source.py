@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from pytest_hermes_env.contract import check, file_check
-from pytest_hermes_env.contract.check import check_all
-from pytest_hermes_env.contract.file_check import RULE_RAISED
+from pytest_hermes_env.contract import check
+from pytest_hermes_env.contract.check import RULE_RAISED, check_all
 from pytest_hermes_env.contract.judge.verdict import Outcome
 from pytest_hermes_env.source import SourceTree, modules, read_class, read_classes, without_abstract_bases
 from pytest_hermes_env.source.installed import installed_config_fields
@@ -414,14 +413,15 @@ def test_a_huge_file_is_not_parsed(text: str, problem: str | None, tmp_path: Pat
 def test_a_check_forgets_the_files_that_it_has_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its memory does not depend on their number."""
     parsed: list[int] = []
+    real = check._checked_file
 
     def counting(path: str, name: str, rules: Any, tree: SourceTree, **options: Any) -> Any:
-        result = file_check.checked_file(path, name, rules, tree, **options)
+        result = real(path, name, rules, tree, **options)
         parsed.append(len(tree._modules))
         return result
 
     monkeypatch.setattr(check, "RECENT", 5)
-    monkeypatch.setattr(check, "checked_file", counting)
+    monkeypatch.setattr(check, "_checked_file", counting)
     for number in range(60):
         (tmp_path / f"env{number}.py").write_text(f"class Env{number}(HermesAgentBaseEnv): pass\n", encoding="utf-8")
     report = check.check_paths([str(tmp_path)])
