@@ -265,8 +265,7 @@ def _id(source: ClassSource) -> _Id:
 def _entry(rule: Rule, source: ClassSource) -> LedgerEntry:
     start = time.perf_counter()
     verdict = _verdict(rule, source)
-    seconds = time.perf_counter() - start
-    return LedgerEntry(rule=rule, outcome=verdict.outcome, note=verdict.note, findings=verdict.findings, seconds=seconds)
+    return LedgerEntry.of(rule, verdict, time.perf_counter() - start)
 
 
 def _verdict(rule: Rule, source: ClassSource) -> Verdict:

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 import environments
-from pytest_hermes_env.contract.judge.engine import RuleResult
-from pytest_hermes_env.contract.judge.verdict import Outcome
+from pytest_hermes_env.contract.judge.verdict import Outcome, Verdict
 from pytest_hermes_env.contract.rules import find_rule
 from pytest_hermes_env.contract.run.single_rule import contract_of
 from pytest_hermes_env.layer import find_class, layer_of
@@ -43,7 +42,7 @@ def renamed(text: str, name: str, *changes: tuple[str, str]) -> str:
     return text.replace("HermesAgentBaseEnv", "AcmeEnv").replace(f"{name}.hermes_base_env", f"{name}.acme_base")
 
 
-def judged(target: str, *rules: str) -> dict[str, RuleResult]:
+def judged(target: str, *rules: str) -> dict[str, Verdict]:
     """Return the results of some rules."""
     chosen = [find_rule(rule) for rule in rules]
     contract = contract_of(target, chosen, timeout_s=120)

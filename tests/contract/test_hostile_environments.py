@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 import environments.hermes_base_env  # noqa: F401 - loaded before the children are forked, or each would load it within its deadline
-from pytest_hermes_env.contract.judge.engine import RuleResult
-from pytest_hermes_env.contract.judge.verdict import Outcome
+from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge.verdict import Outcome, Verdict
 from pytest_hermes_env.contract.rules import find_rule
 from pytest_hermes_env.contract.run.single_rule import contract_of
 from pytest_hermes_env.source.finding import Severity
@@ -77,14 +77,14 @@ HOSTILE = (
 )
 
 
-def judged(case: Hostile, directory: Path) -> RuleResult:
-    """Return what the owner of the place says of the environment."""
+def judged(case: Hostile, directory: Path) -> tuple[Rule, Verdict]:
+    """Return the owner of the place, and what it says of the environment."""
     old, indent = PLACES[case.place]
     code = textwrap.indent(case.code, indent) + "\n"
     new = old + code if case.place == "import" else code + old
     target = terminal_tasks("", case.place, (old, new)).write(directory)
     rule = find_rule(OWNERS[case.shows or case.place])
-    return contract_of(target, [rule], timeout_s=LIMIT_S).result(rule)
+    return rule, contract_of(target, [rule], timeout_s=LIMIT_S).result(rule)
 
 
 @pytest.mark.parametrize("case", HOSTILE, ids=lambda case: case.id)
@@ -92,11 +92,11 @@ def test_what_ends_a_process_is_an_error_of_its_rule(case: Hostile, tmp_path: Pa
     """Within the deadline, and this process goes on as it was."""
     before = dict(os.environ), os.getcwd(), signal.getsignal(signal.SIGTERM)
 
-    result = judged(case, tmp_path)
+    rule, result = judged(case, tmp_path)
 
     assert result.outcome is Outcome.FAILED, result
     assert any(
-        result.rule.severity_of(finding) is Severity.ERROR and case.says in f"{finding.message} {finding.seen}"
+        rule.severity_of(finding) is Severity.ERROR and case.says in f"{finding.message} {finding.seen}"
         for finding in result.findings
     ), result.findings
     assert (dict(os.environ), os.getcwd(), signal.getsignal(signal.SIGTERM)) == before

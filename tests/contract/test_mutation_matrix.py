@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from pytest_hermes_env.contract.check import check_paths
-from pytest_hermes_env.contract.judge.engine import RuleResult
 from pytest_hermes_env.contract.judge.rule import Rule, examples_of
-from pytest_hermes_env.contract.judge.verdict import Outcome
+from pytest_hermes_env.contract.judge.verdict import Outcome, Verdict
 from pytest_hermes_env.contract.rules import ALL_RULES, find_rule
 from pytest_hermes_env.contract.run.single_rule import contract_of
 from pytest_hermes_env.source import read_class
@@ -56,30 +55,30 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("mutant", mutants, ids=lambda mutant: mutant.id)
 
 
-def judged(target: str, server_type: str = "openai", rules: Sequence[Rule] = ALL_RULES) -> dict[str, RuleResult]:
+def judged(target: str, server_type: str = "openai", rules: Sequence[Rule] = ALL_RULES) -> dict[str, Verdict]:
     """Return the results of rules on an environment; only the scenarios that these read are played."""
     contract = contract_of(target, rules, timeout_s=TIMEOUT_S, server_type=server_type)
     return {rule.id: contract.result(rule) for rule in rules}
 
 
-def read_only(target: str) -> dict[str, RuleResult]:
+def read_only(target: str) -> dict[str, Verdict]:
     """Return the results of every rule on the source alone."""
     report = check_paths([str(Path(target.rpartition(":")[0]).parent)], allows_none=True)
-    found = {problem.id: RuleResult(rule=find_rule(problem.id), outcome=Outcome.FAILED, note="") for problem in report.problems}
+    found = {problem.id: Verdict(outcome=Outcome.FAILED, note="") for problem in report.problems}
     for ledger in report.ledgers:
         for entry in ledger.entries:
-            shown = RuleResult(rule=entry.rule, outcome=entry.outcome, note=entry.note, findings=entry.findings)
+            shown = Verdict(outcome=entry.outcome, note=entry.note, findings=entry.findings)
             found.setdefault(entry.rule.id, shown)
     return found
 
 
-def broken(results: dict[str, RuleResult], *severities: Severity) -> dict[str, tuple[str, ...]]:
+def broken(results: dict[str, Verdict], *severities: Severity) -> dict[str, tuple[str, ...]]:
     """Return the findings of the broken rules of these severities that would fail a run, or draw a warning."""
     return {
         rule: tuple(f"{finding.line}: {finding.message}" for finding in result.findings)
         for rule, result in results.items()
         if result.outcome is Outcome.FAILED
-        and any(result.rule.severity_of(finding) in severities for finding in result.findings)
+        and any(find_rule(rule).severity_of(finding) in severities for finding in result.findings)
     }
 
 

@@ -164,10 +164,10 @@ def test_the_code_of_a_good_example_breaks_no_rule_in_rollouts(pytestconfig, tmp
     path.write_text(completed(GOOD[number]), encoding="utf-8")
     (source,) = read_classes(str(path)).classes
     contract = contract_of(f"{path}:{source.name}", server_type="vllm" if GOOD[number].rule_id[:3] == "HE5" else "openai")
-    results = [contract.result(rule) for rule in ALL_RULES]
+    results = {rule: contract.result(rule) for rule in ALL_RULES}
 
-    assert [(result.rule.id, item.message) for result in results for item in result.findings] == []
-    assert Outcome.PASSED in {result.outcome for result in results if result.rule.dynamic}
+    assert [(rule.id, item.message) for rule, result in results.items() for item in result.findings] == []
+    assert Outcome.PASSED in {result.outcome for rule, result in results.items() if rule.dynamic}
 
 
 def test_every_file_of_examples_belongs_to_a_rule():

@@ -8,10 +8,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
-import time
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_hermes_env import errors
@@ -31,19 +29,6 @@ Line = tuple[str, int]
 """The real path of a file, and a line of it."""
 OWNER_OF_IMPORTS = "HE110"
 """The rule that reports an import which fails, hangs or ends the process."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RuleResult:
-    """What one rule concluded about one class, from both halves."""
-
-    rule: Rule
-    outcome: Outcome
-    note: str
-    findings: tuple[Finding, ...] = ()
-    seconds: float = 0.0
-    acceptable_gap: bool = False
-    blocked_by: tuple[str, ...] = ()
 
 
 class ClassContract:
@@ -91,14 +76,12 @@ class ClassContract:
         played = vars(self).get("evidence")
         return played.collection.world if played is not None else ""
 
-    def result(self, rule: Rule) -> RuleResult:
-        """Return what ``rule`` concludes about the class."""
-        start = time.perf_counter()
+    def result(self, rule: Rule) -> Verdict:
+        """Return what ``rule`` concludes about the class, from both halves."""
         static, dynamic = self._static(rule), self._dynamic(rule)
-        result = combined(rule, static, dynamic, self._lines_run)
+        verdict = combined(rule, static, dynamic, self._lines_run)
         shown = dynamic.findings if dynamic is not None else ()
-        findings = self._with_a_test(rule, result.findings, shown)
-        return dataclasses.replace(result, findings=findings, seconds=time.perf_counter() - start)
+        return dataclasses.replace(verdict, findings=self._with_a_test(rule, verdict.findings, shown))
 
     @functools.cached_property
     def _lines_run(self) -> frozenset[Line]:
@@ -157,29 +140,19 @@ class ClassContract:
 
 def combined(
     rule: Rule, static: Verdict | None, dynamic: Verdict | None, lines_run: AbstractSet[Line] = frozenset()
-) -> RuleResult:
-    """Return one result: a violation seen by either half fails; a law has passed only when the half that ran rollouts says so.
+) -> Verdict:
+    """Return one verdict: a violation seen by either half fails; a law has passed only when the half that ran rollouts says so.
 
     ``lines_run`` are the lines that the rollouts ran: an error in the source that they reached and did not confirm is a warning.
     """
-    halves = [half for half in (static, dynamic) if half is not None]
     read = [_with_confirmation(rule, finding, dynamic, lines_run) for finding in static.findings] if static else []
-    findings = _merged(rule, read, dynamic)
-    if findings:
-        notes = "; ".join(half.note for half in halves if half.note)
-        return RuleResult(rule=rule, outcome=Outcome.FAILED, note=notes, findings=findings)
+    if findings := _merged(rule, read, dynamic):
+        return Verdict.failed(findings, "; ".join(half.note for half in (static, dynamic) if half is not None and half.note))
     if dynamic is None:
-        only = static or Verdict.not_exercised("this rule has no check that applies here")
-        return RuleResult(rule=rule, outcome=only.outcome, note=only.note)
-    if dynamic.outcome is Outcome.NOT_EXERCISED and static is not None and static.outcome is Outcome.NOT_APPLICABLE:
-        return RuleResult(rule=rule, outcome=static.outcome, note=static.note)
-    return RuleResult(
-        rule=rule,
-        outcome=dynamic.outcome,
-        note=dynamic.note,
-        acceptable_gap=dynamic.acceptable_gap,
-        blocked_by=dynamic.blocked_by,
-    )
+        return static or Verdict.not_exercised("this rule has no check that applies here")
+    if static is not None and static.outcome is Outcome.NOT_APPLICABLE and dynamic.outcome is Outcome.NOT_EXERCISED:
+        return static
+    return dynamic
 
 
 def _merged(rule: Rule, static: list[Finding], dynamic: Verdict | None) -> tuple[Finding, ...]:

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Outcome
+from pytest_hermes_env.contract.judge.verdict import Outcome, Verdict
 from pytest_hermes_env.contract.ledger.ladder import LadderRow, ladder_in_brief, ladder_lines
 from pytest_hermes_env.redaction.shown_text import shown
 from pytest_hermes_env.source.finding import Finding, shown_finding
@@ -62,6 +62,12 @@ class LedgerEntry:
     blocked_by: tuple[str, ...] = ()
     is_strict: bool = False
     """Whether findings of severity warning fail the run."""
+
+    @classmethod
+    def of(cls, rule: Rule, verdict: Verdict, seconds: float, *, is_strict: bool = False) -> LedgerEntry:
+        """Return the entry of a verdict that took so long."""
+        given = {field.name: getattr(verdict, field.name) for field in dataclasses.fields(verdict)}
+        return cls(rule=rule, seconds=seconds, is_strict=is_strict, **given)
 
     def __post_init__(self) -> None:
         """Redact what the entry says: every report and all terminal output are made of entries."""

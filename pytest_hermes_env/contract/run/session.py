@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+import time
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
@@ -223,17 +224,9 @@ class CheckedClass:
 
     def checked(self, rule: Rule) -> Ledger:
         """Return a ledger with the one entry of ``rule``, waivers applied."""
-        result = self.contract.result(rule)
-        entry = LedgerEntry(
-            rule=rule,
-            outcome=result.outcome,
-            note=result.note,
-            findings=result.findings,
-            seconds=result.seconds,
-            acceptable_gap=result.acceptable_gap,
-            blocked_by=result.blocked_by,
-            is_strict=self.is_strict,
-        )
+        start = time.perf_counter()
+        verdict = self.contract.result(rule)
+        entry = LedgerEntry.of(rule, verdict, time.perf_counter() - start, is_strict=self.is_strict)
         return self.ledger(self.waivers.applied(entry))
 
     def ledger(self, entry: LedgerEntry) -> Ledger:

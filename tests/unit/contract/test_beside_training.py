@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_hermes_env.contract.judge.engine import RuleResult
-from pytest_hermes_env.contract.judge.verdict import Outcome
+from pytest_hermes_env.contract.judge.verdict import Outcome, Verdict
 from pytest_hermes_env.contract.rules import find_rule
 from pytest_hermes_env.contract.run.single_rule import contract_of
 
@@ -67,7 +66,7 @@ class Full(Knows):
         self.given = deque(maxlen=2)
 
 
-def judged(env_class: type) -> RuleResult:
+def judged(env_class: type) -> Verdict:
     """Return what HE702 concludes."""
     rule = find_rule("HE702")
     return contract_of(env_class, (rule,)).result(rule)

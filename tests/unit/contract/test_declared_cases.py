@@ -10,8 +10,8 @@ from environments.agent_loop import AgentResult
 from environments.hermes_base_env import HermesAgentEnvConfig
 from environments.tool_context import ToolContext
 from pytest_hermes_env import call, case, cases, item_cases, say
-from pytest_hermes_env.contract.judge.engine import ClassContract, RuleResult
-from pytest_hermes_env.contract.judge.verdict import Outcome
+from pytest_hermes_env.contract.judge.engine import ClassContract
+from pytest_hermes_env.contract.judge.verdict import Outcome, Verdict
 from pytest_hermes_env.contract.ledger.ladder import ladder_lines, ladder_rows
 from pytest_hermes_env.contract.rules import find_rule
 from pytest_hermes_env.contract.run.single_rule import contract_of
@@ -84,7 +84,7 @@ DECLARED = cases(
 )
 
 
-def results(env_class: type, declared: Any) -> tuple[RuleResult, RuleResult, ClassContract]:
+def results(env_class: type, declared: Any) -> tuple[Verdict, Verdict, ClassContract]:
     """Return what HE405 and HE410 say."""
     rules = [find_rule("HE405"), find_rule("HE410")]
     contract = contract_of(env_class, rules, cases=declared)

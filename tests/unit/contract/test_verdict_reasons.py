@@ -62,7 +62,7 @@ def test_a_misspelt_toolset_is_told_once():
     """HE108 reports it; rules about the reward, which no rollout reaches, are excused by it."""
     rules = [find_rule(rule) for rule in ("HE302", "HE403", "HE404", "HE408", "HE411")]
     contract = contract_of(MisspeltEnv, rules)
-    results = [contract.result(rule) for rule in rules]
+    results = {rule.id: contract.result(rule) for rule in rules}
 
-    assert {result.outcome for result in results} == {Outcome.NOT_EXERCISED}
-    assert [result.rule.id for result in results if "HE108" not in result.blocked_by] == []
+    assert {result.outcome for result in results.values()} == {Outcome.NOT_EXERCISED}
+    assert [rule for rule, result in results.items() if "HE108" not in result.blocked_by] == []
