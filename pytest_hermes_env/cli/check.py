@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_hermes_env.contract.check import StaticReport
+    from pytest_hermes_env.contract.ledger.account import Account
 
 FORMATS = ("text", "json", "github", "sarif")
 
@@ -63,40 +63,37 @@ def run(options: argparse.Namespace) -> int:
     settings = settings_for(os.path.commonpath([os.path.abspath(path_of(path)) for path in options.paths]))
     select, ignore = rule_words(options.select), rule_words(options.ignore)
     rules = select_rules(select or settings.select, ignore if select else (*settings.ignore, *ignore))
-    report = check_paths(
-        options.paths, rules, settings=settings, allows_none=options.allow_none, with_base_env=options.hermes_base_env
+    account = check_paths(
+        options.paths,
+        rules,
+        settings=settings,
+        allows_none=options.allow_none,
+        with_base_env=options.hermes_base_env,
+        is_strict=options.strict or settings.strict,
     )
-    is_strict = options.strict or settings.strict
-    if is_strict:
-        report = dataclasses.replace(report, ledgers=tuple(ledger.strictly() for ledger in report.ledgers))
     has_colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and not options.output
-    seconds = time.perf_counter() - start
-    text = _formatted(report, options.format, is_strict=is_strict, has_colour=has_colour, seconds=seconds)
+    account = dataclasses.replace(account, seconds=time.perf_counter() - start)
+    text = _formatted(account, options.format, has_colour=has_colour)
     if options.output:
         write_text(options.output, text)
     else:
         sys.stdout.write(text)
-    return report.exit_code(is_strict=is_strict)
+    return account.exit_code
 
 
-def _formatted(report: StaticReport, form: str, *, is_strict: bool, has_colour: bool, seconds: float) -> str:
-    if form == "text":
-        from pytest_hermes_env.contract.reports.text import report_lines  # noqa: PLC0415
+def _formatted(account: Account, form: str, *, has_colour: bool) -> str:
+    if form != "text":
+        from pytest_hermes_env.contract.reports import FORMATS, versions  # noqa: PLC0415  # text needs none of it
 
-        text = "\n".join(report_lines(report, is_strict=is_strict, has_colour=has_colour)) + "\n"
-        return text + _annotations(report, is_strict=is_strict)
-    from pytest_hermes_env.contract.reports import FORMATS, account_of  # noqa: PLC0415  # text needs none of it
+        return FORMATS[form](dataclasses.replace(account, versions=versions()))
+    from pytest_hermes_env.contract.reports.text import report_lines  # noqa: PLC0415
 
-    return FORMATS[form](account_of(report, is_strict=is_strict, seconds=seconds))
-
-
-def _annotations(report: StaticReport, *, is_strict: bool) -> str:
-    """Return GitHub's annotations where its actions run, else nothing."""
+    text = "\n".join(report_lines(account, has_colour=has_colour)) + "\n"
     if os.environ.get("GITHUB_ACTIONS") != "true":
-        return ""
-    from pytest_hermes_env.contract.reports import account_of, github_text  # noqa: PLC0415
+        return text
+    from pytest_hermes_env.contract.reports import github_text  # noqa: PLC0415
 
-    return github_text(account_of(report, is_strict=is_strict, seconds=0.0))
+    return text + github_text(account)
 
 
 def rule_words(values: Iterable[str]) -> list[str]:

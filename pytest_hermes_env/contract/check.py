@@ -6,16 +6,17 @@ What only a rollout can show is entered as not exercised.
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import gc
 import os
 import time
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.judge.rule import Rule
 from pytest_hermes_env.contract.judge.verdict import Outcome, Verdict
+from pytest_hermes_env.contract.ledger.account import Account
 from pytest_hermes_env.contract.ledger.comments import CommentWaiver, read_comments
 from pytest_hermes_env.contract.ledger.ledger import Ledger, LedgerEntry
 from pytest_hermes_env.contract.ledger.settings import Settings
@@ -32,7 +33,7 @@ from pytest_hermes_env.source import (
     read_class,
     read_classes,
 )
-from pytest_hermes_env.source.finding import Finding, Severity
+from pytest_hermes_env.source.finding import Severity
 from pytest_hermes_env.source.leftover_packages import leftover_packages
 
 if TYPE_CHECKING:
@@ -82,40 +83,6 @@ class _CheckedFile:
     """Whether a class was named, which is judged whatever it is called a base for."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class StaticReport:
-    """What was found in some paths: a ledger for each environment class, and the files that could not be checked."""
-
-    files: int
-    ledgers: tuple[Ledger, ...] = ()
-    problems: tuple[FileProblem, ...] = ()
-    skipped: tuple[Skipped, ...] = ()
-
-    @property
-    def has_only_others(self) -> bool:
-        """Whether every environment that was found is one of Atropos without the Hermes layer: there is nothing to judge."""
-        return not self.ledgers and any(item.is_environment for item in self.skipped)
-
-    @cached_property
-    def findings(self) -> tuple[tuple[Rule, Finding], ...]:
-        """All findings by place; one in a base that several environments share comes once."""
-        told = {(problem.id, os.path.abspath(problem.path), problem.line) for problem in self.problems}
-        found = {
-            (finding.path, finding.line, finding.column, entry.rule.id, finding.message): (entry.rule, finding)
-            for ledger in self.ledgers
-            for entry in ledger.entries
-            if not entry.waiver
-            for finding in entry.findings
-            if (entry.rule.id, os.path.abspath(finding.path), finding.line) not in told
-        }
-        return tuple(found[key] for key in sorted(found))
-
-    def exit_code(self, *, is_strict: bool = False) -> int:
-        """Return 1 when something is broken, cannot be checked, or was not exercised at all; else 0."""
-        broken = any(ledger.failures(is_strict=is_strict) or ledger.is_vacuous for ledger in self.ledgers)
-        return int(broken or bool(self.problems))
-
-
 def with_missing_rules(entries: Iterable[LedgerEntry], note: str) -> tuple[LedgerEntry, ...]:
     """Return one entry for each rule of the catalogue; those that ``entries`` lack were not run, for the reason ``note``."""
     given = {entry.rule.id: entry for entry in entries}
@@ -133,10 +100,11 @@ def check_paths(
     settings: Settings | None = None,
     allows_none: bool = False,
     with_base_env: bool = False,
-) -> StaticReport:
+    is_strict: bool = False,
+) -> Account:
     """Check all environment classes in files and directories; ``path.py:Class`` checks one class.
 
-    ``with_base_env`` also checks environments on Atropos' BaseEnv alone, against the rules that concern it.
+    ``is_strict``: warnings fail, too. ``with_base_env`` also checks environments on Atropos' BaseEnv alone, against the rules that concern it.
     Comments in the files and the waivers of ``settings`` accept findings; those that accept nothing any more are among the problems.
 
     Raises: BadTarget when a path does not exist, contains no Python file, or when no environment is found (unless ``allows_none``).
@@ -160,15 +128,18 @@ def check_paths(
     leftovers = {problem.path: problem for file in checked for problem in file.leftovers}
     ledgers = waivers.applied_to(ledgers)
     complaints = [*waivers.problems, *waivers.stale(ledgers, sees_rollouts=False)]
-    report = StaticReport(
+    account = Account(
+        entry_point="hermes-env check",
+        mode="source",
+        is_strict=is_strict,
         files=len({os.path.abspath(path) for path, _ in files}),
-        ledgers=ledgers,
+        ledgers=tuple(ledger.strictly() for ledger in ledgers) if is_strict else ledgers,
         problems=(*(file.problem for file in checked if file.problem), *leftovers.values(), *complaints),
         skipped=tuple(item for _, _, skipped in judged for item in skipped),
     )
-    if not (report.ledgers or report.problems or report.has_only_others or allows_none):
-        raise BadTarget(_nothing_found(targets, report))
-    return report
+    if not (account.ledgers or account.problems or account.has_only_others or allows_none):
+        raise BadTarget(_nothing_found(targets, account))
+    return dataclasses.replace(account, exit_code=int(account.is_broken))
 
 
 def check_all(sources: Iterable[ClassSource], rules: Sequence[Rule] = ALL_RULES) -> tuple[Ledger, ...]:
@@ -332,14 +303,14 @@ def _walk(path: str) -> Iterator[str]:
                 yield os.path.normpath(os.path.join(folder, name))
 
 
-def _nothing_found(targets: list[str], report: StaticReport) -> str:
-    count = report.files
+def _nothing_found(targets: list[str], account: Account) -> str:
+    count = account.files
     lines = [
         f"no Hermes environment in {', '.join(targets)} ({count} Python {'file' if count == 1 else 'files'} read)",
         "  looked for  classes derived from HermesAgentBaseEnv",
     ]
-    if report.skipped:
-        lines.append(f"  seen        {shorten(', '.join(_told(item) for item in report.skipped), 600)}")
+    if account.skipped:
+        lines.append(f"  seen        {shorten(', '.join(_told(item) for item in account.skipped), 600)}")
     lines.append("  fix         name the file that defines the environment, or its directory")
     return "\n".join(lines)
 

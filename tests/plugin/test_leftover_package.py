@@ -126,7 +126,7 @@ def test_check_names_the_file(project: Path, monkeypatch: pytest.MonkeyPatch, im
     assert (problem.path, problem.id) == ("environments/__init__.py", "leftover-package")
     assert "cannot be imported because of this file" in problem.message
     assert " ".join(lines.split()).count(leftover_package.FIX) == 1
-    assert report.exit_code() == 1
+    assert report.exit_code == 1
 
 
 @pytest.mark.parametrize("kept", ["a whole fork", "no init file", "a package of the project's own"])

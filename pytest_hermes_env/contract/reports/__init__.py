@@ -5,7 +5,7 @@ Place in the flow: `hermes-env check` and pytest end with an `Account`; each for
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.reports.account import Account, account_of, versions
+from pytest_hermes_env.contract.ledger.account import Account, versions
 from pytest_hermes_env.contract.reports.github import github_lines, github_text
 from pytest_hermes_env.contract.reports.html_report import html_text
 from pytest_hermes_env.contract.reports.json_report import json_text
@@ -14,7 +14,6 @@ from pytest_hermes_env.contract.reports.sarif import sarif_text
 __all__ = [
     "FORMATS",
     "Account",
-    "account_of",
     "github_lines",
     "github_text",
     "html_text",

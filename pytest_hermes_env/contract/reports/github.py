@@ -14,7 +14,7 @@ from pytest_hermes_env.source.finding import Severity
 
 if TYPE_CHECKING:
     from pytest_hermes_env.contract.judge.rule import Rule
-    from pytest_hermes_env.contract.reports.account import Account
+    from pytest_hermes_env.contract.ledger.account import Account
     from pytest_hermes_env.source.finding import Finding
 
 

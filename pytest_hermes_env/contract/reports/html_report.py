@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from jinja2 import Template
     from markupsafe import Markup
 
+    from pytest_hermes_env.contract.ledger.account import Account
     from pytest_hermes_env.contract.ledger.ledger import Ledger
-    from pytest_hermes_env.contract.reports.account import Account
 
 OPEN = ("failed", "waived", "undecided", "not exercised", "not applicable", "not run", "passed")
 """Outcomes in the order in which a reader wants them."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pytest_hermes_env.contract.judge.rule import Rule
+    from pytest_hermes_env.contract.ledger.account import Account
     from pytest_hermes_env.contract.ledger.ledger import Ledger, LedgerEntry
-    from pytest_hermes_env.contract.reports.account import Account
     from pytest_hermes_env.source.finding import Finding
 
 VERSION = 1

@@ -20,8 +20,8 @@ from pytest_hermes_env.source.finding import Severity
 
 if TYPE_CHECKING:
     from pytest_hermes_env.contract.judge.rule import Rule
+    from pytest_hermes_env.contract.ledger.account import Account
     from pytest_hermes_env.contract.ledger.ledger import Accepted, Ledger
-    from pytest_hermes_env.contract.reports.account import Account
     from pytest_hermes_env.source import FileProblem
     from pytest_hermes_env.source.finding import Finding
 

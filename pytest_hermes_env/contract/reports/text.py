@@ -18,8 +18,8 @@ from pytest_hermes_env.source.leftover_packages import LEFTOVER_PACKAGE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytest_hermes_env.contract.check import StaticReport
     from pytest_hermes_env.contract.judge.rule import Rule
+    from pytest_hermes_env.contract.ledger.account import Account
     from pytest_hermes_env.contract.ledger.ledger import Ledger
     from pytest_hermes_env.source import FileProblem
     from pytest_hermes_env.source.finding import Finding
@@ -91,29 +91,29 @@ def problem_texts(problem: FileProblem) -> tuple[str, str]:
     return HE111.section("Why"), HE111.section("Fix").replace("FILE", shown_name(problem.path))
 
 
-def report_lines(report: StaticReport, *, is_strict: bool = False, has_colour: bool = False) -> list[str]:
+def report_lines(account: Account, *, has_colour: bool = False) -> list[str]:
     """Return a whole report as text: problems, findings, what was not checked, the ledgers, and a sum."""
     blocks: list[list[str]] = []
     explained: set[str] = set()
-    for problem in report.problems:
+    for problem in account.problems:
         blocks.append(problem_lines(problem, is_brief=problem.id in explained, has_colour=has_colour))
         explained.add(problem.id)
-    for rule, finding in report.findings:
+    for rule, finding in account.findings:
         blocks.append(finding_lines(rule, finding, is_brief=rule.id in explained, has_colour=has_colour))
         explained.add(rule.id)
     notes = [
         shown_name(f"{item.path}:{item.line}: {item.name}: {item.reason}")
-        for item in report.skipped
+        for item in account.skipped
         if item.is_environment or item.is_unreadable
     ]
     if notes:
         blocks.append(notes)
-    if len(report.ledgers) <= _FEW_CLASSES:
-        blocks += [_ledger_lines(ledger) for ledger in report.ledgers]
+    if len(account.ledgers) <= _FEW_CLASSES:
+        blocks += [_ledger_lines(ledger) for ledger in account.ledgers]
     else:
-        blocks.append([f"{shown_name(ledger.subject)}  {ledger.headline()}" for ledger in report.ledgers])
-        blocks.append(summarise(report.ledgers))
-    blocks.append([_last_line(report, is_strict=is_strict, has_colour=has_colour)])
+        blocks.append([f"{shown_name(ledger.subject)}  {ledger.headline()}" for ledger in account.ledgers])
+        blocks.append(summarise(account.ledgers))
+    blocks.append([_last_line(account, has_colour=has_colour)])
     return [line for block in blocks if block for line in (*block, "")][:-1]
 
 
@@ -165,22 +165,22 @@ def _ledger_lines(ledger: Ledger) -> list[str]:
     return [f"{shown_name(ledger.subject)}  {first}", *rest]
 
 
-def _last_line(report: StaticReport, *, is_strict: bool, has_colour: bool) -> str:
-    found = len(report.findings) + len(report.problems)
-    undecided = sum(ledger.counts.get("undecided", 0) for ledger in report.ledgers)
-    parts = [_counted(found, "finding") if found else "nothing to judge" if report.has_only_others else "no findings"]
+def _last_line(account: Account, *, has_colour: bool) -> str:
+    found = len(account.findings) + len(account.problems)
+    undecided = sum(ledger.counts.get("undecided", 0) for ledger in account.ledgers)
+    parts = [_counted(found, "finding") if found else "nothing to judge" if account.has_only_others else "no findings"]
     if undecided:
         parts.append(f"{undecided} undecided")
-    if unreadable := sum(item.is_unreadable for item in report.skipped):
+    if unreadable := sum(item.is_unreadable for item in account.skipped):
         parts.append(f"{_counted(unreadable, 'environment')} not readable")
-    vacuous = sum(ledger.is_vacuous for ledger in report.ledgers)
+    vacuous = sum(ledger.is_vacuous for ledger in account.ledgers)
     if vacuous:
         parts.append(f"nothing exercised in {_counted(vacuous, 'class', 'classes')}")
-    scope = f"{_counted(report.files, 'file')}, {_counted(len(report.ledgers), 'environment')}"
+    scope = f"{_counted(account.files, 'file')}, {_counted(len(account.ledgers), 'environment')}"
     line = f"{scope}: {', '.join(parts)}"
     if not has_colour:
         return line
-    return f"{_RED if report.exit_code(is_strict=is_strict) else _BOLD}{line}{_END}"
+    return f"{_RED if account.exit_code else _BOLD}{line}{_END}"
 
 
 def _place(finding: Finding) -> str:
