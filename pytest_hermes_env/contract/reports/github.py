@@ -29,13 +29,8 @@ def github_lines(account: Account) -> list[str]:
         _command("error", item.path, item.line, item.column, f"{item.id} {item.name}", item.message)
         for item in account.problems
     ]
-    reported: set[tuple[str, Finding]] = set()
+    lines += [_finding(rule, finding, is_strict=account.is_strict) for rule, finding in account.findings]
     for ledger in account.ledgers:
-        for entry in ledger.entries:
-            for finding in entry.findings if not entry.waiver else ():
-                if (entry.rule.id, finding) not in reported:
-                    reported.add((entry.rule.id, finding))
-                    lines.append(_finding(entry.rule, finding, is_strict=account.is_strict))
         if ledger.is_vacuous:
             message = f"nothing was exercised in {ledger.subject}: this run proves nothing"
             lines.append(_command("error", ledger.path, ledger.line, 1, "hermes-env", message))

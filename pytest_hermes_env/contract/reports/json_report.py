@@ -28,17 +28,7 @@ def json_text(account: Account) -> str:
         "seconds": round(account.seconds, 3),
         "files": account.files,
         "classes": [class_data(ledger) for ledger in account.ledgers],
-        "problems": [
-            {
-                "id": item.id,
-                "name": item.name,
-                "path": item.path,
-                "line": item.line,
-                "column": item.column,
-                "message": item.message,
-            }
-            for item in account.problems
-        ],
+        "problems": [dataclasses.asdict(item) for item in account.problems],
         "skipped": [
             {
                 "path": item.path,
