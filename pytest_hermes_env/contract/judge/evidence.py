@@ -193,7 +193,8 @@ class Evidence:
     def _at_return(self, method: str, value: object) -> tuple[str, int]:
         """Return path and line of the return statement that gave ``value``, where the source tells, else of the method."""
         path, line = self.at_method(method)
-        returns = self._returns(method)
+        function = self.source.methods.get(method) if self.source is not None else None
+        returns = [node for node in function.own_nodes() if isinstance(node, ast.Return)] if function is not None else []
         constant = [node for node in returns if _gives(node, value)]
         if len(constant) == 1:
             return path, constant[0].lineno
@@ -201,27 +202,10 @@ class Evidence:
             return path, returns[0].lineno
         return path, line
 
-    def _returns(self, method: str) -> list[ast.Return]:
-        function = self.source.methods.get(method) if self.source is not None else None
-        return [] if function is None else _own_returns(function.node)
-
 
 def finding_in(scenario: str, place: Place, message: str, seen: str = "") -> Finding:
     """Return a finding at a place that a scenario recorded."""
     return Finding(message=message, path=place.path, line=place.line, seen=seen, scenario=scenario)
-
-
-def _own_returns(function: ast.AST) -> list[ast.Return]:
-    """Return a function's own return statements, not those of functions inside it."""
-    found: list[ast.Return] = []
-    waiting = list(ast.iter_child_nodes(function))
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.Return):
-            found.append(node)
-        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
-            waiting.extend(ast.iter_child_nodes(node))
-    return sorted(found, key=lambda node: node.lineno)
 
 
 def _gives(node: ast.Return, value: object) -> bool:
