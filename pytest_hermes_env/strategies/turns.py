@@ -60,18 +60,13 @@ class _Shape:
     given: str = ""
 
 
-def drawn_turns(
-    strategy: str, offered: Mapping[str, dict[str, Any]], *, results: bool = True, mistakes: bool = True
-) -> Callable[[int, int], st.SearchStrategy[list[DrawnTurn]]]:
+def drawn_turns(offered: Mapping[str, dict[str, Any]]) -> Callable[[int, int], st.SearchStrategy[list[DrawnTurn]]]:
     """Return a function ``(least, most)`` to a strategy for ``least`` to ``most`` turns that call ``offered`` tools.
 
-    Without ``results`` the calls have no results; without ``mistakes`` every call names an offered tool with valid arguments.
-
-    Raises: parameters without a valid value → StrategyError, which names ``strategy``.
+    Raises: parameters without a valid value → StrategyError.
     """
-    arguments = {name: arguments_of(strategy, name, parameters) for name, parameters in offered.items()}
-    shapes = _shapes(list(offered), GIVEN if results else ("",), mistakes=mistakes)
-    calls = _calls(shapes, arguments)
+    arguments = {name: arguments_of(name, parameters) for name, parameters in offered.items()}
+    calls = _calls(_shapes(list(offered)), arguments)
 
     def turns(least: int, most: int) -> st.SearchStrategy[list[DrawnTurn]]:
         flat = st.lists(calls, min_size=least, max_size=most * CALLS_PER_TURN)
@@ -80,14 +75,11 @@ def drawn_turns(
     return turns
 
 
-def _shapes(tools: list[str], given: tuple[str, ...], *, mistakes: bool) -> list[_Shape]:
+def _shapes(tools: list[str]) -> list[_Shape]:
     """Return every kind of call, simplest first; kinds that differ only in the tool are adjacent."""
-    shapes = [_Shape(kind="valid", tool=name, given=how) for how in given for name in tools]
-    if mistakes:
-        unknown = [name for name in UNKNOWN_TOOLS if name not in {*tools, *DEFAULT_TOOLS}]
-        shapes += [_Shape(kind="unknown", tool=name) for name in unknown]
-        shapes += [_Shape(kind="bad", tool=name, given=how) for how in ("cut", "no object") for name in tools]
-    return shapes
+    shapes = [_Shape(kind="valid", tool=name, given=how) for how in GIVEN for name in tools]
+    shapes += [_Shape(kind="unknown", tool=name) for name in UNKNOWN_TOOLS if name not in {*tools, *DEFAULT_TOOLS}]
+    return shapes + [_Shape(kind="bad", tool=name, given=how) for how in ("cut", "no object") for name in tools]
 
 
 def _calls(shapes: list[_Shape], arguments: Mapping[str, st.SearchStrategy[str]]) -> st.SearchStrategy[tuple[str, DrawnCall]]:
