@@ -20,8 +20,7 @@ from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.statement_at import lines_of_definition, was_run
 from pytest_hermes_env.contract.subject import Subject
 from pytest_hermes_env.contract.verdict import Outcome, Verdict, one_per_place
-from pytest_hermes_env.play.collection import Collection
-from pytest_hermes_env.play.scenario import CASES, Rung, Scenario
+from pytest_hermes_env.play.scenario import CASES, Collection, Rung, Scenario
 from pytest_hermes_env.source import ClassSource
 from pytest_hermes_env.source.finding import Finding, Severity
 

@@ -35,12 +35,10 @@ from pytest_hermes_env.errors import BadTarget, HermesEnvError, NetworkBlocked, 
 from pytest_hermes_env.leftover_package import leftover_explained
 from pytest_hermes_env.patches import intercept
 from pytest_hermes_env.play.cases.values import Cases
-from pytest_hermes_env.play.collection import Collection, ProcessEnd
 from pytest_hermes_env.play.evidence_file import VERSION, EvidenceWriter, PlayedClass, read_evidence
 from pytest_hermes_env.play.journal import NEVER_RETURNED, Place, Reward
-from pytest_hermes_env.play.progress import Played, listening
 from pytest_hermes_env.play.raised import described
-from pytest_hermes_env.play.scenario import Scenario
+from pytest_hermes_env.play.scenario import Collection, ProcessEnd, Scenario
 from pytest_hermes_env.play.unavailable import Cause, ErrorKind, Unavailable
 from pytest_hermes_env.types import RealToolsUse
 
@@ -87,7 +85,18 @@ class Job:
     cases: Cases | None = None
 
 
+@dataclass(frozen=True)
+class Played:
+    """A job under way: scenarios that have begun, of ``total`` that are needed, and the last of them."""
+
+    subject: str
+    total: int
+    begun: int
+    scenario: str
+
+
 Listener = Callable[[Played | None], None]
+"""Hears of each scenario that begins, and None when all jobs have ended."""
 
 
 def play_all(jobs: Sequence[Job], directory: str, listener: Listener | None = None, processes: int = 0) -> list[str]:
@@ -152,11 +161,6 @@ def _play(job: Job, writer: EvidenceWriter, *, names: Iterable[str], is_sequenti
 
     lines: set[Line] = set()
 
-    def begins(played: Played | None) -> None:
-        if played is not None:
-            writer.write("begins", played.scenario, of=played.family)
-            beat()
-
     guard = NetworkGuard(test=f"the contract of {job.target}", allowed=job.hosts)
     with guard, recording_lines(frozenset(job.lines_of), lines):
         env_class = job.env_class
@@ -181,8 +185,7 @@ def _play(job: Job, writer: EvidenceWriter, *, names: Iterable[str], is_sequenti
             beat=beat,
         )
         writer.write("class", collector.collect(()))
-        with listening(begins):
-            collection = collector.collect(names)
+        collection = collector.collect(names)
     try:
         guard.verify()
     except NetworkBlocked as error:
@@ -436,7 +439,7 @@ def _tell(part: str, job: Job, listener: Listener) -> None:
     text = Path(part).read_text(encoding="utf-8", errors="replace")
     begun = re.findall(r'^\{"begins": "([^"]*)"', text, re.MULTILINE)
     if begun:
-        listener(Played(job.target, len(job.scenarios), begun=len(begun), scenario=begun[-1]))
+        listener(Played(job.target, len(job.scenarios), len(begun), begun[-1]))
 
 
 def _started(job: Job, part: str, names: frozenset[str], *, is_sequential: bool) -> _Child:
