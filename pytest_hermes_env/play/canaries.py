@@ -1,6 +1,7 @@
-"""Canaries: each rollout's model uses a unique word in all of its messages, and the words are looked for everywhere else.
+"""Looks for what concurrent rollouts show of each other: words that only one model uses, and texts that only one item has.
 
-Isolated rollouts never show the word of another one.
+Isolated rollouts never show the word of another one. When agents of several items have ended, a place that holds a single item has
+lost those of the others.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import os
 import random
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import Any
@@ -23,6 +24,8 @@ SEED = 20260521
 JUDGE_S = 0.002
 """Seconds that a judge takes, so that another rollout runs meanwhile, as with a real judge."""
 
+_SHORTEST = 4
+"""The length of the shortest text of an item that counts: shorter ones are in too many others."""
 _CODE = (FunctionType, ModuleType, classmethod, staticmethod, property)
 """Values that are not searched: they hold no words of rollouts, and much else."""
 
@@ -63,13 +66,8 @@ class Canaries:
 
     def look(self, env_class: type) -> None:
         """Search class attributes, the module and variables now; later they may hold words of other instances of the class."""
-        module = sys.modules.get(env_class.__module__)
-        places: list[tuple[str, str, Any]] = [
-            *(("class attribute", name, value) for cls in env_class.__mro__ for name, value in vars(cls).items()),
-            *(("module", name, value) for name, value in vars(module).items() if not name.startswith("__")),
-            *(("os.environ", name, value) for name, value in os.environ.items()),
-        ]
-        for where, name, value in places:
+        variables = (("os.environ", name, value) for name, value in os.environ.items())
+        for where, name, value in (*_shared_places(env_class), *variables):
             if not isinstance(value, _CODE) and (words := self._in(repr(picture(value)))):
                 self._held[where, name] = max(self._held.get((where, name), ()), words, key=len)
 
@@ -99,3 +97,65 @@ def _marked(arguments: dict[str, Any], word: str) -> dict[str, Any]:
         if isinstance(arguments.get(name), str):
             return {**arguments, name: f"echo {word}" if name == "command" else word}
     return arguments
+
+
+class SharedItems:
+    """Knows the texts that only one of ``items`` has, and looks for places that hold a single one of them.
+
+    Before the first reward, the environment's attributes, those of its class and the names of its module are searched for them,
+    wherever and however they were put there.
+    """
+
+    def __init__(self, env: Any, items: list[Any]) -> None:
+        """Look around before rollouts begin: what holds an item by now is data, and no rollout's."""
+        self._env = env
+        self._keys = list(dict.fromkeys(repr(picture(item)) for item in items))
+        self._texts = self._own_texts()
+        self._data = {place for place, text in self._places() if self._items_in(text)}
+        self._found: list[Sighting] | None = None
+
+    def look(self) -> None:
+        """Search all places, the first time that this is called: later, rewards have written there, too."""
+        if self._found is None and len(self._keys) > 1:
+            self._found = [
+                Sighting(where=place[0], name=place[1], words=(self._texts[found.pop()][0],), is_of_an_item=True)
+                for place, text in self._places()
+                if place not in self._data and len(found := self._items_in(text)) == 1
+            ]
+
+    @property
+    def sightings(self) -> tuple[Sighting, ...]:
+        """The places that held the item of one rollout while several waited for their rewards."""
+        return tuple(self._found or ())
+
+    def _own_texts(self) -> list[tuple[str, ...]]:
+        """Return for each item the texts in it that no other item has, the whole item first."""
+        parts = [(key, *_texts_in(key)) for key in self._keys]
+        return [
+            tuple(text for text in mine if not any(text in other for other in self._keys if other != key))
+            for key, mine in zip(self._keys, parts, strict=True)
+        ]
+
+    def _items_in(self, text: str) -> set[int]:
+        return {number for number, texts in enumerate(self._texts) if any(own in text for own in texts)}
+
+    def _places(self) -> Iterator[tuple[tuple[str, str], str]]:
+        attributes = (("attribute", name, value) for name, value in vars(self._env).items())
+        for where, name, value in (*attributes, *_shared_places(type(self._env))):
+            if not name.startswith("__") and (seen := picture(value)) is not None:
+                yield (where, name), repr(seen)
+
+
+def _texts_in(key: str) -> list[str]:
+    """Return the texts in a picture: every quoted one, without its quotes."""
+    return [text for text in key.replace('"', "'").replace("\\", "").split("'") if len(text) >= _SHORTEST]
+
+
+def _shared_places(env_class: type) -> Iterator[tuple[str, str, Any]]:
+    """Yield where, name and value of each attribute of a class, and of each name of its module."""
+    of_classes = {name: value for cls in reversed(env_class.__mro__) for name, value in vars(cls).items()}
+    yield from (("class attribute", name, value) for name, value in of_classes.items())
+    module = sys.modules.get(env_class.__module__)
+    for name, value in list(vars(module).items()) if module is not None else ():
+        if not name.startswith("__"):
+            yield "module", name, value

@@ -155,7 +155,7 @@ def _play(job: Job, writer: EvidenceWriter, *, names: Iterable[str], is_sequenti
     """Import the class, play the scenarios, and write what happened."""
     from pytest_hermes_env.layer import find_class  # noqa: PLC0415 - what a parent does not need
     from pytest_hermes_env.live.network_guard import NetworkGuard  # noqa: PLC0415
-    from pytest_hermes_env.play.cases.finding import cases_beside  # noqa: PLC0415
+    from pytest_hermes_env.play.cases.yaml_file import cases_beside  # noqa: PLC0415
     from pytest_hermes_env.play.driver import Collector  # noqa: PLC0415
     from pytest_hermes_env.play.lines_run import Line, recording_lines  # noqa: PLC0415
 

@@ -11,8 +11,7 @@ from pytest_hermes_env.errors import StrategyError, shorten, with_type
 from pytest_hermes_env.results import Result, agent_result
 from pytest_hermes_env.results.builder import history_of
 from pytest_hermes_env.strategies.json_values import texts
-from pytest_hermes_env.strategies.tools import USUAL_TOOLS, checked_tools
-from pytest_hermes_env.strategies.turns import DrawnTurn, drawn_turns
+from pytest_hermes_env.strategies.turns import USUAL_TOOLS, DrawnTurn, checked_tools, drawn_turns
 from pytest_hermes_env.types import ToolSchema
 
 Finish = Literal["answer", "turn_limit", "server_error"]

@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from pytest_hermes_env.play.buffers import picture
-from pytest_hermes_env.play.canaries import Canaries
+from pytest_hermes_env.play.canaries import Canaries, SharedItems
 from pytest_hermes_env.play.faults import Faults
 from pytest_hermes_env.play.scenarios.family import family
-from pytest_hermes_env.play.shared_items import SharedItems
 from pytest_hermes_env.play.stage import Stage
 
 GROUPS = 3
