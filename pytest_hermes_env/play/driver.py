@@ -26,14 +26,13 @@ from pytest_hermes_env.play.evidence_file import EvidenceWriter
 from pytest_hermes_env.play.held_out import HeldOut
 from pytest_hermes_env.play.journal import Journal, recording
 from pytest_hermes_env.play.raised import described, is_from_outside, is_interrupt
-from pytest_hermes_env.play.scenario import CaseRules, Collection, Scenario
+from pytest_hermes_env.play.scenario import CaseRules, Cause, Collection, Scenario, Unavailable
 from pytest_hermes_env.play.scenarios import families_of
 from pytest_hermes_env.play.scenarios.family import Family
 from pytest_hermes_env.play.server_kind import CHAT
 from pytest_hermes_env.play.stage import FirstSetup, Stage
 from pytest_hermes_env.play.tool_backend import SandboxRouter, describe, new_sandbox_like, opened_sandbox
 from pytest_hermes_env.play.training_stub import why_configured_to_train_nothing, why_nothing_is_trained
-from pytest_hermes_env.play.unavailable import Cause, Unavailable
 from pytest_hermes_env.play.watchers.call_site import EnvironmentCode
 from pytest_hermes_env.play.watchers.environment import watching_environment
 from pytest_hermes_env.play.watchers.layer import watching_layer

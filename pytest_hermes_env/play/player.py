@@ -38,8 +38,7 @@ from pytest_hermes_env.play.cases.values import Cases
 from pytest_hermes_env.play.evidence_file import VERSION, EvidenceWriter, PlayedClass, read_evidence
 from pytest_hermes_env.play.journal import NEVER_RETURNED, Place, Reward
 from pytest_hermes_env.play.raised import described
-from pytest_hermes_env.play.scenario import Collection, ProcessEnd, Scenario
-from pytest_hermes_env.play.unavailable import Cause, ErrorKind, Unavailable
+from pytest_hermes_env.play.scenario import Cause, Collection, ErrorKind, ProcessEnd, Scenario, Unavailable
 from pytest_hermes_env.types import RealToolsUse
 
 POLL_S = 0.1

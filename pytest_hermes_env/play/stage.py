@@ -23,9 +23,8 @@ from pytest_hermes_env.play.held_out import HeldOut
 from pytest_hermes_env.play.journal import Journal, Place, recording
 from pytest_hermes_env.play.raised import described, first_error, is_from_outside, within
 from pytest_hermes_env.play.sampling import replies_of
-from pytest_hermes_env.play.scenario import Scenario
+from pytest_hermes_env.play.scenario import Cause, ErrorKind, Scenario, Unavailable, kind_of
 from pytest_hermes_env.play.server_kind import CHAT
-from pytest_hermes_env.play.unavailable import Cause, ErrorKind, Unavailable, kind_of
 from pytest_hermes_env.play.watchers.call_site import EnvironmentCode
 from pytest_hermes_env.types import RealToolsUse
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.play.unavailable import Cause, ErrorKind, ItemsEnd
+from pytest_hermes_env.play.scenario import Cause, ErrorKind, ItemsEnd
 from pytest_hermes_env.source.finding import Severity
 
 

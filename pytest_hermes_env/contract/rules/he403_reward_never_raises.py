@@ -29,8 +29,7 @@ from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.play.journal import Reward, UnknownRead
 from pytest_hermes_env.play.probing.record import Probe
-from pytest_hermes_env.play.scenario import CASES, PROBES, Scenario
-from pytest_hermes_env.play.unavailable import ItemsEnd
+from pytest_hermes_env.play.scenario import CASES, PROBES, ItemsEnd, Scenario
 from pytest_hermes_env.source import finding_at
 from pytest_hermes_env.source.finding import Finding, Severity
 

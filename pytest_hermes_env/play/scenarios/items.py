@@ -15,10 +15,9 @@ from pytest_hermes_env.atropos.dataset_hub import hub_offline_without_caches
 from pytest_hermes_env.live.network_guard import NetworkGuard
 from pytest_hermes_env.play.buffers import copied, picture
 from pytest_hermes_env.play.raised import described, is_from_outside
-from pytest_hermes_env.play.scenario import ItemSeen
+from pytest_hermes_env.play.scenario import ItemSeen, ItemsEnd
 from pytest_hermes_env.play.scenarios.family import family
 from pytest_hermes_env.play.stage import Stage
-from pytest_hermes_env.play.unavailable import ItemsEnd
 
 MOST = 300
 """The most items that are taken."""
