@@ -13,8 +13,9 @@ from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.contract.subject import subject_of, subjects_of
 from pytest_hermes_env.errors import HermesEnvError
 from pytest_hermes_env.layer import layer_of
+from pytest_hermes_env.play.child import Job
 from pytest_hermes_env.play.evidence_file import read_evidence
-from pytest_hermes_env.play.player import Job, play_all
+from pytest_hermes_env.play.player import play_all
 from pytest_hermes_env.play.scenario import Collection
 from pytest_hermes_env.source import ClassSource
 

@@ -16,6 +16,7 @@ import pytest
 import tqdm
 
 from pytest_hermes_env.contract.rules import ALL_RULES
+from pytest_hermes_env.play.child import Job
 from pytest_hermes_env.play.driver import Collector
 from pytest_hermes_env.play.evidence_file import read_evidence
 from pytest_hermes_env.play.journal import (
@@ -29,7 +30,7 @@ from pytest_hermes_env.play.journal import (
     Reward,
     SurroundingChanged,
 )
-from pytest_hermes_env.play.player import Job, play_all
+from pytest_hermes_env.play.player import play_all
 from pytest_hermes_env.play.scenario import ELSEWHERE, Collection, Scenario
 from pytest_hermes_env.play.scenarios import FAMILIES, SCENARIOS, families_of
 
