@@ -162,11 +162,6 @@ class Collector:
             self._scenarios["closing"] = replace(closing, left=closing.left + process.leaked())
             self._keep(self._scenarios["closing"])
 
-    @property
-    def world(self) -> str:
-        """What answered the tools of the scenarios; empty before any was played."""
-        return self._world
-
     async def _play(self, families: Mapping[Family, frozenset[str]]) -> None:
         """Play families concurrently, then those that must run alone."""
         with watching(asyncio.get_running_loop(), self._environment_code.place), contextlib.ExitStack() as resources:

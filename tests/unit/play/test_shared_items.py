@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_hermes_env.play.canaries import SharedItems
 from pytest_hermes_env.play.scenario import Sighting
+from pytest_hermes_env.play.scenarios.concurrent import SharedItems
 
 from .bare import HermesAgentBaseEnv
 
