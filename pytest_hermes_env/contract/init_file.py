@@ -17,8 +17,7 @@ import yaml
 
 from pytest_hermes_env.errors import BadCases, BadTarget, UsageError
 from pytest_hermes_env.layer import find_class
-from pytest_hermes_env.play.cases.finding import file_for
-from pytest_hermes_env.play.cases.yaml_file import read_cases
+from pytest_hermes_env.play.cases.yaml_file import file_for, read_cases
 from pytest_hermes_env.redaction.shown_text import shown_path
 
 if TYPE_CHECKING:

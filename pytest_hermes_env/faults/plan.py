@@ -1,7 +1,7 @@
-"""`FaultPlan`: which request, tool call or await of a test fails, and how. Standard library only.
+"""`FaultPlan`: which request or tool call of a test fails, and how. Standard library only.
 
 Place in the flow: the mock model, the run-api of the tests, the trainer double and the tool seam ask the plan before they answer;
-`wire`, `tool_calls` and `awaits` play the fault. A planned fault that is never played is a leftover, which fails the test.
+`wire` and `tool_calls` play the fault. A planned fault that is never played is a leftover, which fails the test.
 The steps ``fail`` and ``hang`` of a script are faults of the model, too: short forms for a fault of one turn.
 """
 
@@ -10,13 +10,11 @@ from __future__ import annotations
 import math
 import random
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeAlias, TypeVar
+from typing import Any, Self, TypeAlias
 
 from pytest_hermes_env.errors import LeftoverFaults, UsageError, shorten, with_type
-
-T = TypeVar("T")
 
 SLOW_S = 0.05
 """Default length, in seconds, of what a fault delays."""
@@ -47,7 +45,6 @@ FAULTS = {
     },
     "run_api": WIRE,
     "trainer": WIRE,
-    "task": {"cancelled": "the task is cancelled at an await"},
 }
 """Places and their faults, each with what happens."""
 
@@ -137,7 +134,7 @@ class FaultPlan:
 
         ``where`` is a part of the request (``POST /v1/chat/completions`` and its body) or tool call (name and JSON arguments).
         ``at`` is the first of these that fails, from 1; ``times`` how many fail from there on, None for all; ``rate`` the share
-        that fails, at random. ``seconds`` is what a slow answer takes and a rate limit asks for. For a task, ``at`` is the await.
+        that fails, at random. ``seconds`` is what a slow answer takes and a rate limit asks for.
 
         Raises: no such place or fault, a number out of range → UsageError.
         """
@@ -147,8 +144,6 @@ class FaultPlan:
                 raise UsageError(f"{name}= of a planned fault must be an integer from 1; got {with_type(number)}.")
         if rate is not None and not 0 < rate <= 1:
             raise UsageError(f"rate= of a planned fault must be above 0 and at most 1; got {with_type(rate)}.")
-        if place == "task" and (where or times is not None or rate is not None):
-            raise UsageError("a task is cancelled at one await: plan.on('task', 'cancelled', at=7).")
         fault = PlannedFault(place=place, kind=kind, where=where, at=at, times=times, rate=rate, seconds=seconds)
         with self._lock:
             self._entries.append(_Entry(fault, random.Random(f"{self.seed}:{len(self._entries)}")))  # noqa: S311 - not a secret
@@ -177,15 +172,6 @@ class FaultPlan:
         """The faults that were played so far, in order."""
         return tuple(self._strikes)
 
-    async def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Return what a coroutine returns; it is cancelled at the await that the plan names for the task.
-
-        Awaits of the tasks that it starts count, too. Raises: the cancellation → asyncio.CancelledError; what the coroutine raises.
-        """
-        from pytest_hermes_env.faults.awaits import run_counted  # noqa: PLC0415 - asyncio takes 50 ms
-
-        return await run_counted(coroutine, lambda: self.strike("task", "") is not None)
-
     def verify(self) -> None:
         """Release what hangs. Raises: a planned fault that was never played → LeftoverFaults."""
         self.released.set()
@@ -202,8 +188,6 @@ def _is_due(entry: _Entry) -> bool:
     """Count a request or call for an entry, and return whether it fails."""
     entry.seen += 1
     fault = entry.fault
-    if fault.place == "task":
-        return entry.seen == fault.at
     if fault.rate is not None and entry.chance.random() >= fault.rate:
         return False
     return entry.seen >= fault.at and (fault.times is None or entry.struck < fault.times)

@@ -22,8 +22,8 @@ from pytest_hermes_env.own_machine import is_this_machine
 from pytest_hermes_env.play.auto_script import tool_using_policy
 from pytest_hermes_env.play.raised import described, is_interrupt
 from pytest_hermes_env.play.server_kind import PARSER, ServerKind, choose_kind
+from pytest_hermes_env.play.watchers.layer import counting_turns
 from pytest_hermes_env.play.watchers.services import sharing_tls_context
-from pytest_hermes_env.play.watchers.turns import counting_turns
 from pytest_hermes_env.sandbox.seam import ToolSeam, offering
 from pytest_hermes_env.sandbox.tool_offer import tool_offer
 

@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import functools
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -23,20 +22,17 @@ from pytest_hermes_env.play.blocking import watching
 from pytest_hermes_env.play.builder import EnvironmentBuilder, config_init_of, initial_config
 from pytest_hermes_env.play.cases.values import Cases
 from pytest_hermes_env.play.class_record import config_init_record, record_of
-from pytest_hermes_env.play.collection import CaseRules, Collection
 from pytest_hermes_env.play.evidence_file import EvidenceWriter
 from pytest_hermes_env.play.held_out import HeldOut
 from pytest_hermes_env.play.journal import Journal, recording
-from pytest_hermes_env.play.progress import playing
 from pytest_hermes_env.play.raised import described, is_from_outside, is_interrupt
-from pytest_hermes_env.play.scenario import Scenario
+from pytest_hermes_env.play.scenario import CaseRules, Cause, Collection, Scenario, Unavailable
 from pytest_hermes_env.play.scenarios import families_of
 from pytest_hermes_env.play.scenarios.family import Family
 from pytest_hermes_env.play.server_kind import CHAT
 from pytest_hermes_env.play.stage import FirstSetup, Stage
 from pytest_hermes_env.play.tool_backend import SandboxRouter, describe, new_sandbox_like, opened_sandbox
 from pytest_hermes_env.play.training_stub import why_configured_to_train_nothing, why_nothing_is_trained
-from pytest_hermes_env.play.unavailable import Cause, Unavailable
 from pytest_hermes_env.play.watchers.call_site import EnvironmentCode
 from pytest_hermes_env.play.watchers.environment import watching_environment
 from pytest_hermes_env.play.watchers.layer import watching_layer
@@ -105,7 +101,7 @@ class Collector:
         self._nothing_to_train = why_nothing_is_trained(env_class, self._layer.base)
 
     def collect(self, names: Iterable[str]) -> Collection:
-        """Return all scenarios collected so far, including the named ones. Blocks; may be called inside a running event loop.
+        """Return all scenarios collected so far, including the named ones. Blocks.
 
         Raises: the sandbox is unavailable → UsageError; an unknown name → KeyError.
         """
@@ -114,7 +110,7 @@ class Collector:
             self._run(self._call_config_init)
         if families := families_of(missing):
             process = ProcessWatcher(self._environment_code)
-            with playing(self._env_class.__name__, len(missing)), process.watching():
+            with process.watching():
                 self._run(functools.partial(self._play, families))
             self._add_leaks(process)
         return self._collection()
@@ -137,17 +133,11 @@ class Collector:
         self._config = config_init_of(self._env_class)
 
     def _run(self, play: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run a coroutine function in a new loop: in this thread if it has no running loop, else in another thread."""
-        if self._beat is not None:
-            asyncio.Runner().run(self._with_beat(play, self._beat))  # not closed: what resists would keep it from ending
-            return
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
+        """Run a coroutine function in a new loop."""
+        if self._beat is None:
             asyncio.run(play())
-            return
-        with ThreadPoolExecutor(1, "hermes-env-scenarios") as thread:
-            thread.submit(asyncio.run, play()).result()
+        else:
+            asyncio.Runner().run(self._with_beat(play, self._beat))  # not closed: what resists would keep it from ending
 
     async def _with_beat(self, play: Callable[[], Coroutine[Any, Any, None]], beat: Callable[[], None]) -> None:
         loop = asyncio.get_running_loop()
@@ -159,16 +149,18 @@ class Collector:
         again()
         await play()
 
+    def _begins(self, name: str, family: str) -> None:
+        """Write that a scenario of a family begins."""
+        if self._writer is not None:
+            self._writer.write("begins", name, of=family)
+        if self._beat is not None:
+            self._beat()
+
     def _add_leaks(self, process: ProcessWatcher) -> None:
         closing = self._scenarios.get("closing")
         if closing is not None and closing.happened:
             self._scenarios["closing"] = replace(closing, left=closing.left + process.leaked())
             self._keep(self._scenarios["closing"])
-
-    @property
-    def world(self) -> str:
-        """What answered the tools of the scenarios; empty before any was played."""
-        return self._world
 
     async def _play(self, families: Mapping[Family, frozenset[str]]) -> None:
         """Play families concurrently, then those that must run alone."""
@@ -295,6 +287,7 @@ class Collector:
                 code=self._environment_code,
                 nothing_to_train=self._nothing_to_train,
                 real_tools=self._real_tools,
+                begins=functools.partial(self._begins, family=next(iter(family.scenarios))),
                 keep=self._keep,
             )
             yield stage

@@ -19,18 +19,17 @@ from typing import Any, Self
 
 from pytest_hermes_env.atomic_files import write_bytes
 from pytest_hermes_env.errors import UsageError
-from pytest_hermes_env.play import class_record, collection, journal, sampling, scenario, unavailable
+from pytest_hermes_env.play import class_record, journal, sampling, scenario
 from pytest_hermes_env.play.codec import Codec
-from pytest_hermes_env.play.collection import Collection
 from pytest_hermes_env.play.probing import record
-from pytest_hermes_env.play.scenario import Scenario
+from pytest_hermes_env.play.scenario import Collection, Scenario
 from pytest_hermes_env.redaction.shown_text import environment_redactor
 from pytest_hermes_env.sandbox import seam
 
 VERSION = 1
 """Of the format; a file of a later one is refused."""
 
-CODEC = Codec(class_record, collection, journal, sampling, scenario, unavailable, record, seam)
+CODEC = Codec(class_record, journal, sampling, scenario, record, seam)
 _MAGIC = b"\x1f\x8b"
 
 

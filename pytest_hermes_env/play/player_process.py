@@ -20,8 +20,8 @@ from collections.abc import Iterator, Sequence
 from typing import IO, Any, Self
 
 from pytest_hermes_env.errors import PlayerStopped, shorten
-from pytest_hermes_env.play.player import Job, Listener, play_all
-from pytest_hermes_env.play.progress import Played
+from pytest_hermes_env.play.child import Job
+from pytest_hermes_env.play.player import Listener, Played, play_all
 
 LOADED = ("atroposlib.envs.base", "model_tools", "tools.terminal_tool", "environments.hermes_base_env")
 """What takes seconds to load, and is the same for every class unless something of the user's is found in its place."""

@@ -1,18 +1,20 @@
-"""The frozen record of one scenario, and the names of those that rules ask for. `scenarios` lists all of them.
+"""What was played of one class, as rules read it: the frozen record of each scenario, and what is known without one.
 
-Rules read these records and never run anything. ``unavailable`` is why a scenario could not run.
+Rules read these records and never run anything. `scenarios` lists all scenarios; here are the names of those that rules ask for.
 """
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_hermes_env.play.buffers import Snapshot
+from pytest_hermes_env.play.class_record import ClassRecord, ConfigInit
 from pytest_hermes_env.play.journal import Event, Left, Place, SurroundingChanged
 from pytest_hermes_env.play.probing.record import RewardProbes
+from pytest_hermes_env.play.raised import NeverEnded
 from pytest_hermes_env.play.sampling import SampledReply
-from pytest_hermes_env.play.unavailable import ErrorKind, ItemsEnd, Unavailable
 
 CASES = "cases"
 """The scenario of the transcripts that the author declares, and of four that need no author."""
@@ -27,6 +29,71 @@ SETTINGS: dict[str, Any] = {
     "extra_body": {"provider": {"order": ["seventh-lighthouse"]}},
 }
 """The configuration in the scenarios ``training_with_settings`` and ``evaluate_with_settings``."""
+
+
+class Cause(enum.Enum):
+    """Why a scenario was not played. The value is the text; ``{}`` is replaced by the detail."""
+
+    CANNOT_BUILD = "the environment could not be built: {}"
+    SETUP_FAILED = "setup failed: {}"
+    SETUP_NOT_ASYNC = "setup is not async: {}"
+    EARLIER_FAILURE = "an earlier scenario failed: {}"
+    NOTHING_TO_TRAIN = "there is nothing to train on: {}"
+    NO_ITEM = "there was no training item: {}"
+    CHAT_MODE = "chat mode has no sampled tokens"
+    OTHER_LAYER = "the configuration has no {}"
+    NO_JUDGE = "no judge was called: every request of a training group offered tools"
+    NO_REAL_TOOLS = "a command line was refused: {}"
+    NOT_REACHED = "the scenario ended before {}"
+
+
+@dataclass(frozen=True)
+class Unavailable:
+    """A cause and its detail; ``str()`` is the sentence that reports show."""
+
+    cause: Cause
+    detail: str = ""
+    place: Place = field(default_factory=Place)
+    """The line of the environment that is the cause, where one is known."""
+
+    def __str__(self) -> str:
+        return self.cause.value.format(self.detail)
+
+
+class ItemsEnd(enum.Enum):
+    """Why no further training item was taken. The value is the text; ``{}`` is replaced by the number of items."""
+
+    STUB = "get_next_item raises NotImplementedError: it is a stub, there is nothing to train on"
+    NONE = "get_next_item returned only None after {} items"
+    REPEATED = "the first item was returned again after {}"
+    TIME = "stopped after {} items: time ran out"
+    LIMIT = "stopped after {} items, without the first one being returned again"
+
+
+class ErrorKind(enum.Enum):
+    """Errors that rules tell apart."""
+
+    NOT_AWAITABLE = enum.auto()
+    """A plain function was awaited."""
+    EVALUATE_NEEDS_ARGUMENTS = enum.auto()
+    """``evaluate()`` was called without an argument that it requires."""
+    NEVER_ENDED = enum.auto()
+    """A call did not end in time."""
+    ENDED_PROCESS = enum.auto()
+    """The environment ended its process."""
+    OTHER = enum.auto()
+
+
+def kind_of(error: BaseException) -> ErrorKind:
+    """Return the kind of an error. CPython has no classes for these, only texts of TypeError."""
+    if isinstance(error, NeverEnded):
+        return ErrorKind.NEVER_ENDED
+    text = str(error) if isinstance(error, TypeError) else ""
+    if "can't be used in 'await' expression" in text:
+        return ErrorKind.NOT_AWAITABLE
+    if "evaluate() missing" in text:
+        return ErrorKind.EVALUATE_NEEDS_ARGUMENTS
+    return ErrorKind.OTHER
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,3 +241,56 @@ class Scenario:
         return tuple(
             replace(last[name], before=change.before) for name, change in first.items() if change.before != last[name].after
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseRules:
+    """What the author's cases say about rewards: ``order`` and ``gap`` as in `Cases`."""
+
+    order: tuple[tuple[str, ...], ...]
+    gap: float
+    is_strict: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessEnd:
+    """How the process of a class ended, where it was not by itself: ``how`` as the end of a sentence, ``during`` a scenario or step."""
+
+    how: str
+    during: str
+    place: Place = field(default_factory=Place)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collection:
+    """The scenarios of one class that were collected, and what is known without one.
+
+    ``cls`` is None where the class was never there: then ``import_error`` says why. ``world`` says what answered the tools.
+    ``server_type`` is "openai" in chat mode, "vllm" or "sglang" in token mode. ``group_size`` is that of the configuration.
+    ``fails_beside_another`` is why a set-up failed while other instances of the class were alive, and not later, alone.
+    ``nothing_to_train`` is why the class is an evaluation by its own code; empty for a class that is meant to train.
+    ``lines_run`` are lines, by file, that the rollouts ran of the files that were asked about. ``at_exit`` is what kept the process
+    from ending after its last scenario.
+    """
+
+    cls: ClassRecord | None = None
+    import_error: ProcessEnd | None = None
+    scenarios: dict[str, Scenario] = field(default_factory=dict)
+    config_init: ConfigInit = field(default_factory=ConfigInit)
+    cases: CaseRules | None = None
+    world: str = ""
+    server_type: str = "openai"
+    group_size: int = 0
+    nothing_to_train: str = ""
+    fails_beside_another: Unavailable | None = None
+    lines_run: dict[str, list[int]] = field(default_factory=dict)
+    at_exit: ProcessEnd | None = None
+
+    def without_scenarios(self, **changes: Any) -> Collection:
+        """Return the same without its scenarios, which have lines of their own, and with other fields."""
+        return replace(self, scenarios={}, **changes)
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether the rollouts ran in token mode."""
+        return self.server_type != "openai"

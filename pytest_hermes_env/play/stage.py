@@ -21,12 +21,10 @@ from pytest_hermes_env.play.buffers import copied, snapshot
 from pytest_hermes_env.play.faults import Fault, Faults
 from pytest_hermes_env.play.held_out import HeldOut
 from pytest_hermes_env.play.journal import Journal, Place, recording
-from pytest_hermes_env.play.progress import begins
 from pytest_hermes_env.play.raised import described, first_error, is_from_outside, within
 from pytest_hermes_env.play.sampling import replies_of
-from pytest_hermes_env.play.scenario import Scenario
+from pytest_hermes_env.play.scenario import Cause, ErrorKind, Scenario, Unavailable, kind_of
 from pytest_hermes_env.play.server_kind import CHAT
-from pytest_hermes_env.play.unavailable import Cause, ErrorKind, Unavailable, kind_of
 from pytest_hermes_env.play.watchers.call_site import EnvironmentCode
 from pytest_hermes_env.types import RealToolsUse
 
@@ -115,6 +113,8 @@ class Stage:
     item_error: str = ""
     real_tools: RealToolsUse = "confined"
     """When in-memory machines may run real programs."""
+    begins: Callable[[str], None] = lambda _: None
+    """Hears the name of each scenario that begins."""
     keep: Callable[[Scenario], None] = lambda _: None
     """Gets each record as soon as it is made."""
 
@@ -251,7 +251,7 @@ class Stage:
         """
         if not self.plays(name):
             return Scenario(name=name)
-        begins(name, self.names[0])
+        self.begins(name)
         before, asked = snapshot(self.env), len(self.mock.journal)
         self.policy = policy
         faults = faults or Faults(fault=fault)

@@ -16,7 +16,7 @@ from pytest_hermes_env.play.hermes_home import HermesHome
 
 if TYPE_CHECKING:
     from pytest_hermes_env.contract.run.session import ContractSession
-    from pytest_hermes_env.play.progress import Listener, Played
+    from pytest_hermes_env.play.player import Listener, Played
 
 HOME = pytest.StashKey[HermesHome]()
 CONTRACT = pytest.StashKey["ContractSession"]()

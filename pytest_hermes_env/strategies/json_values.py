@@ -1,4 +1,4 @@
-"""Strategies for values that are valid or invalid under a JSON schema, for the subset of JSON schema that tools use.
+"""Strategies for values that are valid under a JSON schema, for the subset of JSON schema that tools use.
 
 Optional and additional properties are omitted where possible, to keep examples readable. The ``jsonschema`` package filters out
 values that violate unsupported keywords (``not``, ``dependencies``, the bounds of merged schemas).
@@ -44,9 +44,6 @@ def texts(min_size: int = 0, max_size: int = 20) -> st.SearchStrategy[str]:
 
 ANYTHING: st.SearchStrategy[Any] = st.one_of(texts(max_size=EXTRA_LENGTH), st.integers(), st.booleans(), st.none())
 
-_SAMPLES: tuple[Any, ...] = (None, 7, "text", True, [], {})
-"""One value of each type, to find values that are invalid under a schema."""
-
 
 def validator_of(schema: Schema) -> Any:
     """Return a ``jsonschema`` validator. Raises: not a JSON schema → jsonschema.SchemaError."""
@@ -61,26 +58,6 @@ def validator_of(schema: Schema) -> Any:
 def json_values(schema: Schema) -> st.SearchStrategy[Any]:
     """Return a strategy for values that are valid under ``schema``."""
     return _Converter(schema).values(schema).filter(validator_of(schema).is_valid)
-
-
-def broken_objects(schema: Mapping[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
-    """Return a strategy for invalid objects: a property is missing, of the wrong type, or unknown. Empty if all are valid."""
-    whole, validator = json_values(schema), validator_of(schema)
-    ways = [whole.map(_without(name)) for name in schema.get("required") or ()]
-    for name, inner in (schema.get("properties") or {}).items():
-        if invalid := [other for other in _SAMPLES if not validator.evolve(schema=inner).is_valid(other)]:
-            ways.append(st.builds(_with(name), whole, st.sampled_from(invalid)))
-    if schema.get("additionalProperties") is False and "patternProperties" not in schema:
-        ways.append(st.builds(_with("no_such_argument"), whole, st.just("")))
-    return st.one_of(ways)
-
-
-def _without(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    return lambda value: {key: held for key, held in value.items() if key != name}
-
-
-def _with(name: str) -> Callable[[dict[str, Any], Any], dict[str, Any]]:
-    return lambda value, held: {**value, name: held}
 
 
 class _Converter:

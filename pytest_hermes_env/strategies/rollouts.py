@@ -1,4 +1,4 @@
-"""Strategies for AgentResults and conversations that the agent loop could return."""
+"""A strategy for AgentResults that the agent loop could return. Its arguments are checked when it is called, not when a test draws."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from pytest_hermes_env.errors import StrategyError, shorten, with_type
 from pytest_hermes_env.results import Result, agent_result
 from pytest_hermes_env.results.builder import history_of
 from pytest_hermes_env.strategies.json_values import texts
-from pytest_hermes_env.strategies.limits import check_choices, check_range
-from pytest_hermes_env.strategies.tools import USUAL_TOOLS, checked_tools
-from pytest_hermes_env.strategies.turns import DrawnTurn, drawn_turns
-from pytest_hermes_env.types import Message, ToolSchema
+from pytest_hermes_env.strategies.turns import USUAL_TOOLS, DrawnTurn, checked_tools, drawn_turns
+from pytest_hermes_env.types import ToolSchema
 
 Finish = Literal["answer", "turn_limit", "server_error"]
 FINISHES: tuple[Finish, ...] = ("answer", "turn_limit", "server_error")
@@ -53,9 +51,9 @@ def agent_results(
 
     Raises: no tool schemas, or bounds or finishes that allow nothing → StrategyError.
     """
-    offered = checked_tools("agent_results", USUAL_TOOLS if tools is None else tools)
-    check_range("agent_results", "min_turns", min_turns, "max_turns", max_turns)
-    check_choices("agent_results", "finishes", finishes, FINISHES)
+    offered = checked_tools(USUAL_TOOLS if tools is None else tools)
+    _check_turns(min_turns, max_turns)
+    _check_finishes(finishes)
     begun = _checked_start(start, offered)
     possible = [finish for finish in FINISHES if finish in finishes and (max_turns or finish == "server_error")]
     if not possible:
@@ -64,7 +62,7 @@ def agent_results(
             f"  seen      finishes={list(finishes)!r}"
         )
     often = [finish for finish in possible for _ in range(ANSWERS_PER_OTHER if finish == "answer" else 1)]
-    turns = drawn_turns("agent_results", offered)
+    turns = drawn_turns(offered)
     names_tools = tools is not None and history_of(begun).offered is None
 
     @st.composite
@@ -82,17 +80,22 @@ def agent_results(
     return results()
 
 
-def messages(
-    tools: Sequence[ToolSchema] | None = None,
-    *,
-    min_turns: int = 1,
-    max_turns: int = 4,
-    finishes: Sequence[Finish] = FINISHES,
-    start: Result = agent_result,
-) -> st.SearchStrategy[list[Message]]:
-    """Return a strategy for conversations: the messages of `agent_results`, with the same arguments."""
-    results = agent_results(tools, min_turns=min_turns, max_turns=max_turns, finishes=finishes, start=start)
-    return results.map(lambda result: result.messages)
+def _check_turns(least: object, most: object) -> None:
+    for name, value in (("min_turns", least), ("max_turns", most)):
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise StrategyError(f"agent_results({name}=...) takes an integer from 0; got {with_type(value)}.")
+    if least > most:  # type: ignore[operator]  # both are ints by now
+        raise StrategyError(
+            f"agent_results(min_turns={least}, max_turns={most}) allows nothing: min_turns is greater than max_turns."
+        )
+
+
+def _check_finishes(chosen: object) -> None:
+    if not isinstance(chosen, list | tuple) or not chosen or any(value not in FINISHES for value in chosen):
+        raise StrategyError(
+            f"agent_results(finishes=...) takes a list of values from {', '.join(map(repr, FINISHES))}.\n"
+            f"  seen      {shorten(repr(chosen))}"
+        )
 
 
 def _checked_start(start: object, tools: Mapping[str, Any]) -> Result:

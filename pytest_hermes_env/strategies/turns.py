@@ -1,19 +1,40 @@
-"""Strategy for the turns before an answer: tool calls, and the results of the tools.
+"""Strategy for the turns before an answer: calls of checked tools, and the results of the tools.
 
 A call is drawn with few choices, and turns are not nested lists, because hypothesis shrinks by removing a few choices at a time.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from hypothesis import strategies as st
+from hypothesis.errors import InvalidArgument
 
+from pytest_hermes_env.errors import StrategyError, shorten, with_type
 from pytest_hermes_env.results.values import DEFAULT_TOOLS
-from pytest_hermes_env.strategies.json_values import texts
-from pytest_hermes_env.strategies.tools import NON_OBJECTS, arguments_of
+from pytest_hermes_env.strategies.json_values import json_values, texts, validator_of
+from pytest_hermes_env.types import ToolSchema
+
+NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
+NON_OBJECTS = ("null", "[]", '"text"', "7")
+"""JSON that is not an object, as models sometimes write for arguments."""
+
+
+def _schema(name: str, *required: str) -> ToolSchema:
+    parameters: Any = {"type": "object", "properties": {key: {"type": "string"} for key in required}, "required": [*required]}
+    return {"type": "function", "function": {"name": name, "parameters": parameters}}
+
+
+USUAL_TOOLS: tuple[ToolSchema, ...] = (
+    _schema("terminal", "command"),
+    _schema("read_file", "path"),
+    _schema("write_file", "path", "content"),
+    _schema("search_files", "pattern"),
+)
+"""Short schemas of common tools, with hermes' names and required arguments."""
 
 CALLS_PER_TURN = 2
 """The maximum average number of calls per turn."""
@@ -60,18 +81,13 @@ class _Shape:
     given: str = ""
 
 
-def drawn_turns(
-    strategy: str, offered: Mapping[str, dict[str, Any]], *, results: bool = True, mistakes: bool = True
-) -> Callable[[int, int], st.SearchStrategy[list[DrawnTurn]]]:
+def drawn_turns(offered: Mapping[str, dict[str, Any]]) -> Callable[[int, int], st.SearchStrategy[list[DrawnTurn]]]:
     """Return a function ``(least, most)`` to a strategy for ``least`` to ``most`` turns that call ``offered`` tools.
 
-    Without ``results`` the calls have no results; without ``mistakes`` every call names an offered tool with valid arguments.
-
-    Raises: parameters without a valid value → StrategyError, which names ``strategy``.
+    Raises: parameters without a valid value → StrategyError.
     """
-    arguments = {name: arguments_of(strategy, name, parameters) for name, parameters in offered.items()}
-    shapes = _shapes(list(offered), GIVEN if results else ("",), mistakes=mistakes)
-    calls = _calls(shapes, arguments)
+    arguments = {name: arguments_of(name, parameters) for name, parameters in offered.items()}
+    calls = _calls(_shapes(list(offered)), arguments)
 
     def turns(least: int, most: int) -> st.SearchStrategy[list[DrawnTurn]]:
         flat = st.lists(calls, min_size=least, max_size=most * CALLS_PER_TURN)
@@ -80,14 +96,11 @@ def drawn_turns(
     return turns
 
 
-def _shapes(tools: list[str], given: tuple[str, ...], *, mistakes: bool) -> list[_Shape]:
+def _shapes(tools: list[str]) -> list[_Shape]:
     """Return every kind of call, simplest first; kinds that differ only in the tool are adjacent."""
-    shapes = [_Shape(kind="valid", tool=name, given=how) for how in given for name in tools]
-    if mistakes:
-        unknown = [name for name in UNKNOWN_TOOLS if name not in {*tools, *DEFAULT_TOOLS}]
-        shapes += [_Shape(kind="unknown", tool=name) for name in unknown]
-        shapes += [_Shape(kind="bad", tool=name, given=how) for how in ("cut", "no object") for name in tools]
-    return shapes
+    shapes = [_Shape(kind="valid", tool=name, given=how) for how in GIVEN for name in tools]
+    shapes += [_Shape(kind="unknown", tool=name) for name in UNKNOWN_TOOLS if name not in {*tools, *DEFAULT_TOOLS}]
+    return shapes + [_Shape(kind="bad", tool=name, given=how) for how in ("cut", "no object") for name in tools]
 
 
 def _calls(shapes: list[_Shape], arguments: Mapping[str, st.SearchStrategy[str]]) -> st.SearchStrategy[tuple[str, DrawnCall]]:
@@ -147,3 +160,62 @@ def _joined(drawn: list[tuple[str, DrawnCall]], least: int, most: int) -> list[D
             thought, text = (REMARK if opening == name else None for name in ("thought", "text"))
             turns.append(DrawnTurn(thought=thought, text=text, calls=(call,)))
     return turns
+
+
+def checked_tools(schemas: object) -> dict[str, dict[str, Any]]:
+    """Return the JSON schema of each tool's parameters.
+
+    Raises: not a list, an empty one, an invalid tool schema, or a duplicate name → StrategyError.
+    """
+    if not isinstance(schemas, list | tuple) or not schemas:
+        raise StrategyError(
+            f"agent_results() takes a non-empty list of tool schemas.\n"
+            f"  seen      {with_type(schemas)}\n"
+            "  fix       [{'type': 'function', 'function': {'name': 'look', 'parameters': {'type': 'object', 'properties': {}}}}]"
+        )
+    tools: dict[str, dict[str, Any]] = {}
+    for schema in schemas:
+        name, parameters = _read(schema)
+        if name in tools:
+            raise StrategyError(f"agent_results() takes tools with different names; got two named {name!r}.")
+        tools[name] = parameters
+    return tools
+
+
+def _read(schema: Any) -> tuple[str, dict[str, Any]]:
+    from jsonschema import SchemaError  # noqa: PLC0415 - takes 100 ms
+
+    function = schema.get("function") if isinstance(schema, Mapping) else None
+    name = function.get("name") if isinstance(function, Mapping) else None
+    if not isinstance(function, Mapping) or not isinstance(name, str) or not name:
+        raise StrategyError(
+            f"agent_results() takes tool schemas; this one has no function with a name.\n  seen      {with_type(schema)}"
+        )
+    parameters = function.get("parameters") or NO_PARAMETERS
+    try:
+        validator_of(parameters)
+    except SchemaError as error:
+        raise StrategyError(
+            f"agent_results(): the parameters of {name!r} are not a valid JSON schema: {error.message}.\n"
+            f"  seen      {shorten(repr(parameters))}"
+        ) from error
+    if not isinstance(parameters, Mapping) or parameters.get("type", "object") != "object":
+        raise StrategyError(
+            f"agent_results(): the parameters of {name!r} must have type object.\n  seen      {shorten(repr(parameters))}"
+        )
+    return name, {**parameters, "type": "object"}
+
+
+def arguments_of(name: str, parameters: dict[str, Any]) -> st.SearchStrategy[str]:
+    """Return a strategy for valid arguments, as JSON text. Raises: no value is valid → StrategyError."""
+    values = json_values(parameters)
+    try:
+        values.validate()
+        problem = "no value is valid" if values.is_empty else ""
+    except InvalidArgument as error:
+        problem = str(error)
+    if problem:
+        raise StrategyError(
+            f"agent_results() cannot draw arguments of {name!r}: {problem}.\n  seen      {shorten(repr(parameters))}"
+        )
+    return values.map(lambda arguments: json.dumps(arguments, ensure_ascii=False))

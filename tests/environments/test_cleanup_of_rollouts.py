@@ -18,8 +18,8 @@ from tools.process_registry import process_registry
 from environments.hermes_base_env import HermesAgentBaseEnv
 from environments.sandbox import isolation
 from environments.tool_context import ToolContext
-from pytest_hermes_env import FaultPlan
 from pytest_hermes_env.inference import call, say
+from tests.environments.counted_awaits import cancelled_at_await
 
 POOL_THREADS = ("hermes-tool", "asyncio_", "hermes-lsp-loop", "Thread-")
 """Idle threads that outlive a rollout by design: pools, and hermes' reaper, which lives as long as the process."""
@@ -214,9 +214,8 @@ def test_nothing_is_left_when_the_reward_is_cancelled(make_env, tmp_path, closed
 async def cancelled_at(env: Any, at: int) -> tuple[Any, Any]:
     """Run a group that is cancelled at an await; return the cancellation or the group, and what is left of its tasks."""
     env.in_reward = asyncio.Event()
-    plan = FaultPlan().on("task", "cancelled", at=at)
     try:
-        outcome: Any = await plan.run(env.collect_trajectories("success"))
+        outcome: Any = await cancelled_at_await(at, env.collect_trajectories("success"))
     except asyncio.CancelledError as error:
         outcome = error
     await asyncio.sleep(0)

@@ -168,21 +168,6 @@ def test_hanging_tool(make_env, fake_sandbox, fault_plan):
     assert_in_page(asyncio.run(play()))
 
 
-@pytest.mark.hermes_allow_leftovers
-def test_cancelled_task(make_env, fake_sandbox, fault_plan):
-    """What cancels a group gets its cancellation back, and nothing is counted as trained or failed."""
-    fault_plan.on("task", "cancelled", at=20)
-
-    async def play() -> str:
-        env = await built(make_env, "vllm")
-        with pytest.raises(asyncio.CancelledError):
-            await fault_plan.run(env.collect_trajectories("x"))
-        cells = described(env, None, await counts_of(env)) | {"end": "none", "group": "is cancelled"}
-        return row("task", "cancelled", is_once=True, **cells)
-
-    assert_in_page(asyncio.run(play()))
-
-
 # ---------------------------------------------------------------------- run-api and the trainer
 
 

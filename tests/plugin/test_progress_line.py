@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_hermes_env.play.progress import begins, listening, playing
+from pytest_hermes_env.play.player import Played
 from pytest_hermes_env.plugin import run_state as module
 from pytest_hermes_env.plugin.run_state import scenario_listener
 
@@ -46,13 +46,18 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     return Terminal()
 
 
+HAPPY = Played("MyEnv", total=1, begun=1, scenario="happy")
+
+
 def test_scenario_is_shown_and_goes_away(terminal):
     """With its number while there is one of as many; a case is played once per item, which nobody counted before."""
-    with listening(scenario_listener(config(terminal))), playing("MyEnv", 1):
-        begins("happy", "happy")
-        first = list(terminal.rows)
-        begins("gold of item 0", "gold")
-        second = list(terminal.rows)
+    listener = scenario_listener(config(terminal))
+    assert listener is not None
+    listener(HAPPY)
+    first = list(terminal.rows)
+    listener(Played("MyEnv", total=1, begun=2, scenario="gold of item 0"))
+    second = list(terminal.rows)
+    listener(None)
 
     assert first == ["my_env.py .", "  MyEnv: scenario 1 of 1, happy (0 s)"]
     assert second == ["my_env.py .", "  MyEnv: scenario 2, gold of item 0 (0 s)"]
@@ -62,21 +67,16 @@ def test_scenario_is_shown_and_goes_away(terminal):
 def test_short_work_is_not_shown(terminal, monkeypatch):
     """A line that flashes up says nothing."""
     monkeypatch.setattr(module, "PATIENCE_S", 1000.0)
-    with listening(scenario_listener(config(terminal))), playing("MyEnv", 1):
-        begins("happy", "happy")
+    listener = scenario_listener(config(terminal))
+    assert listener is not None
+    listener(HAPPY)
 
     assert terminal.rows == ["my_env.py ."]
 
 
 def test_scenarios_of_another_thread_are_not_shown(terminal):
     """Capturing belongs to the main thread."""
-    listener = scenario_listener(config(terminal))
-
-    def play() -> None:
-        with listening(listener), playing("MyEnv", 1):
-            begins("happy", "happy")
-
-    thread = threading.Thread(target=play)
+    thread = threading.Thread(target=scenario_listener(config(terminal)), args=(HAPPY,))
     thread.start()
     thread.join()
 
@@ -89,10 +89,6 @@ def test_nobody_listens_where_nobody_watches(terminal, monkeypatch, reason):
     if reason == "CI":
         monkeypatch.setenv("CI", "true")
     terminal.isatty = reason != "no terminal"
-    listener = scenario_listener(config(None if reason == "no reporter" else terminal, verbosity=-1 if reason == "-q" else 0))
+    reporter = None if reason == "no reporter" else terminal
 
-    with listening(listener), playing("MyEnv", 1):
-        begins("happy", "happy")
-
-    assert listener is None
-    assert terminal.rows == ["my_env.py ."]
+    assert scenario_listener(config(reporter, verbosity=-1 if reason == "-q" else 0)) is None

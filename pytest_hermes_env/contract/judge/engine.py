@@ -20,8 +20,7 @@ from pytest_hermes_env.contract.judge.subject import Subject
 from pytest_hermes_env.contract.judge.verdict import Outcome, Verdict, one_per_place
 from pytest_hermes_env.errors import HermesEnvError
 from pytest_hermes_env.play.class_record import ClassRecord
-from pytest_hermes_env.play.collection import Collection
-from pytest_hermes_env.play.scenario import CASES, Rung
+from pytest_hermes_env.play.scenario import CASES, Collection, Rung
 from pytest_hermes_env.source import ClassSource
 from pytest_hermes_env.source.finding import Finding, Severity
 

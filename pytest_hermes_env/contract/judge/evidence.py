@@ -10,11 +10,9 @@ from pytest_hermes_env.contract.judge.scored_data import items_of, rows_of
 from pytest_hermes_env.contract.judge.verdict import Verdict
 from pytest_hermes_env.play.cases.values import Cases
 from pytest_hermes_env.play.class_record import ClassRecord, ConfigInit
-from pytest_hermes_env.play.collection import CaseRules, Collection
 from pytest_hermes_env.play.journal import Place, Reward
 from pytest_hermes_env.play.probing.record import RewardProbes
-from pytest_hermes_env.play.scenario import CASES, PROBES, Rung, Scenario
-from pytest_hermes_env.play.unavailable import ItemsEnd, Unavailable
+from pytest_hermes_env.play.scenario import CASES, PROBES, CaseRules, Collection, ItemsEnd, Rung, Scenario, Unavailable
 from pytest_hermes_env.source import REQUIRED_METHODS, ClassSource
 from pytest_hermes_env.source.finding import Finding, Severity
 

@@ -14,7 +14,7 @@ from typing import Self
 
 from pytest_hermes_env.errors import BadTarget, shorten
 from pytest_hermes_env.layer import BASE, ancestors_package, parse_target
-from pytest_hermes_env.play.cases.finding import cases_beside, cases_for
+from pytest_hermes_env.play.cases.yaml_file import cases_for
 from pytest_hermes_env.play.class_record import written_names
 from pytest_hermes_env.source import ClassSource, SourceTree, read_class, read_classes, without_abstract_bases
 
@@ -51,11 +51,9 @@ class Subject:
         return f"{self.module}:{self.name}"
 
     def check_cases(self) -> None:
-        """Read the cases that lie beside the class, as far as that imports nothing of a target. Raises: BadCases."""
-        if self.env_class is not None:
-            cases_beside(self.env_class)
-        elif self.path:
-            cases_for(Path(self.path), self.name, is_imported=False)
+        """Read the cases that lie beside the class. Raises: BadCases."""
+        if self.path:
+            cases_for(Path(self.path), self.name)
 
 
 def subject_of(env_class: type) -> Subject:

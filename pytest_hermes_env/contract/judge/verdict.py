@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.play.unavailable import Cause, Unavailable
+from pytest_hermes_env.play.scenario import Cause, Unavailable
 from pytest_hermes_env.source.finding import Finding, sorted_findings
 
 if TYPE_CHECKING:

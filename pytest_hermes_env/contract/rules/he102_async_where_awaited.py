@@ -29,8 +29,7 @@ from pytest_hermes_env.contract.judge.evidence import Evidence
 from pytest_hermes_env.contract.judge.rule import Rule
 from pytest_hermes_env.contract.judge.verdict import Verdict
 from pytest_hermes_env.play.journal import Reward
-from pytest_hermes_env.play.scenario import CASES, PROBES
-from pytest_hermes_env.play.unavailable import Cause, ErrorKind
+from pytest_hermes_env.play.scenario import CASES, PROBES, Cause, ErrorKind
 from pytest_hermes_env.source import Call, ClassKind, ClassSource, Function, finding_at, last_name, reach_of
 from pytest_hermes_env.source.finding import Finding, Severity
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from pytest_hermes_env.contract.judge.evidence import Evidence
 from pytest_hermes_env.contract.judge.rule import Rule
 from pytest_hermes_env.contract.judge.verdict import Verdict
-from pytest_hermes_env.play.unavailable import Cause, ErrorKind, ItemsEnd
+from pytest_hermes_env.play.scenario import Cause, ErrorKind, ItemsEnd
 from pytest_hermes_env.source.finding import Severity
 
 

@@ -29,8 +29,7 @@ from pytest_hermes_env.contract.judge.rule import Rule
 from pytest_hermes_env.contract.judge.verdict import Verdict
 from pytest_hermes_env.play.journal import Reward, UnknownRead
 from pytest_hermes_env.play.probing.record import Probe
-from pytest_hermes_env.play.scenario import CASES, PROBES, Scenario
-from pytest_hermes_env.play.unavailable import ItemsEnd
+from pytest_hermes_env.play.scenario import CASES, PROBES, ItemsEnd, Scenario
 from pytest_hermes_env.source import ClassSource, Function, finding_at, last_name, reach_of
 from pytest_hermes_env.source.finding import Finding, Severity
 

@@ -21,7 +21,7 @@ from pytest_hermes_env.contract.judge.rule import Rule
 from pytest_hermes_env.contract.judge.verdict import Verdict, one_per_place
 from pytest_hermes_env.play.journal import Reward
 from pytest_hermes_env.play.probing.record import as_number
-from pytest_hermes_env.play.unavailable import Cause
+from pytest_hermes_env.play.scenario import Cause
 from pytest_hermes_env.source.finding import Severity
 
 _HOW = {

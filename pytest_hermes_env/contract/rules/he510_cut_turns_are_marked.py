@@ -21,8 +21,7 @@ from pytest_hermes_env.contract.judge.rule import Rule
 from pytest_hermes_env.contract.judge.scored_data import groups_of, items_of, rows_of, sampled_in, told_ends
 from pytest_hermes_env.contract.judge.verdict import Verdict
 from pytest_hermes_env.play.journal import LoopEnded
-from pytest_hermes_env.play.scenario import Scenario
-from pytest_hermes_env.play.unavailable import Cause
+from pytest_hermes_env.play.scenario import Cause, Scenario
 from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("cut_short",)

@@ -24,7 +24,7 @@ from pytest_hermes_env.contract.judge.evidence import Evidence
 from pytest_hermes_env.contract.judge.rule import Rule
 from pytest_hermes_env.contract.judge.verdict import Verdict
 from pytest_hermes_env.play.journal import LoopStarted
-from pytest_hermes_env.play.unavailable import ErrorKind
+from pytest_hermes_env.play.scenario import ErrorKind
 from pytest_hermes_env.source import LAYER_LOOP, LAYER_RUNS, ClassSource, finding_at, last_name, reach_of
 from pytest_hermes_env.source.finding import Finding, Severity
 

@@ -21,8 +21,7 @@ from pytest_hermes_env.contract.judge.evidence import Evidence
 from pytest_hermes_env.contract.judge.rule import Rule
 from pytest_hermes_env.contract.judge.verdict import Verdict
 from pytest_hermes_env.play.journal import EvaluationLogged, EvaluationReturned, LoopStarted, Reward
-from pytest_hermes_env.play.scenario import Scenario
-from pytest_hermes_env.play.unavailable import ErrorKind
+from pytest_hermes_env.play.scenario import ErrorKind, Scenario
 from pytest_hermes_env.source.finding import Finding, Severity
 
 _PREFIX = "eval/"

@@ -15,7 +15,7 @@ from pytest_hermes_env.contract.rules import select_rules
 from pytest_hermes_env.contract.run.session import RuleCheck, settings_of
 from pytest_hermes_env.layer import layer_of
 from pytest_hermes_env.play.cases.declaration import as_cases
-from pytest_hermes_env.play.cases.finding import cases_beside
+from pytest_hermes_env.play.cases.yaml_file import cases_beside
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 

@@ -18,10 +18,10 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
+from pytest_hermes_env.play.child import Job
 from pytest_hermes_env.play.evidence_file import PlayedClass, keep_evidence, read_evidence
-from pytest_hermes_env.play.player import Job, play_all, play_here
+from pytest_hermes_env.play.player import Listener, play_all, play_here
 from pytest_hermes_env.play.player_process import PlayerProcess, play_in_fresh_process
-from pytest_hermes_env.play.progress import Listener
 
 PREFIX = "hermes-env-evidence-"
 

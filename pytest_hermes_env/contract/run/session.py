@@ -40,10 +40,9 @@ from pytest_hermes_env.errors import (
 from pytest_hermes_env.live.settings import hosts_of_run
 from pytest_hermes_env.options import real_tools_of
 from pytest_hermes_env.play.cases.values import Cases
-from pytest_hermes_env.play.collection import Collection
+from pytest_hermes_env.play.child import Job, coverage_settings
 from pytest_hermes_env.play.evidence_file import PlayedClass, read_evidence
-from pytest_hermes_env.play.player import Job, coverage_settings
-from pytest_hermes_env.play.scenario import CASES
+from pytest_hermes_env.play.scenario import CASES, Collection
 from pytest_hermes_env.redaction.shown_text import shown_path
 from pytest_hermes_env.source.finding import Finding
 

@@ -15,9 +15,10 @@ from pytest_hermes_env.contract.reports.text import finding_lines
 from pytest_hermes_env.contract.rules import ALL_RULES, find_rule
 from pytest_hermes_env.errors import NotExercised, RuleViolated
 from pytest_hermes_env.layer import layer_of
-from pytest_hermes_env.play.collection import Collection
+from pytest_hermes_env.play.child import Job
 from pytest_hermes_env.play.evidence_file import read_evidence
-from pytest_hermes_env.play.player import Job, play_all
+from pytest_hermes_env.play.player import play_all
+from pytest_hermes_env.play.scenario import Collection
 
 SCENARIO_S = 60.0
 """How long one scenario may take, in seconds."""

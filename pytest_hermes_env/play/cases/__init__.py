@@ -1,1 +1,1 @@
-"""Declared cases: transcripts of known quality, written in YAML or Python, found next to a class or given by a test, and played."""
+"""Declared cases: transcripts of known quality, written in YAML next to a class or in Python by a test, and played."""

@@ -1,7 +1,6 @@
 """How Python code declares cases: ``cases([item_cases(index=0, gold=[call(...), say("done")], ...)], gap=0.2)``.
 
-Place in the flow: a test file gives them to ``@env_contract(MyEnv, cases=...)``; a ``contract.py`` next to the environment keeps
-them as ``CASES``. Every part may be a function of the item.
+Place in the flow: a test file gives them to ``@env_contract(MyEnv, cases=...)``. Every part may be a function of the item.
 """
 
 from __future__ import annotations

@@ -29,9 +29,8 @@ from pytest_hermes_env.play.cases.values import (
 )
 from pytest_hermes_env.play.journal import ItemScored, LoopEnded, Reward, UnknownRead, current_rollout
 from pytest_hermes_env.play.probing.record import as_number
-from pytest_hermes_env.play.scenario import Rung
+from pytest_hermes_env.play.scenario import Cause, Rung, Unavailable
 from pytest_hermes_env.play.tool_backend import close_sandbox, new_sandbox_like, verifier_reads
-from pytest_hermes_env.play.unavailable import Cause, Unavailable
 
 if TYPE_CHECKING:
     from pytest_hermes_env.play.scenario import Scenario

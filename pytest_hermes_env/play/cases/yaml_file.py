@@ -1,11 +1,13 @@
-"""Cases in a YAML file next to the environment. The format is described in docs/how-to/cases.md.
+"""Cases in a YAML file next to the environment: ``<module>.contract.yaml`` first, then ``contract.yaml``.
 
+The format is described in docs/how-to/cases.md.
 Turns are those of scripts (`pytest_hermes_env.inference.yaml_script`). ``${item.path}`` in a text is a part of the item.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -34,6 +36,40 @@ class CaseFile:
 
     cases: Cases
     class_name: str = ""
+
+
+def cases_beside(env_class: type) -> Cases | None:
+    """Return the cases in the file next to the class's own; None without one. Raises: BadCases."""
+    own = _own_file(env_class)
+    return cases_for(own, env_class.__name__) if own is not None else None
+
+
+def cases_for(own: Path, class_name: str) -> Cases | None:
+    """Return the cases of a class of the file ``own``, from the file that is the most its own. Raises: BadCases."""
+    for stem in (f"{own.stem}.{class_name}.contract", f"{own.stem}.contract", "contract"):
+        path = own.with_name(f"{stem}.yaml")
+        if path.is_file() and (file := read_cases(path)).class_name in {"", class_name}:
+            return file.cases
+    return None
+
+
+def file_for(env_class: type, *, is_alone: bool) -> Path:
+    """Return where the cases of a class are written: a file that no other class shares unless it ``is_alone`` in its module.
+
+    Raises: the class has no file → BadCases.
+    """
+    own = _own_file(env_class)
+    if own is None:
+        raise BadCases(f"{env_class.__name__} has no source file, next to which its cases would be stored")
+    return own.with_name(f"{own.stem}.contract.yaml" if is_alone else f"{own.stem}.{env_class.__name__}.contract.yaml")
+
+
+def _own_file(env_class: type) -> Path | None:
+    try:
+        path = inspect.getsourcefile(env_class)
+    except TypeError:
+        return None
+    return Path(path) if path else None
 
 
 def read_cases(path: Path) -> CaseFile:

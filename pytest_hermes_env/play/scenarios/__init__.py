@@ -11,9 +11,8 @@ from pytest_hermes_env.play.scenarios.cases import played_cases
 from pytest_hermes_env.play.scenarios.concurrent import concurrent_groups
 from pytest_hermes_env.play.scenarios.evaluation import evaluations, unusual_settings, whole_run
 from pytest_hermes_env.play.scenarios.family import Family
-from pytest_hermes_env.play.scenarios.items import training_items
+from pytest_hermes_env.play.scenarios.items import offline_setup, second_setup, training_items
 from pytest_hermes_env.play.scenarios.reward_probes import probed_elsewhere, probed_reward
-from pytest_hermes_env.play.scenarios.setups import offline_setup, second_setup
 from pytest_hermes_env.play.scenarios.training import cancelled_groups, failing_groups, healthy_groups, judged_groups
 
 __all__ = ["FAMILIES", "SCENARIOS", "families_of"]

@@ -8,10 +8,9 @@ from typing import Any
 from pytest_hermes_env.play.buffers import picture
 from pytest_hermes_env.play.cases.playing import PlayedCase, play_item
 from pytest_hermes_env.play.cases.values import GOLD, Cases, ItemCases
-from pytest_hermes_env.play.scenario import CASES, Rung, Scenario
+from pytest_hermes_env.play.scenario import CASES, Cause, Rung, Scenario, Unavailable
 from pytest_hermes_env.play.scenarios.family import family
 from pytest_hermes_env.play.stage import Stage
-from pytest_hermes_env.play.unavailable import Cause, Unavailable
 
 FEW = 3
 """The most items that a predicate selects."""

@@ -1,19 +1,23 @@
-"""The training items one after the other, until they repeat, and the prompt of each."""
+"""setup() and the training items that it prepares: until they repeat, with other random numbers, and without a network."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import inspect
+import random
+import socket
+import sys
 import time
 from typing import Any
 
+from pytest_hermes_env.atropos.dataset_hub import hub_offline_without_caches
+from pytest_hermes_env.live.network_guard import NetworkGuard
 from pytest_hermes_env.play.buffers import copied, picture
 from pytest_hermes_env.play.raised import described, is_from_outside
-from pytest_hermes_env.play.scenario import ItemSeen
+from pytest_hermes_env.play.scenario import ItemSeen, ItemsEnd
 from pytest_hermes_env.play.scenarios.family import family
 from pytest_hermes_env.play.stage import Stage
-from pytest_hermes_env.play.unavailable import ItemsEnd
 
 MOST = 300
 """The most items that are taken."""
@@ -25,6 +29,10 @@ PAUSES = 4
 """How often get_next_item is called again after None, the last time after a group was collected."""
 AFTER_REPEAT = 3
 """The number of items that are taken after the first one has come again."""
+SEED = 20_260_117
+"""The seed of the shared generators: any state other than the one at the first setup."""
+MOST_AGAIN = 40
+"""The most items that are taken after the second set-up."""
 
 
 @family(
@@ -128,3 +136,56 @@ def _seen(env: Any, item: Any) -> ItemSeen:
         error=error,
         is_changed=repr(picture(item)) != key,
     )
+
+
+@family(
+    {"setup_again": "setup() is called on a second instance, and its items are taken, with other random numbers"},
+    needs="nothing",
+    is_alone=True,
+)
+async def second_setup(stage: Stage) -> None:
+    """Set up again and take items."""
+    seen: list[ItemSeen] = []
+
+    async def take() -> None:
+        _reseed()
+        await stage.env.setup()
+        while len(seen) < MOST_AGAIN and (item := await stage.next_item()) is not None:
+            seen.append(_seen(stage.env, item))
+
+    if stage.may_begin():
+        await stage.play("setup_again", take, more=lambda _: {"items": tuple(seen)})
+
+
+def _reseed() -> None:
+    """Reseed the generators of `random`, and of numpy if it is loaded."""
+    random.seed(SEED)
+    if (numpy := sys.modules.get("numpy")) is not None:
+        numpy.random.seed(SEED)
+
+
+class _NoNetwork(NetworkGuard):
+    """Raises the errors of a machine without a network."""
+
+    def _error(self, host: str, what: str) -> OSError:
+        text = f"no network in this scenario: {host} was requested"
+        return socket.gaierror(socket.EAI_NONAME, text) if what.startswith("get") else ConnectionError(text)
+
+
+@family(
+    {
+        "setup_offline": "setup() is called, and an item is taken, while no other machine can be reached and no dataset is cached"
+    },
+    needs="nothing",
+    is_alone=True,
+)
+async def offline_setup(stage: Stage) -> None:
+    """Set up without a network, and take an item."""
+    if not stage.may_begin():
+        return
+    with _NoNetwork(test="") as network, hub_offline_without_caches():
+        await stage.play(
+            "setup_offline",
+            stage.take_first_item,
+            more=lambda _: {"note": f"requested {', '.join(network.hosts)}" if network.hosts else ""},
+        )

@@ -16,9 +16,9 @@ from pytest_hermes_env.play.auto_script import (
     with_judge,
 )
 from pytest_hermes_env.play.probing.reward_constants import reward_constants
+from pytest_hermes_env.play.scenario import Cause, Unavailable
 from pytest_hermes_env.play.scenarios.family import family
 from pytest_hermes_env.play.stage import Stage, configure
-from pytest_hermes_env.play.unavailable import Cause, Unavailable
 
 
 @family(

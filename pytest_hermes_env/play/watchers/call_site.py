@@ -13,6 +13,7 @@ from types import FrameType
 
 from pytest_hermes_env import patches
 from pytest_hermes_env.layer import Layer
+from pytest_hermes_env.play.class_record import file_of
 from pytest_hermes_env.play.journal import Place
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep
@@ -37,10 +38,10 @@ class EnvironmentCode:
     """The files of an environment: those of its classes below the layer's base, and all files next to them."""
 
     def __init__(self, env_class: type, layer: Layer) -> None:
-        files = {_file_of(cls) for cls in env_class.__mro__[: env_class.__mro__.index(layer.base)]}
+        files = {file_of(cls) for cls in env_class.__mro__[: env_class.__mro__.index(layer.base)]}
         self._layer = _layer_files(layer)
         self._files = {file for file in files if file}
-        of_the_layer = os.path.dirname(_file_of(layer.base))
+        of_the_layer = os.path.dirname(file_of(layer.base))
         directories = {os.path.dirname(file) for file in self._files} - {of_the_layer}
         self._directories = tuple(directory + os.sep for directory in directories)
 
@@ -129,17 +130,10 @@ def _place_of(frame: FrameType) -> Place:
 
 def _layer_files(layer: Layer) -> set[str | None]:
     """Return the files of the layer that build contexts and loops for environments; a former layer has the first three."""
-    base = _file_of(layer.base)
+    base = file_of(layer.base)
     names = ("rollout/agent_rollout", "rollout/evaluation")
     helpers = {os.path.join(os.path.dirname(base), f"{name}.py") for name in names}
     return {base, layer.agent_loop.__file__, layer.tool_context.__file__, *helpers}
-
-
-def _file_of(cls: type) -> str:
-    try:
-        return inspect.getsourcefile(cls) or ""
-    except TypeError:
-        return ""
 
 
 def _defines_environment(frame: FrameType, layer: Layer) -> bool:

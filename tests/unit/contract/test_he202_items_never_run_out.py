@@ -9,8 +9,7 @@ import pytest
 
 from pytest_hermes_env.contract.judge.verdict import Outcome
 from pytest_hermes_env.contract.rules import find_rule
-from pytest_hermes_env.play.scenario import Scenario
-from pytest_hermes_env.play.unavailable import Cause, Unavailable
+from pytest_hermes_env.play.scenario import Cause, Scenario, Unavailable
 from pytest_hermes_env.source.finding import Finding
 
 LATE = Unavailable(Cause.EARLIER_FAILURE, "code blocked the event loop 8 times")

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from pytest_hermes_env.cli import main
-from pytest_hermes_env.errors import BadCases
 from pytest_hermes_env.layer import find_class
-from pytest_hermes_env.play.cases.finding import cases_beside
+from pytest_hermes_env.play.cases.yaml_file import cases_beside
 
 SMALL = Path(__file__).parents[1] / "play" / "small_env.py"
 
@@ -51,17 +50,11 @@ def test_init_writes_the_items_and_does_not_overwrite(tmp_path: Path, capsys: py
 
 
 def test_the_nearest_file_holds(tmp_path: Path) -> None:
-    """One of the module before one of the folder; a file for another class is passed over; Python keeps CASES."""
+    """One of the module before one of the folder; a file for another class is passed over."""
     env = copied(tmp_path, "nearest_env")
     (env_class,) = find_class(str(env))
     folder, module = tmp_path / "contract.yaml", tmp_path / "nearest_env.contract.yaml"
     none = cases_beside(env_class)
-    (tmp_path / "contract.py").write_text(
-        "from pytest_hermes_env import cases, item_cases, say\n"
-        "CASES = {'SmallEnv': cases([item_cases(index=2, gold=[say('x')])])}\n"
-    )
-    in_python = cases_beside(env_class)
-    (tmp_path / "contract.py").unlink()
     folder.write_text("items: [{index: 0, gold: [{say: x}]}]")
     in_folder = cases_beside(env_class)
     module.write_text("class: Another\nitems: [{index: 1, gold: [{say: x}]}]")
@@ -69,29 +62,5 @@ def test_the_nearest_file_holds(tmp_path: Path) -> None:
     module.write_text("items: [{index: 1, gold: [{say: x}]}]")
     in_module = cases_beside(env_class)
 
-    seen = [found and found.items[0].which for found in (none, in_python, in_folder, for_another, in_module)]
-    assert seen == [None, 2, 0, 0, 1]
-
-
-def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
-    """Which of them would hold is nobody's guess."""
-    env = copied(tmp_path, "twice_env")
-    (env_class,) = find_class(str(env))
-    for suffix in ("yaml", "py"):
-        (tmp_path / f"contract.{suffix}").write_text("")
-
-    with pytest.raises(BadCases) as caught:
-        cases_beside(env_class)
-    assert str(caught.value) == (
-        f"{tmp_path / 'contract.yaml'} and contract.py both declare cases for SmallEnv: keep one of them"
-    )
-
-
-def test_a_python_file_that_fails_is_named(tmp_path: Path) -> None:
-    """Its own error is in the message."""
-    env = copied(tmp_path, "failing_env")
-    (tmp_path / "contract.py").write_text("CASES = 1 / 0\n")
-
-    with pytest.raises(BadCases) as caught:
-        cases_beside(find_class(str(env))[0])
-    assert str(caught.value) == f"{tmp_path / 'contract.py'} cannot be imported: ZeroDivisionError: division by zero"
+    seen = [found and found.items[0].which for found in (none, in_folder, for_another, in_module)]
+    assert seen == [None, 0, 0, 1]

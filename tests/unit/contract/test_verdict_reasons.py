@@ -7,7 +7,7 @@ import pytest
 from pytest_hermes_env.contract.judge.verdict import Outcome, Verdict
 from pytest_hermes_env.contract.rules import find_rule
 from pytest_hermes_env.contract.run.single_rule import contract_of
-from pytest_hermes_env.play.unavailable import Cause, ErrorKind, Unavailable, kind_of
+from pytest_hermes_env.play.scenario import Cause, ErrorKind, Unavailable, kind_of
 
 from ..play.small_env import SmallEnv  # noqa: TID252 - the room beside it has the small environment
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from pytest_hermes_env.errors import LeftoverFaults, UsageError
@@ -72,12 +70,11 @@ def test_fault_that_was_never_played_is_an_error():
 @pytest.mark.parametrize(
     ("arguments", "when", "part"),
     [
-        (("moon", "reset"), {}, "a place: model, sandbox, run_api, trainer, task"),
+        (("moon", "reset"), {}, "a place: model, sandbox, run_api, trainer"),
         (("sandbox", "refused"), {}, "a fault of 'sandbox': raises, hangs"),
         (("model", "reset"), {"at": 0}, "at= of a planned fault must be an integer from 1; got int 0"),
         (("model", "reset"), {"times": True}, "times= of a planned fault"),
         (("model", "reset"), {"rate": 0}, "rate= of a planned fault must be above 0"),
-        (("task", "cancelled"), {"times": 2}, "a task is cancelled at one await"),
     ],
 )
 def test_impossible_plan_is_refused(arguments, when, part):
@@ -91,60 +88,3 @@ def test_impossible_plan_is_refused(arguments, when, part):
 def test_every_fault_says_what_happens():
     """The table of the documentation is this one."""
     assert all(text for kinds in FAULTS.values() for text in kinds.values())
-
-
-# ---------------------------------------------------------------------- cancellation at an await
-
-
-async def three_awaits(seen: list[str]) -> str:
-    async def child() -> None:
-        seen.append("child")
-        await asyncio.sleep(0)
-        seen.append("child ends")
-
-    seen.append("begin")
-    await asyncio.sleep(0)
-    seen.append("one")
-    await asyncio.gather(child(), child())
-    return "done"
-
-
-@pytest.mark.parametrize(
-    ("at", "seen"),
-    [
-        (1, ["begin"]),
-        (2, ["begin", "one"]),
-        (3, ["begin", "one", "child"]),
-        (4, ["begin", "one", "child", "child"]),
-    ],
-)
-def test_coroutine_is_cancelled_at_an_await(at, seen):
-    """Awaits of the tasks that it starts count, in their order."""
-    found: list[str] = []
-
-    with pytest.raises(asyncio.CancelledError):
-        asyncio.run(FaultPlan().on("task", "cancelled", at=at).run(three_awaits(found)))
-
-    assert found[: len(seen)] == seen
-    assert "child ends" not in found
-
-
-def test_cancellation_from_outside_reaches_the_coroutine():
-    """And the loop's own tasks are made as before."""
-
-    async def scenario() -> bool:
-        ended: list[bool] = []
-
-        async def forever() -> None:
-            try:
-                await asyncio.Event().wait()
-            finally:
-                ended.append(True)
-
-        task = asyncio.ensure_future(FaultPlan().run(forever()))
-        await asyncio.sleep(0.01)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        return ended == [True] and asyncio.get_running_loop().get_task_factory() is None
-
-    assert asyncio.run(scenario())

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import pytest
 
 from pytest_hermes_env.inference.steps import as_turn
-from pytest_hermes_env.play.canaries import Canaries
 from pytest_hermes_env.play.journal import Journal
 from pytest_hermes_env.play.scenario import Sighting
+from pytest_hermes_env.play.scenarios.concurrent import Canaries
 
 from .bare import HermesAgentBaseEnv
 

@@ -16,7 +16,7 @@ import pytest
 import tqdm
 
 from pytest_hermes_env.contract.rules import ALL_RULES
-from pytest_hermes_env.play.collection import Collection
+from pytest_hermes_env.play.child import Job
 from pytest_hermes_env.play.driver import Collector
 from pytest_hermes_env.play.evidence_file import read_evidence
 from pytest_hermes_env.play.journal import (
@@ -30,8 +30,8 @@ from pytest_hermes_env.play.journal import (
     Reward,
     SurroundingChanged,
 )
-from pytest_hermes_env.play.player import Job, play_all
-from pytest_hermes_env.play.scenario import ELSEWHERE, Scenario
+from pytest_hermes_env.play.player import play_all
+from pytest_hermes_env.play.scenario import ELSEWHERE, Collection, Scenario
 from pytest_hermes_env.play.scenarios import FAMILIES, SCENARIOS, families_of
 
 from .small_env import SmallEnv, line_of

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from pytest_hermes_env.play.probing.noted_inputs import watched
 from pytest_hermes_env.play.probing.transcripts import plain
-from pytest_hermes_env.play.probing.trial import RewardRunner
+from pytest_hermes_env.play.probing.trial import RewardRunner, watched
 from pytest_hermes_env.results import agent_result
 
 WORK = plain(

@@ -11,7 +11,7 @@ from environments.agent_loop import HermesAgentLoop
 from environments.hermes_base_env import HermesAgentBaseEnv
 from environments.tool_context import ToolContext
 from pytest_hermes_env.layer import layer_of
-from pytest_hermes_env.play.replaced_methods import replaced_methods
+from pytest_hermes_env.play.class_record import replaced_methods
 
 FILE = """
 import functools

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from pytest_hermes_env.play.scenarios import buffers, setups
+from pytest_hermes_env.play.scenarios import buffers
 from pytest_hermes_env.play.scenarios import items as items_module
 from pytest_hermes_env.play.scenarios.buffers import PROBE, wandb_logs
-from pytest_hermes_env.play.scenarios.items import training_items
-from pytest_hermes_env.play.scenarios.setups import offline_setup, second_setup
+from pytest_hermes_env.play.scenarios.items import offline_setup, second_setup, training_items
 
 from .bare import HermesAgentBaseEnv, bare_stage
 
@@ -97,7 +96,7 @@ def test_a_second_setup_finds_another_state_of_the_generators() -> None:
     """A split that is not seeded shows."""
     env = Shuffling()
     record = played(second_setup, env)["setup_again"]
-    random.seed(setups.SEED)
+    random.seed(items_module.SEED)
     expected = str(random.random())
 
     assert {item.prompt for item in record.items} == {f"Print {expected}"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pytest_hermes_env.play.scenario import Sighting
-from pytest_hermes_env.play.shared_items import SharedItems
+from pytest_hermes_env.play.scenarios.concurrent import SharedItems
 
 from .bare import HermesAgentBaseEnv
 

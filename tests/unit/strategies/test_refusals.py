@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import strategies as st
 
 from pytest_hermes_env import agent_result
 from pytest_hermes_env.errors import StrategyError
-from pytest_hermes_env.strategies import agent_results, messages, scored_groups, scripts, tool_calls, tool_schemas
+from pytest_hermes_env.strategies import agent_results
 
 
 def tool(name: str = "look", **parameters: Any) -> dict[str, Any]:
@@ -34,7 +33,7 @@ IMPOSSIBLE: dict[str, tuple[Callable[[], Any], str]] = {
         "agent_results(min_turns=3, max_turns=2) allows nothing: min_turns is greater than max_turns.",
     ),
     "rollouts: a negative bound": (
-        lambda: messages(min_turns=-1),
+        lambda: agent_results(min_turns=-1),
         "agent_results(min_turns=...) takes an integer from 0; got int -1.",
     ),
     "rollouts: a bound that is no number": (
@@ -71,73 +70,39 @@ IMPOSSIBLE: dict[str, tuple[Callable[[], Any], str]] = {
         "  fix       pass the schemas of the offered tools: agent_results(tools)",
     ),
     "tools: no list": (
-        lambda: tool_calls(LOOK_OFTEN),
-        "tool_calls() takes a non-empty list of tool schemas.\n"
+        lambda: agent_results(LOOK_OFTEN),
+        "agent_results() takes a non-empty list of tool schemas.\n"
         "  seen      dict {'type': 'function', 'function': {'name': 'look', 'parameters': {'type': 'object', 'properties': "
         "{'at': {'type': 'string'}, 'often': {'type': 'integer'}}, 'required': ['at']}}}\n"
         "  fix       [{'type': 'function', 'function': {'name': 'look', 'parameters': {'type': 'object', 'properties': {}}}}]",
     ),
-    "tools: an empty list": (
-        lambda: tool_calls([]),
-        "tool_calls() takes a non-empty list of tool schemas.\n"
-        "  seen      list []\n"
-        "  fix       [{'type': 'function', 'function': {'name': 'look', 'parameters': {'type': 'object', 'properties': {}}}}]",
-    ),
     "tools: no tool schema": (
-        lambda: tool_calls([{"name": "look"}]),
-        "tool_calls() takes tool schemas; this one has no function with a name.\n  seen      dict {'name': 'look'}",
+        lambda: agent_results([{"name": "look"}]),
+        "agent_results() takes tool schemas; this one has no function with a name.\n  seen      dict {'name': 'look'}",
     ),
     "tools: a name twice": (
-        lambda: tool_calls([LOOK_OFTEN, LOOK_OFTEN]),
-        "tool_calls() takes tools with different names; got two named 'look'.",
+        lambda: agent_results([LOOK_OFTEN, LOOK_OFTEN]),
+        "agent_results() takes tools with different names; got two named 'look'.",
     ),
     "tools: no JSON schema": (
-        lambda: tool_calls([tool(properties={"at": {"type": "text"}})]),
-        "tool_calls(): the parameters of 'look' are not a valid JSON schema: "
+        lambda: agent_results([tool(properties={"at": {"type": "text"}})]),
+        "agent_results(): the parameters of 'look' are not a valid JSON schema: "
         "'text' is not valid under any of the given schemas.\n"
         "  seen      {'type': 'object', 'properties': {'at': {'type': 'text'}}}",
     ),
     "tools: parameters that are no object": (
-        lambda: tool_calls([tool(type="array")]),
-        "tool_calls(): the parameters of 'look' must have type object.\n  seen      {'type': 'array'}",
+        lambda: agent_results([tool(type="array")]),
+        "agent_results(): the parameters of 'look' must have type object.\n  seen      {'type': 'array'}",
     ),
     "tools: parameters that nothing fits": (
-        lambda: tool_calls([tool(properties={"at": False}, required=["at"])]),
-        "tool_calls() cannot draw arguments of 'look': no value is valid.\n"
+        lambda: agent_results([tool(properties={"at": False}, required=["at"])]),
+        "agent_results() cannot draw arguments of 'look': no value is valid.\n"
         "  seen      {'type': 'object', 'properties': {'at': False}, 'required': ['at']}",
     ),
     "tools: bounds that leave nothing": (
-        lambda: tool_calls([tool(properties={"at": {"type": "integer", "minimum": 2, "maximum": 1}}, required=["at"])]),
-        "tool_calls() cannot draw arguments of 'look': Cannot have max_value=1 < min_value=2.\n"
+        lambda: agent_results([tool(properties={"at": {"type": "integer", "minimum": 2, "maximum": 1}}, required=["at"])]),
+        "agent_results() cannot draw arguments of 'look': Cannot have max_value=1 < min_value=2.\n"
         "  seen      {'type': 'object', 'properties': {'at': {'type': 'integer', 'minimum': 2, 'maximum': 1}}, 'required': ['at']}",
-    ),
-    "tools: an answer that is none": (
-        lambda: tool_calls([LOOK_OFTEN], valid="yes"),
-        "tool_calls(valid=...) takes True, False or None; got str 'yes'.",
-    ),
-    "tools: sizes in the wrong order": (
-        lambda: tool_schemas(min_size=2, max_size=1),
-        "tool_schemas(min_size=2, max_size=1) allows nothing: min_size is greater than max_size.",
-    ),
-    "groups: no rollout": (
-        lambda: scored_groups(group_size=0),
-        "scored_groups(group_size=...) takes an integer from 1; got int 0.",
-    ),
-    "groups: bounds in the wrong order": (
-        lambda: scored_groups(min_tokens=9, max_tokens=8),
-        "scored_groups(min_tokens=9, max_tokens=8) allows nothing: min_tokens is greater than max_tokens.",
-    ),
-    "groups: a score": (
-        lambda: scored_groups(scores=1.0),
-        "scored_groups(scores=...) takes a strategy of one score; got float 1.0.",
-    ),
-    "groups: scores that cannot be drawn": (
-        lambda: scored_groups(scores=st.nothing()),
-        "scored_groups() cannot draw scores: no value is valid.\n  seen      nothing()",
-    ),
-    "scripts: a script without a turn": (
-        lambda: scripts(min_turns=0),
-        "scripts(min_turns=...) takes an integer from 1; got int 0.",
     ),
 }
 

@@ -17,7 +17,7 @@ from environments import agent_loop
 from pytest_hermes_env import agent_result
 from pytest_hermes_env.results import Result
 from pytest_hermes_env.results.values import DEFAULT_TOOLS
-from pytest_hermes_env.strategies import agent_results, messages
+from pytest_hermes_env.strategies import agent_results
 
 LOOK = {
     "type": "function",
@@ -104,17 +104,6 @@ def test_results_keep_to_what_was_asked_for(result: Result) -> None:
     assert result.messages[0] == {"role": "user", "content": "Look."}
     assert called - unknown <= {"look"}
     assert left(result, {"look"}) == result
-
-
-@drawn
-@given(messages(max_turns=2))
-def test_messages_are_those_of_results(conversation: list[dict[str, Any]]) -> None:
-    """A user message, then what the model and the tools said."""
-    roles = [message["role"] for message in conversation]
-
-    assert roles[0] == "user"
-    assert 1 <= roles.count("assistant") <= 2
-    assert set(roles[1:]) <= {"assistant", "tool"}
 
 
 def test_every_end_and_every_kind_of_call_is_drawn() -> None:

@@ -6,7 +6,7 @@ Source: CPython, ``asyncio.tasks``: a task sends to its coroutine, which yields 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Coroutine, Generator
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
@@ -16,16 +16,18 @@ _run: ContextVar[_Run | None] = ContextVar("hermes_env_counted_run", default=Non
 
 
 class _Run:
-    """One counted run: its root task, and what tells whether an await is the one at which to cancel it."""
+    """One counted run: its root task, and how many awaits are left until it is cancelled."""
 
-    def __init__(self, is_due: Callable[[], bool]) -> None:
-        self._is_due = is_due
+    def __init__(self, left: int) -> None:
+        self.left = left
         self.root: asyncio.Task[Any] | None = None
 
     def suspended(self) -> None:
         """Count an await that suspends its task."""
-        if self.root is not None and not self.root.done() and self._is_due():
-            self.root.cancel()
+        if self.root is not None and not self.root.done():
+            self.left -= 1
+            if self.left == 0:
+                self.root.cancel()
 
 
 class _Counted(Coroutine[Any, Any, T]):
@@ -52,9 +54,9 @@ class _Counted(Coroutine[Any, Any, T]):
         raise NotImplementedError("only a task drives it")
 
 
-async def run_counted(coroutine: Coroutine[Any, Any, T], is_due: Callable[[], bool]) -> T:
-    """Return what ``coroutine`` returns. It is cancelled when ``is_due`` is true, which is asked at each await."""
-    loop, run = asyncio.get_running_loop(), _Run(is_due)
+async def cancelled_at_await(number: int, coroutine: Coroutine[Any, Any, T]) -> T:
+    """Return what ``coroutine`` returns, unless it reaches the await of that number, from 1: there it is cancelled."""
+    loop, run = asyncio.get_running_loop(), _Run(number)
     before = loop.get_task_factory()
     token = _run.set(run)
 
