@@ -126,6 +126,8 @@ def child_main(job: Job, part: str, stack: str, names: frozenset[str], pipe: int
         signal.signal(number, signal.SIG_DFL)
     atexit._clear()  # noqa: SLF001 - what the parent registered is the parent's
     gc.freeze()
+    # pytest's rewriting of asserts parses each module that is imported; what is played is no test
+    sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__name__ != "AssertionRewritingHook"]
     _leave_terminal()
     writer, process = EvidenceWriter(part), os.getpid()
 
