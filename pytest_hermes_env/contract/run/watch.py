@@ -18,6 +18,7 @@ import pytest
 
 from pytest_hermes_env.contract import rules as _rules  # noqa: F401 - loaded once, before the first fork
 from pytest_hermes_env.contract.judge.subject import subjects_of
+from pytest_hermes_env.play.hermes_home import HermesHome
 from pytest_hermes_env.play.player_process import PlayerProcess
 
 LOOK_S = 0.2
@@ -27,28 +28,20 @@ MOST_FILES = 2000
 KINDS = frozenset({".py", ".yaml", ".yml", ".toml", ".json", ".jsonl"})
 
 
-def watch(targets: Sequence[str], flags: Sequence[str], report: Callable[[str], None], rounds: int = 0) -> int:
-    """Judge ``targets`` now and after each change, with further flags of pytest, until Ctrl-C or ``rounds`` runs; return 0.
+def watch(targets: Sequence[str], flags: Sequence[str], report: Callable[[str], None]) -> int:
+    """Judge ``targets`` now and after each change, with further flags of pytest, until Ctrl-C; return 0.
 
     Raises: a target without a class → BadTarget.
     """
     folders = sorted({os.path.dirname(subject.path) for target in targets for subject in subjects_of(target)})
+    home = HermesHome(None)  # one for all runs: hermes keeps where it was when it was imported
+    home.enter()
     arguments = [word for target in targets for word in ("--hermes-env", target)]
-    arguments += [
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:xdist",
-        "-W",
-        "ignore::pytest.PytestAssertRewriteWarning",
-        "-q",
-        "--no-header",
-        *flags,
-    ]
+    arguments += ["--hermes-home", os.environ["HERMES_HOME"], "-p", "no:cacheprovider", "-p", "no:xdist"]
+    arguments += ["-W", "ignore::pytest.PytestAssertRewriteWarning", "-q", "--no-header", *flags]
     player = PlayerProcess()
     try:
-        seen: dict[str, int] = {}
-        for number in range(1, sys.maxsize):
+        while True:
             if not player.is_alive():
                 player.close()
                 player = PlayerProcess()
@@ -57,14 +50,13 @@ def watch(targets: Sequence[str], flags: Sequence[str], report: Callable[[str], 
             code = _run(arguments, player)
             verdict = {0: "passed", 1: "failed"}.get(code, f"ended with exit code {code}")
             report(f"hermes-env watch: {verdict} after {time.monotonic() - start:.1f} s; save a file, or press Ctrl-C")
-            if number == rounds:
-                return 0
             while _state(folders) == seen:
                 time.sleep(LOOK_S)
     except KeyboardInterrupt:
         report("")
     finally:
         player.close()
+        home.leave()
     return 0
 
 
