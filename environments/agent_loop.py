@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from environments.hermes_modules import explain_shadowing
-from environments.loop.encodable_text import encodable
 from environments.loop.end import NO_REASON, RolloutEnd, current_record, end_of_reply
 from environments.loop.log_once import log_once
 from environments.loop.messages import (
@@ -28,6 +27,7 @@ from environments.loop.messages import (
     as_list,
     assistant_message,
     attribute_of,
+    encodable,
     encodable_message,
     error_of,
     message_text,

@@ -31,9 +31,9 @@ from environments.agent_loop import AgentResult, HermesAgentLoop, resize_tool_po
 from environments.command_line import main as command_line
 from environments.hermes_modules import warn_of_leftover_package
 from environments.loop.end import RolloutEnd
+from environments.loop.messages import render
 from environments.rollout import group_policy
-from environments.rollout import text as rollout_text
-from environments.rollout.agent_rollout import AgentRollout, scored_rollout
+from environments.rollout.agent_rollout import AgentRollout, check_prompt, check_sampling, scored_rollout
 from environments.rollout.attempts import last_rollout, rollout_of_group
 from environments.rollout.concurrency import all_or_none, to_the_end
 from environments.rollout.config import HermesAgentEnvConfig
@@ -45,7 +45,6 @@ from environments.rollout.hosted import (
     only_row,
     recording_reward_errors,
 )
-from environments.rollout.limits import check_prompt, check_sampling
 from environments.sandbox.nonblocking_calls import bridged
 from environments.sandbox.offered_tools import Tools, offered_tools
 from environments.tokens.answer_checks import TokenModeError
@@ -53,8 +52,8 @@ from environments.tokens.exact_tokens import exact_server_class
 from environments.tokens.model_reply import check_parser, check_parser_name
 from environments.tokens.token_mode import TokenMode
 from environments.tool_context import ToolContext, close_context
+from environments.trainer.groups import sampling_params
 from environments.trainer.run_api_link import RunApiLink
-from environments.trainer.sampling_params import sampling_params
 
 __all__ = ["HermesAgentBaseEnv", "HermesAgentEnvConfig"]
 
@@ -448,7 +447,7 @@ class HermesAgentBaseEnv(BaseEnv):
         self.rollouts_for_wandb.append(
             [
                 (
-                    rollout_text.render(messages[row])
+                    render(messages[row])
                     if row < len(messages) and messages[row]
                     else self.tokenizer.decode(scored_data["tokens"][row]),
                     scored_data["scores"][row],

@@ -88,13 +88,8 @@ def _neighbour(base: type, name: str, member: str) -> ModuleType:
         return sys.modules.get(getattr(held, "__module__", "")) or importlib.import_module(f"{DEFAULT_PACKAGE}.{name}")
 
 
-def group_page() -> ModuleType:
-    """Return the module that writes the page of a file of groups."""
-    return importlib.import_module(f"{DEFAULT_PACKAGE}.rollout.group_page")
-
-
 def rollout_file() -> ModuleType:
-    """Return the module that reads files of rollouts."""
+    """Return the module that reads files of rollouts, and writes their page."""
     return importlib.import_module(f"{DEFAULT_PACKAGE}.rollout.file")
 
 

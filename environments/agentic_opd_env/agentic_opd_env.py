@@ -25,8 +25,16 @@ from atroposlib.envs.server_handling.vllm_server import VLLMServer
 from pydantic import Field
 
 from environments.agent_loop import AgentResult
-from environments.agentic_opd_env.hints import Turn, judge_messages, majority_hints, turns_of
-from environments.agentic_opd_env.teacher import Distribution, distribution_of, hinted_prompt, sampled_spans
+from environments.agentic_opd_env.teacher import (
+    Distribution,
+    Turn,
+    distribution_of,
+    hinted_prompt,
+    judge_messages,
+    majority_hints,
+    sampled_spans,
+    turns_of,
+)
 from environments.hermes_swe_env.coding_items import CodingItem
 from environments.hermes_swe_env.hermes_swe_env import MODEL, PASSED, SYSTEM_PROMPT, HermesSweEnv, HermesSweEnvConfig
 from environments.loop.messages import message_text

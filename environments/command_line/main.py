@@ -47,8 +47,8 @@ from environments.command_line.settings import (
     usage_error,
     without_secrets,
 )
-from environments.rollout.group_page import write_page
-from environments.rollout.progress import ProgressBar, progress_bar
+from environments.rollout.concurrency import ProgressBar, progress_bar
+from environments.rollout.file import write_page
 from environments.trainer.groups import has_only_failed_rollouts
 
 logger = logging.getLogger(__name__)

@@ -28,7 +28,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_cli.argparse import FailedExecutionException
 
-from environments.tokens.shown_urls import without_credentials
+from environments.tokens.answer_checks import without_credentials
 from hermes_env_shared.bounded_yaml import BeyondBounds, load_yaml
 
 Mode = Literal["serve", "process", "evaluate"]

@@ -1,6 +1,6 @@
 """Errors that a rollout survives are logged once for each cause, not once for each rollout.
 
-A server that is down fails every rollout of every group with the same error; the counters of `rollout_end` have the number.
+A server that is down fails every rollout of every group with the same error; the counters of `environments.loop.end` have the number.
 """
 
 from __future__ import annotations

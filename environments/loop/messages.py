@@ -1,17 +1,69 @@
 """Reads the messages of a model server, whatever their shape, and writes those of a conversation's history.
 
-Place in the flow: `HermesAgentLoop` reads each reply with it. Pure functions; servers answer with objects or with dicts.
+Place in the flow: `HermesAgentLoop` reads each reply with it; servers answer with objects or with dicts. Every text that enters a
+conversation is made encodable as UTF-8 here: a lone surrogate in a model's reply would otherwise fail far from where it came in.
 """
 
 from __future__ import annotations
 
 import json
+import logging
+import re
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from environments.loop.encodable_text import encodable, encodable_arguments, encodable_value
+from environments.loop.end import current_record
 from environments.loop.thoughts import split_thought
+
+logger = logging.getLogger(__name__)
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def encodable(text: str, where: str) -> str:
+    """Return ``text`` with every lone surrogate replaced by U+FFFD; two halves of a character are joined.
+
+    A change is logged and counted in the current rollout's record. ``where`` names the text in the log.
+    """
+    if not _SURROGATE.search(text):
+        return text
+    current_record().changed_texts += 1
+    logger.warning("%s is not encodable as UTF-8; its lone surrogates are replaced by U+FFFD: %.200r", where, text)
+    return _joined(text)
+
+
+def encodable_arguments(text: str, where: str) -> str:
+    r"""Return the arguments of a tool call as `encodable` does. JSON may also hide a lone surrogate in an escape (``\\ud83d``)."""
+    text = encodable(text, where)
+    if not _ESCAPED_SURROGATE.search(text):
+        return text
+    try:
+        value = json.loads(text)
+        written = json.dumps(value, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return text
+    return json.dumps(encodable_value(value, where), ensure_ascii=False) if _SURROGATE.search(written) else text
+
+
+def encodable_value(value: Any, where: str) -> Any:
+    """Return a JSON value with every text in it made encodable."""
+    if isinstance(value, str):
+        return encodable(value, where)
+    if isinstance(value, list):
+        return [encodable_value(element, where) for element in value]
+    if isinstance(value, dict):
+        return {encodable_value(key, where): encodable_value(element, where) for key, element in value.items()}
+    return value
+
+
+def _joined(text: str) -> str:
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+# ---------------------------------------------------------------------- reading and writing messages
 
 _ARGUMENTS = "The arguments of a tool call"
 
@@ -156,3 +208,34 @@ def multimodal_text(answer: Any) -> str:
         omitted = len(answer["content"]) - len(texts)
         return "\n".join([*texts, *(["[image omitted]"] * omitted)])
     return json.dumps(answer, ensure_ascii=False, default=str)
+
+
+# ---------------------------------------------------------------------- a conversation to read
+
+REASONING_LIMIT, ARGUMENTS_LIMIT, RESULT_LIMIT = 300, 200, 500
+"""Maximum characters of a turn's reasoning, a call's arguments, a tool's result."""
+
+
+def render(messages: Sequence[dict[str, Any]]) -> str:
+    """Return a conversation with its roles, reasoning, tool calls and tool results; long parts are cut."""
+    return "\n".join(line for message in messages for line in _lines(message))
+
+
+def _lines(message: dict[str, Any]) -> list[str]:
+    role = message.get("role", "unknown")
+    content = message_text(message.get("content"))
+    if role == "tool":
+        return [f"[TOOL RESULT] {_cut(content, RESULT_LIMIT)}"]
+    lines = []
+    if message.get("reasoning_content"):
+        lines.append(f"[REASONING] {_cut(message['reasoning_content'], REASONING_LIMIT)}")
+    if content or not message.get("tool_calls"):
+        lines.append(f"[{role.upper()}] {content}")
+    for call in message.get("tool_calls") or ():
+        function = call["function"]
+        lines.append(f"[TOOL CALL] {function['name']}({_cut(function['arguments'], ARGUMENTS_LIMIT)})")
+    return lines
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}..."

@@ -1,4 +1,4 @@
-"""One run of the agent, and what a reward makes of it: the item for the trainer. Nothing is repeated here.
+"""One run of the agent, the settings that it may be given, and what a reward makes of it: the item for the trainer. Nothing is repeated here.
 
 Place in the flow: ``HermesAgentBaseEnv.agent_rollout`` yields an `AgentRollout`; each attempt of
 ``HermesAgentBaseEnv.collect_trajectory`` is one `scored_rollout`.
@@ -6,9 +6,13 @@ Place in the flow: ``HermesAgentBaseEnv.agent_rollout`` yields an `AgentRollout`
 
 from __future__ import annotations
 
+import inspect
 import logging
+import math
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 from environments.agent_loop import AgentResult
@@ -106,3 +110,60 @@ async def _item_of(env: Any, rollout: AgentRollout, reward: float, server: Any) 
         split_rollouts=policy,
         mask_incomplete=mask_incomplete,
     )
+
+
+# ---------------------------------------------------------------------- checks of the settings of one call, before anything runs
+
+
+def check_count(name: str, value: object) -> None:
+    """Check a limit. Raises: TypeError unless it is an integer, ValueError when it is less than 1."""
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, got {_shown(value)}") from None
+    if isinstance(value, bool):
+        raise TypeError(f"{name} must be an integer, got {_shown(value)}")
+    if number < 1:
+        raise ValueError(f"{name} must be at least 1, got {number}: nothing would run")
+
+
+def check_prompt(prompt: Any) -> Any:
+    """Return what format_prompt gave. Raises: TypeError where it must be awaited, since nobody does that."""
+    if inspect.iscoroutine(prompt):
+        prompt.close()
+        raise TypeError("format_prompt must return the prompt, but it is async: write `def format_prompt(self, item)`")
+    return prompt
+
+
+def check_sampling(
+    *,
+    temperature: object = None,
+    max_turns: object = None,
+    max_tokens: object = None,
+    extra_body: object = None,
+    system_prompt: object = None,
+) -> None:
+    """Check the settings of a rollout; None is the value of the configuration. Raises: TypeError or ValueError, naming the setting."""
+    for name, count in (("max_turns", max_turns), ("max_tokens", max_tokens)):
+        if count is not None:
+            check_count(name, count)
+    if temperature is not None:
+        check_number("temperature", temperature)
+        if float(temperature) < 0:  # type: ignore[arg-type]
+            raise ValueError(f"temperature must be 0 or more, got {temperature}")
+    if not isinstance(extra_body, (Mapping, type(None))):
+        raise TypeError(f"extra_body must be a mapping of fields of the request, got {_shown(extra_body)}")
+    if not isinstance(system_prompt, (str, type(None))):
+        raise TypeError(f"system_prompt must be text, got {_shown(system_prompt)}")
+
+
+def check_number(name: str, value: object) -> None:
+    """Check a number. Raises: TypeError unless it is one, ValueError unless it is finite."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number, got {_shown(value)}")
+    if not math.isfinite(value):
+        raise ValueError(f"{name} must be a finite number, got {value}")
+
+
+def _shown(value: object) -> str:
+    return f"{type(value).__name__} {str(value)[:80]!r}"

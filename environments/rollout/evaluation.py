@@ -23,11 +23,9 @@ from tenacity import RetryError
 
 from environments.loop.end import RolloutEnd
 from environments.loop.log_once import log_once
-from environments.rollout.agent_rollout import AgentRollout
+from environments.rollout.agent_rollout import AgentRollout, check_count, check_number, check_sampling
 from environments.rollout.attempts import Attempt, last_attempt
-from environments.rollout.concurrency import all_or_none
-from environments.rollout.limits import check_count, check_number, check_sampling
-from environments.rollout.progress import progress_bar
+from environments.rollout.concurrency import all_or_none, progress_bar
 from environments.sandbox.nonblocking_calls import bridged
 from environments.trainer.scoring import as_reward
 

@@ -1,6 +1,8 @@
-"""Files of rollouts: the JSON lines of ``process`` (groups) and of ``evaluate`` (samples), read for pages and exports.
+"""Files of rollouts: the JSON lines of ``process`` (groups) and of ``evaluate`` (samples), read for pages and exports, and their page.
 
-Place in the flow: `group_page` shows what `read_groups` returns. Lines that are no rollouts say why, so that no reader drops them silently.
+Lines that are no rollouts say why, so that no reader drops them silently. ``process`` writes the page next to its file, and
+``hermes-env view`` writes it for any such file. What a model says is data: every text is escaped, the page has no script, and its
+policy loads nothing; atroposlib's own page renders the model's markup, and leaves tool calls out.
 """
 
 from __future__ import annotations
@@ -132,3 +134,37 @@ def _text(content: Any) -> str:
     if content is None or isinstance(content, str):
         return content or ""
     return json.dumps(content, ensure_ascii=False, indent=1)
+
+
+# ---------------------------------------------------------------------- the page
+
+TEMPLATE = "group_page.html.jinja"
+
+
+def write_page(file: Path) -> Path:
+    """Write the page of a file of rollouts next to it, in one step, and return its path. Raises: OSError.
+
+    Boxes on it hide rollouts by end, reward and tool.
+    """
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - most readers write no page
+
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True
+    )
+    groups = list(read_groups(file))
+    rollouts = [rollout for group in groups for rollout in group.rollouts]
+    ends = sorted({rollout.end for rollout in rollouts if rollout.end})
+    tools = sorted({tool for rollout in rollouts for tool in rollout.tools})
+    numbers = {name: number for number, name in enumerate([*ends, *tools])}  # classes of the page: names may hold anything
+    parts = environment.get_template(TEMPLATE).generate(
+        title=file.name, groups=groups, count=len(rollouts), ends=ends, tools=tools, numbers=numbers
+    )
+    page = file.with_suffix(".html")
+    unfinished = page.with_name(f".{page.name}.tmp")
+    try:
+        with unfinished.open("w", encoding="utf-8", errors="backslashreplace") as out:  # a lone surrogate cannot be encoded
+            out.writelines(parts)
+        unfinished.replace(page)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return page

@@ -18,7 +18,7 @@ from environments.loop.end import RolloutEnd
 from environments.rollout.attempts import Attempt
 from environments.trainer import groups as trainer_groups
 from environments.trainer import scoring
-from environments.trainer.sampling_params import sampling_params
+from environments.trainer.groups import sampling_params
 
 logger = logging.getLogger(__name__)
 

@@ -12,8 +12,6 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from environments.tokens.shown_urls import without_credentials
-
 LARGEST_LOGPROB = 1e-3
 """The largest valid logprob, in nats; rounding may produce slightly more than 0."""
 
@@ -188,3 +186,16 @@ def _specials(tokenizer: Any) -> re.Pattern[str]:
     tokens = {str(token) for token in added if getattr(token, "special", False)}
     tokens |= {str(token) for token in getattr(tokenizer, "all_special_tokens", ())}
     return re.compile("|".join(map(re.escape, sorted(tokens, key=len, reverse=True))) or r"(?!)")
+
+
+# ---------------------------------------------------------------------- addresses in messages
+
+_USER = re.compile(r"(?<=://)[^/\s\"'?#]+(?=@)")
+_PARAMETER = re.compile(
+    r"(?i)([?&](?:[\w-]*[_-])?(?:api[_-]?key|key|token|auth|sig|signature|secret|password|credential)=)[^&#\s\"']+"
+)
+
+
+def without_credentials(text: str) -> str:
+    """Return a text with ``***`` for the user and password of its URLs, and for parameters that are named like secrets."""
+    return _PARAMETER.sub(r"\1***", _USER.sub("***", text))

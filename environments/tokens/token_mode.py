@@ -26,8 +26,8 @@ from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
 from openai.types.chat.chat_completion import ChatCompletion
 from tenacity import RetryError
 
-from environments.loop.encodable_text import encodable, encodable_arguments
 from environments.loop.end import end_of_reply
+from environments.loop.messages import encodable, encodable_arguments
 from environments.loop.thoughts import opened_thought
 from environments.sandbox.nonblocking_calls import bridged, is_bridged, wait_for
 from environments.tokens.answer_checks import CheckedServer, TokenModeError

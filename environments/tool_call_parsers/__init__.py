@@ -9,21 +9,19 @@ skips thoughts, `json_extent`, which finds the end of a JSON value, `interface`,
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import TypeVar
 
-from environments.tool_call_parsers.deepseek_v3_1_parser import DeepSeekV31ToolCallParser
-from environments.tool_call_parsers.deepseek_v3_parser import DeepSeekV3ToolCallParser
-from environments.tool_call_parsers.glm45_parser import Glm45ToolCallParser
-from environments.tool_call_parsers.glm47_parser import Glm47ToolCallParser
-from environments.tool_call_parsers.hermes_parser import HermesToolCallParser
+from environments.tool_call_parsers import deepseek_v3_parser, glm45_parser, hermes_parser
+from environments.tool_call_parsers.deepseek_v3_parser import DeepSeekV3ToolCallParser, DeepSeekV31ToolCallParser
+from environments.tool_call_parsers.glm45_parser import Glm45ToolCallParser, Glm47ToolCallParser
+from environments.tool_call_parsers.hermes_parser import HermesToolCallParser, LongcatToolCallParser, QwenToolCallParser
 from environments.tool_call_parsers.interface import ParseResult, ToolCallParser
 from environments.tool_call_parsers.kimi_k2_parser import KimiK2ToolCallParser
 from environments.tool_call_parsers.llama_parser import LlamaToolCallParser
-from environments.tool_call_parsers.longcat_parser import LongcatToolCallParser
 from environments.tool_call_parsers.mistral_parser import MistralToolCallParser
 from environments.tool_call_parsers.qwen3_coder_parser import Qwen3CoderToolCallParser
-from environments.tool_call_parsers.qwen_parser import QwenToolCallParser
 
 __all__ = [
     "PARSER_REGISTRY",
@@ -61,6 +59,10 @@ PARSER_REGISTRY: dict[str, type[ToolCallParser]] = {
     "qwen3_coder": Qwen3CoderToolCallParser,
 }
 """Parser name -> class."""
+
+deepseek_v3_1_parser, glm47_parser, longcat_parser, qwen_parser = deepseek_v3_parser, glm45_parser, hermes_parser, hermes_parser
+for _former in ("deepseek_v3_1_parser", "glm47_parser", "longcat_parser", "qwen_parser"):
+    sys.modules[f"{__name__}.{_former}"] = globals()[_former]  # existing environments import these modules; the family has one
 
 P = TypeVar("P", bound=type[ToolCallParser])
 

@@ -13,7 +13,7 @@ from environments.tool_call_parsers.interface import ParseResult, ToolCallParser
 from environments.tool_call_parsers.json_extent import CUT_OFF, skip_space
 from environments.tool_call_parsers.marked_text import THINK_TAGS, Reading, end_of_call, find_calls, no_call, one_of
 
-__all__ = ["Glm45ToolCallParser"]
+__all__ = ["Glm45ToolCallParser", "Glm47ToolCallParser"]
 
 _OPEN, _CLOSE = "<tool_call>", "</tool_call>"
 _KEY, _KEY_END = "<arg_key>", "</arg_key>"
@@ -29,6 +29,9 @@ class Glm45ToolCallParser(ToolCallParser):
     def parse(self, text: str, tools: ToolSchemas = None) -> ParseResult:
         """Return content and calls; values are typed by the schemas in ``tools``."""
         return find_calls(text, _MARKERS, lambda *at: _read(text, tools, *at))
+
+
+Glm47ToolCallParser = Glm45ToolCallParser
 
 
 def _read(text: str, tools: ToolSchemas, marker: str, start: int, inside: int) -> Reading | None:

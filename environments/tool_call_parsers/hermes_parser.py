@@ -13,7 +13,7 @@ from environments.tool_call_parsers.interface import ParseResult, ToolCallParser
 from environments.tool_call_parsers.json_extent import end_of_json, skip_space
 from environments.tool_call_parsers.marked_text import THINK_TAGS, Reading, end_of_call, find_calls, no_call, one_of
 
-__all__ = ["HermesToolCallParser", "LongcatToolCallParser"]
+__all__ = ["HermesToolCallParser", "LongcatToolCallParser", "QwenToolCallParser"]
 
 
 class TaggedJsonParser(ToolCallParser):
@@ -44,6 +44,9 @@ class HermesToolCallParser(TaggedJsonParser):
 
     opening = "<tool_call>"
     closing = "</tool_call>"
+
+
+QwenToolCallParser = HermesToolCallParser
 
 
 class LongcatToolCallParser(TaggedJsonParser):

@@ -186,3 +186,25 @@ def _rows(group: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _row(group: Mapping[str, Any], row: int) -> dict[str, Any]:
     return {name: group[name][row] for name in _columns(group)}
+
+
+# ---------------------------------------------------------------------- sampling parameters
+
+_CHANGE_THE_DISTRIBUTION = (
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "repetition_penalty",
+    "presence_penalty",
+    "frequency_penalty",
+)
+
+
+def sampling_params(temperature: float, extra_body: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the temperature, and each other parameter that changes the sampled distribution and is set in ``extra_body``.
+
+    ``extra_body`` overrides the temperature, as it does in the request.
+    """
+    given = {"temperature": temperature, **(extra_body or {})}
+    return {name: given[name] for name in _CHANGE_THE_DISTRIBUTION if given.get(name) is not None}

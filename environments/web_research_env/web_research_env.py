@@ -26,15 +26,19 @@ from environments.hermes_base_env import HermesAgentBaseEnv, HermesAgentEnvConfi
 from environments.loop.messages import message_text
 from environments.rollout.agent_rollout import AgentRollout
 from environments.tool_context import ToolContext
-from environments.web_research_env.grades import DIVERSE, Grade, collecting_grades, parts_of, record
 from environments.web_research_env.items import Question, hold_out, load_questions
 from environments.web_research_env.scoring import (
+    DIVERSE,
     WEB_TOOLS,
+    Grade,
+    collecting_grades,
     domains_of,
     efficiency_of,
     final_answer,
     judge_messages,
     keyword_overlap,
+    parts_of,
+    record,
     score_in,
     tool_calls,
     web_results,

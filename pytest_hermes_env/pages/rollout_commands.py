@@ -46,10 +46,9 @@ def add_commands(commands: Any) -> None:
 def _view(options: argparse.Namespace) -> int:
     if options.tokens:
         return _view_tokens(options)
-    from pytest_hermes_env.layer import group_page  # noqa: PLC0415 - it loads jinja2
 
     for file in _files(options, lambda file: file.with_suffix(".html")):
-        print(f"wrote {group_page().write_page(file)}")
+        print(f"wrote {rollout_file().write_page(file)}")
     return 0
 
 

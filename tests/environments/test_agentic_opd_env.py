@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from environments.agentic_opd_env import AgenticOPDConfig, AgenticOPDEnv
-from environments.agentic_opd_env.hints import Turn, majority_hints, turns_of
-from environments.agentic_opd_env.teacher import TeacherError, distribution_of, sampled_spans
+from environments.agentic_opd_env.teacher import TeacherError, Turn, distribution_of, majority_hints, sampled_spans, turns_of
 from pytest_hermes_env.inference import Script, call, fail, say
 
 ITEM = {"prompt": "Write a function double(n).", "test": "assert double(2) == 4", "entry_point": "double"}

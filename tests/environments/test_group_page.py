@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from environments.rollout.group_page import write_page
+from environments.rollout.file import write_page
 
 ATTACKS = [
     "<script>alert(1)</script>",

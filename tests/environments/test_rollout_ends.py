@@ -322,7 +322,7 @@ def test_lone_surrogate_is_replaced_where_it_comes_in(make_env, place, caplog):
 
 def test_two_halves_of_a_character_are_joined():
     """Pieces of a stream may split a character; nothing is lost then."""
-    from environments.loop.encodable_text import encodable, encodable_arguments
+    from environments.loop.messages import encodable, encodable_arguments
 
     assert encodable("\ud83d\ude42 \udc80", "A text") == "🙂 \ufffd"
     assert encodable_arguments('{"a": "\\ud83d\\ude42"}', "A text") == '{"a": "\\ud83d\\ude42"}'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from environments.tokens.shown_urls import without_credentials
+from environments.tokens.answer_checks import without_credentials
 
 
 @pytest.mark.parametrize(

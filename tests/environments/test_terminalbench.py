@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from environments.benchmarks.tblite.tblite_env import TBLiteEvalEnv
-from environments.benchmarks.terminalbench_2.archives import packed
-from environments.benchmarks.terminalbench_2.tasks import chosen_tasks, sample_tasks
+from environments.benchmarks.terminalbench_2.tasks import chosen_tasks, packed, sample_tasks
 from environments.benchmarks.terminalbench_2.terminalbench2_env import TerminalBench2EvalEnv, benchmark_metrics
 from environments.command_line.settings import settings_of
 from pytest_hermes_env.inference import call, fail, hang, say

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from environments.benchmarks.terminalbench_2.archives import ArchiveError, packed, unpack
+from environments.benchmarks.terminalbench_2.tasks import ArchiveError, packed, unpack
 
 
 def archive(*members: tarfile.TarInfo) -> str:
@@ -90,3 +90,18 @@ def test_each_compression_is_read(tmp_path: Path, mode: str) -> None:
     unpack(base64.b64encode(buffer.getvalue()).decode(), tmp_path)
 
     assert (tmp_path / ("a" * 200)).read_bytes() == b"one"
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
+def test_an_archive_that_holds_more_than_the_limit_is_refused(tmp_path: Path, mode: str) -> None:
+    """Before anything is written: what a few kilobytes of a dataset unpack to could fill memory and disk."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode=mode) as tar:  # type: ignore[call-overload]
+        tar.addfile(member("zeros", size=2_000_000), io.BytesIO(bytes(2_000_000)))
+
+    with pytest.raises(
+        ArchiveError, match="it holds more than 1,000,000 bytes, which is the limit for a task; leave the task out"
+    ):
+        unpack(base64.b64encode(buffer.getvalue()).decode(), tmp_path, max_bytes=1_000_000)
+
+    assert list(tmp_path.iterdir()) == []

@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 from environments.tokens.chat_template import ChatTemplate
-from environments.tokens.model_reply import ReplyReader, check_parser
-from environments.tokens.vllm_parser import VllmProblem, VllmToolCallParser
+from environments.tokens.model_reply import ReplyReader, VllmProblem, VllmToolCallParser, check_parser
 
 TOOLS = [{"type": "function", "function": {"name": "look"}}]
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from environments.trainer.groups import add_sampling, groups_to_send, one_row_each
-from environments.trainer.sampling_params import sampling_params
+from environments.trainer.groups import add_sampling, groups_to_send, one_row_each, sampling_params
 from environments.trainer.scoring import group_of
 from pytest_hermes_env.inference import say
 from tests.environments.plain_env import PlainEnv

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from environments.agent_loop import AgentResult, ToolError
-from environments.rollout.text import render
+from environments.loop.messages import render
 from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
 from tests.environments.captured_metrics import capturing_wandb
 

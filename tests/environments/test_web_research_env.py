@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from environments.web_research_env import WebResearchEnv, WebResearchEnvConfig
-from environments.web_research_env.grades import Grade
+from environments.web_research_env.scoring import Grade
 from pytest_hermes_env import check_reward
 from pytest_hermes_env.inference import Script, call, empty_choices, fail, garbage, hang, say, turn
 from tests.environments.captured_metrics import capturing_wandb

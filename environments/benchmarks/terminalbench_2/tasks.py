@@ -1,20 +1,86 @@
-"""The tasks of a terminal benchmark: their fields, how to load them from a dataset, and how to choose some of them by name."""
+"""The tasks of a terminal benchmark: their archives, their fields, how to load them from a dataset, and how to choose some by name.
+
+An archive is base64 of a tar file, compressed or not. It is unpacked so that nothing lands outside of its directory.
+"""
 
 from __future__ import annotations
 
+import base64
+import bz2
 import difflib
 import functools
+import gzip
+import io
 import logging
+import lzma
+import tarfile
+import zlib
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
 import yaml
 
-from environments.benchmarks.terminalbench_2.archives import packed
 from environments.rollout.data_rows import check_columns, load_items, unique_items
 
 logger = logging.getLogger(__name__)
+
+MAX_BYTES = 256 * 2**20
+"""Bytes of an archive, unpacked: a few kilobytes of a dataset could otherwise fill memory and disk."""
+
+_DECOMPRESSED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
+"""The first bytes of a compressed archive -> the function that opens it."""
+
+
+class ArchiveError(ValueError):
+    """An archive cannot be read, or is not safe to unpack."""
+
+
+def unpack(text: str, directory: Path, *, max_bytes: int = MAX_BYTES) -> None:
+    """Unpack an archive into ``directory``: plain files, directories, and links downwards.
+
+    A path or link that goes up is refused even if it would stay inside: tarfile's own filter was led out by chains of such links
+    (CVE-2025-4517, fixed in Python 3.12.11 and 3.13.4), and links that only go down lead nowhere else.
+
+    Raises: ArchiveError for an archive that cannot be read, for a member that goes up, for devices, and for more than ``max_bytes``.
+    """
+    size = 0
+    try:
+        data = base64.b64decode(text, validate=True)
+        opened = next((opened for start, opened in _DECOMPRESSED.items() if data.startswith(start)), lambda plain: plain)
+        plain = opened(io.BytesIO(data)).read(max_bytes + 1)
+        _check_size(len(plain), max_bytes)
+        with tarfile.open(fileobj=io.BytesIO(plain), mode="r|") as archive:
+            for member in archive:
+                size += member.size  # a sparse file is larger than its part of the archive
+                _check_size(size, max_bytes)
+                if any(".." in path.split("/") for path in (member.name, member.linkname)):
+                    raise ArchiveError(f"it holds a path that goes up: {member.name[:200]} {member.linkname[:200]}".rstrip())
+                archive.extract(member, directory, filter="data")
+    except (ValueError, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError, RecursionError) as error:
+        raise ArchiveError(f"the archive cannot be unpacked: {type(error).__name__}: {error}") from error
+
+
+def _check_size(size: int, max_bytes: int) -> None:
+    if size > max_bytes:
+        raise ArchiveError(
+            f"it holds more than {max_bytes:,} bytes, which is the limit for a task; leave the task out with skip_tasks"
+        )
+
+
+def packed(files: Mapping[str, str]) -> str:
+    """Return an archive of text files, by their paths."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        for path, content in files.items():
+            data = content.encode()
+            member = tarfile.TarInfo(path)
+            member.size, member.mode = len(data), 0o644
+            archive.addfile(member, io.BytesIO(data))
+    return base64.b64encode(buffer.getvalue()).decode()
+
+
+# ---------------------------------------------------------------------- tasks
 
 REQUIRED = ("task_name", "instruction", "test_sh")
 

@@ -11,20 +11,22 @@ Source: name, settings and their defaults are those of hermes-agent's former ``e
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import time
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from atroposlib.envs.base import EvalHandlingEnum
 from atroposlib.envs.server_handling.server_manager import APIServerConfig
 from pydantic import Field
+from tools.terminal_tool import register_task_env_overrides
 
 from environments.agent_loop import AgentResult
-from environments.benchmarks.terminalbench_2.results import ResultsFile
 from environments.benchmarks.terminalbench_2.tasks import TerminalTask, chosen_tasks, load_tasks, sample_tasks
 from environments.benchmarks.terminalbench_2.verification import (
     CONTAINER_DIRECTORY,
@@ -35,9 +37,6 @@ from environments.benchmarks.terminalbench_2.verification import (
 from environments.hermes_base_env import HermesAgentBaseEnv, HermesAgentEnvConfig
 from environments.rollout.evaluation import Sample, evaluated, run_each
 from environments.tool_context import ToolContext
-
-# isort: split
-from tools.terminal_tool import register_task_env_overrides
 
 logger = logging.getLogger(__name__)
 
@@ -217,6 +216,48 @@ def benchmark_metrics(samples: Sequence[Sample]) -> dict[str, float]:
         "eval/timeouts": sum(bool(sample.get("timed_out")) for sample in samples),
         **{metric: fmean(values) for metric, values in passed.items() if values},
     }
+
+
+# ---------------------------------------------------------------------- results
+
+
+class ResultsFile:
+    """Appends results to a file and reads those of earlier runs. Without a directory it does nothing.
+
+    ``settings`` are what a result depends on: a result under other settings is not one of this evaluation.
+    """
+
+    def __init__(self, directory: str | None, settings: Mapping[str, Any]) -> None:
+        self.path = Path(directory) / "results.jsonl" if directory else None
+        self.settings = json.loads(json.dumps(settings, default=str))
+
+    def finished(self) -> dict[str, Sample]:
+        """Return the scored results under the same settings, by the names of their tasks."""
+        found: dict[str, Sample] = {}
+        if self.path is None or not self.path.exists():
+            return found
+        for number, line in enumerate(self.path.read_text(encoding="utf-8").split("\n"), start=1):
+            if not line:
+                continue
+            try:
+                row = json.loads(line)
+                sample, settings = row["sample"], row["settings"]
+                if settings == self.settings and sample["score"] is not None:
+                    found[sample["task_name"]] = sample
+            except (ValueError, TypeError, LookupError):
+                logger.warning(
+                    "%s, line %d, is not a result: the evaluation was stopped while it was written", self.path, number
+                )
+        return found
+
+    def write(self, sample: Sample) -> None:
+        """Append one result."""
+        if self.path is None:
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a", encoding="utf-8") as file:
+            # a line break first: an evaluation that was killed may have left half a line
+            file.write(f"\n{json.dumps({'settings': self.settings, 'sample': sample}, default=str)}\n")
 
 
 if __name__ == "__main__":

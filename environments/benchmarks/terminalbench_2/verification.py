@@ -14,8 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from environments.benchmarks.terminalbench_2.archives import unpack
-from environments.benchmarks.terminalbench_2.tasks import TerminalTask
+from environments.benchmarks.terminalbench_2.tasks import TerminalTask, unpack
 from environments.sandbox.isolation import sandbox_directory
 from environments.tool_context import ToolContext
 

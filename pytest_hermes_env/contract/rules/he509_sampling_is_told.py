@@ -11,7 +11,7 @@ Fix: Copy `generation_params` from the items, or leave the group to the base's `
 another temperature, set `agent_temperature`.
 
 Source: atroposlib 0.4.0, `example_trainer/data.py` (`overrides`, `generation_params`, `group_overrides`);
-`environments.trainer.sampling_params`.
+`environments.trainer.groups`.
 """
 
 from __future__ import annotations
