@@ -36,8 +36,8 @@ from environments.loop.messages import (
     read_text,
     reasoning_of,
 )
-from environments.sandbox.interruptible_calls import ToolPoolError, run_interruptibly
 from environments.sandbox.isolation import in_sandbox, result_storage
+from environments.sandbox.nonblocking_calls import ToolPoolError, run_interruptibly
 from environments.tool_call_parsers import get_parser
 
 try:

@@ -21,7 +21,7 @@ def shadowed_modules() -> dict[str, str]:
     """Map each shadowed hermes-agent module to the file that shadows it; empty if there is none."""
     root, names = _installed()
     found = {name: _origin(name) for name in names}
-    return {name: origin for name, origin in found.items() if origin and not _resolved(origin).is_relative_to(root)}
+    return {name: origin for name, origin in found.items() if origin and not Path(origin).resolve().is_relative_to(root)}
 
 
 @functools.cache
@@ -29,12 +29,7 @@ def _installed() -> tuple[Path, tuple[str, ...]]:
     """Return the directory of hermes-agent and the names of its top-level modules."""
     distribution = importlib.metadata.distribution("hermes-agent")
     names = (distribution.read_text("top_level.txt") or "").split()
-    return _resolved(str(distribution.locate_file(""))), tuple(names)
-
-
-@functools.cache
-def _resolved(path: str) -> Path:
-    return Path(path).resolve()
+    return Path(str(distribution.locate_file(""))).resolve(), tuple(names)
 
 
 def _origin(name: str) -> str:
@@ -42,13 +37,6 @@ def _origin(name: str) -> str:
     module = sys.modules.get(name)
     if module is not None:
         return getattr(module, "__file__", None) or ""
-    return _origin_on(tuple(sys.path), name)
-
-
-@functools.cache
-def _origin_on(path: tuple[str, ...], name: str) -> str:
-    """Search ``path``, which is sys.path, once: the question comes up for every group."""
-    del path
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError):
@@ -82,6 +70,6 @@ def warn_of_leftover_package() -> None:
                 "%s makes its directory a regular package, which hides the installed package `environments`, or is hidden by it. "
                 "Delete the file: `environments` is a namespace package, so your modules and the installed ones are then found "
                 "side by side",
-                _resolved(str(init_file)),
+                init_file.resolve(),
             )
             return

@@ -37,9 +37,6 @@ UPLOAD_CHARS = 60_000
 DOWNLOAD_BYTES = 33_000
 """Bytes per terminal call: 44,000 base64 characters stay below hermes' limit of 50,000 characters of output."""
 
-HEX_BYTES = 12_000
-"""Bytes per terminal call in hexadecimal: three characters for each."""
-
 UNCUT_BYTES = 8 * 2**20
 """Bytes per command whose output hermes does not cut."""
 
@@ -190,17 +187,16 @@ def _beginning(remote: str, length: int, prefix: str = "") -> str:
 
 
 def _read_chunk(shell: Shell, remote: str, start: int, left: int, limits: _Limits) -> bytes:
-    """Return the next bytes from ``start``: uncut if possible, else with the terminal, in hexadecimal if base64 is redacted."""
+    """Return the next bytes from ``start``: uncut where hermes has an environment, else with the terminal."""
     path = _quoted(remote)
     length = min(left, UNCUT_BYTES)
     uncut = shell.uncut(f"{_cut(path, start, length, 'command -p ')} | command -p base64", limits.seconds_left(remote))
     if uncut is not None and (chunk := _from_base64(uncut)) is not None and len(chunk) == length:
         return chunk
-    for program, decode, most in (("base64", _from_base64, DOWNLOAD_BYTES), ("od -An -v -tx1", _from_hex, HEX_BYTES)):
-        length = min(left, most)
-        read = decode(_run_reading(shell, f"{_cut(path, start, length)} | {program}", remote, limits))
-        if read is not None and len(read) == length:
-            return read
+    length = min(left, DOWNLOAD_BYTES)
+    read = _from_base64(_run_reading(shell, f"{_cut(path, start, length)} | base64", remote, limits))
+    if read is not None and len(read) == length:
+        return read
     raise TransferError(f"Cannot read {remote}: bytes {start} to {start + length} arrived incomplete")
 
 
@@ -213,13 +209,6 @@ def _from_base64(text: str) -> bytes | None:
     try:
         return base64.b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError):
-        return None
-
-
-def _from_hex(text: str) -> bytes | None:
-    try:
-        return bytes.fromhex(text)
-    except ValueError:
         return None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -66,17 +65,3 @@ def test_directory_without_a_package_hides_nothing(tmp_path):
     finished = run(tmp_path, LOOK)
 
     assert (finished.returncode, finished.stdout) == (0, "{}\n")
-
-
-def test_a_path_is_searched_once(tmp_path, monkeypatch):
-    """The question comes up for every group; another path is searched anew."""
-    searched = []
-    find_spec = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: searched.append(name) or find_spec(name))
-    monkeypatch.syspath_prepend(tmp_path)
-
-    for _ in range(3):
-        shadowed_modules()
-
-    assert searched
-    assert len(searched) == len(set(searched))

@@ -10,7 +10,7 @@ import pytest
 
 from environments import agent_loop
 from environments.agent_loop import resize_tool_pool, run_in_tool_pool
-from environments.sandbox import interruptible_calls
+from environments.sandbox import nonblocking_calls
 
 place = contextvars.ContextVar("place", default="nowhere")
 
@@ -97,7 +97,7 @@ def test_cancelled_call_is_interrupted_and_waited_for():
 
 def test_tool_that_ignores_the_interrupt_is_left_with_a_warning(monkeypatch, caplog):
     """A tool that does not stop cannot hold a cancelled rollout for ever."""
-    monkeypatch.setattr(interruptible_calls, "INTERRUPT_GRACE_S", 0.05)
+    monkeypatch.setattr(nonblocking_calls, "INTERRUPT_GRACE_S", 0.05)
     began, go = threading.Event(), threading.Event()
 
     def tool() -> None:
