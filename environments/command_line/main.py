@@ -102,7 +102,7 @@ def _run(cls: type[BaseEnv], mode: Mode, settings: Settings) -> None:
     if mode == "evaluate":
         _prepare_evaluation(settings)
     manager = settings.manager
-    with _naming_the_tokenizer(settings):
+    with naming_the_tokenizer(settings):
         env = cls(config=settings.env, server_configs=settings.servers, slurm=manager.slurm, testing=manager.testing)
     began = time.time()
     try:
@@ -116,7 +116,7 @@ def _run(cls: type[BaseEnv], mode: Mode, settings: Settings) -> None:
 
 
 @contextlib.contextmanager
-def _naming_the_tokenizer(settings: Settings) -> Iterator[None]:
+def naming_the_tokenizer(settings: Settings) -> Iterator[None]:
     """End with a usage error where transformers cannot load a tokenizer, whose own error fills pages and names no setting."""
     try:
         yield

@@ -102,9 +102,9 @@ def _environment(cls: Any, options: argparse.Namespace, flags: Sequence[str]) ->
             "--openai.* has no meaning here: each request names the policy's endpoint, and --judge-base-url the judge's"
         )
     command_settings.check_arguments(["serve", *flags], ["serve"], command_settings.flags_of(cls))
-    config = command_settings.settings_of(cls, "serve", options.config, flags).env
+    settings = command_settings.settings_of(cls, "serve", options.config, flags)
     # a rollout is a group of one; groups, files and wandb are the engine's
-    config = config.model_copy(update={"group_size": 1, "use_wandb": False, "data_path_to_save_groups": None})
+    config = settings.env.model_copy(update={"group_size": 1, "use_wandb": False, "data_path_to_save_groups": None})
     judge = APIServerConfig(
         base_url=options.judge_base_url or "http://127.0.0.1:9/no-judge",
         model_name=options.judge_model,
@@ -112,14 +112,8 @@ def _environment(cls: Any, options: argparse.Namespace, flags: Sequence[str]) ->
         server_type="openai",
         health_check=False,
     )
-    try:
+    with command_line.naming_the_tokenizer(settings):
         return cls(config=config, server_configs=[judge])
-    except OSError as error:  # of transformers, which names neither the setting nor the way out
-        reason, _, _ = str(error).partition("\n")
-        raise command_settings.usage_error(
-            f"the environment cannot be built, as Atropos loads its tokenizer {config.tokenizer_name!r}: {reason}\n"
-            "  fix  --env.tokenizer_name DIRECTORY, or a tokenizer that this machine has"
-        ) from error
 
 
 async def _serve(env: Any, options: argparse.Namespace) -> int:
@@ -183,7 +177,7 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
 
 
 def _stop_on_signals(server: uvicorn.Server, service: RolloutService, drain_s: float) -> None:
-    """On the first signal, admit no rollouts and let those that run finish; on the second, or too late, cancel them; the third ends at once."""
+    """On the first signal, admit no rollouts and let those that run finish; on the second, or too late, cancel them."""
     loop = asyncio.get_running_loop()
     stopping: list[asyncio.Task[None]] = []
     second = asyncio.Event()
@@ -202,10 +196,8 @@ def _stop_on_signals(server: uvicorn.Server, service: RolloutService, drain_s: f
     def signalled() -> None:
         if not stopping:
             stopping.append(loop.create_task(stop()))
-        elif not second.is_set():
-            second.set()
         else:
-            server.should_exit = server.force_exit = True
+            second.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, signalled)

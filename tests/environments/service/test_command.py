@@ -154,7 +154,10 @@ def test_without_a_token_a_new_one_is_made_and_printed(start):
         (["--rollout-timeout", "nan"], "must be a number of seconds above 0, not 'nan'"),
         (["--queue", "-1"], "must be at least 0"),
         (["--port", "99999"], "the service cannot listen on 127.0.0.1:99999: "),
-        (["--env.tokenizer_name", "no-such-directory/tokenizer"], "loads its tokenizer 'no-such-directory/tokenizer': "),
+        (
+            ["--env.tokenizer_name", "no-such-directory/tokenizer"],
+            "The tokenizer could not be loaded: no-such-directory/tokenizer",
+        ),
     ],
 )
 def test_wrong_settings_are_refused(command, options, message, tmp_path):
