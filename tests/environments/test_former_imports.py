@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
@@ -41,7 +42,7 @@ def test_a_name_of_the_package_is_the_class_whatever_was_imported_before(tmp_pat
     code = f"""
 from environments import {name}
 from environments import {name} as again
-import environments, environments.rollout.agent_rollout, inspect
+import environments, environments.rollout.limits, inspect
 assert inspect.isclass({name}) and again is {name} and environments.{name} is {name}
 assert not hasattr(environments, "__file__") or environments.__file__ is None
 """
@@ -68,3 +69,20 @@ def test_a_rollout_starts_in_its_own_directory_whatever_terminal_cwd_says(
     finally:
         one.cleanup()
         other.cleanup()
+
+
+@pytest.mark.parametrize(
+    ("former", "name", "home"),
+    [
+        ("rollout_end", "RolloutEnd", "loop.end"),
+        ("hosted_rollout", "RolloutOutcome", "rollout.hosted"),
+        ("scoring", "group_of", "trainer.scoring"),
+    ],
+)
+def test_a_module_that_the_documentation_named_still_works_and_warns(monkeypatch, former: str, name: str, home: str) -> None:
+    monkeypatch.delitem(sys.modules, f"environments.{former}", raising=False)
+
+    with pytest.warns(DeprecationWarning, match=f"environments.{former} is now environments.{home}"):
+        found = getattr(importlib.import_module(f"environments.{former}"), name)
+
+    assert found is getattr(importlib.import_module(f"environments.{home}"), name)
