@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pytest_hermes_env.sandbox.cell import Cell, CellError, CellPlan
-from pytest_hermes_env.sandbox.limits import Limits
+from pytest_hermes_env.sandbox.cell import Cell, CellError, CellPlan, Limits
 from pytest_hermes_env.sandbox.local_cell import local_plan
 
 __all__ = ["UNCONFINED", "Confinement", "available", "probe"]

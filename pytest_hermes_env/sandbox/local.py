@@ -24,12 +24,10 @@ from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.failures import Problem, combined_error
 from pytest_hermes_env.sandbox import sessions
 from pytest_hermes_env.sandbox.answers import called, takes
-from pytest_hermes_env.sandbox.cell import Cell, CellError, CellPlan
-from pytest_hermes_env.sandbox.cell_shell import check_variables, write_shell
+from pytest_hermes_env.sandbox.cell import Cell, CellError, CellPlan, Limits
 from pytest_hermes_env.sandbox.confinement import Confinement, available
 from pytest_hermes_env.sandbox.fake import FakeSandbox
-from pytest_hermes_env.sandbox.limits import Limits
-from pytest_hermes_env.sandbox.local_cell import local_plan
+from pytest_hermes_env.sandbox.local_cell import check_variables, local_plan, write_shell
 from pytest_hermes_env.sandbox.local_machine import LOCAL_TOOLS, LocalMachine, LocalRollout
 
 __all__ = ["LocalRollout", "LocalSandbox"]

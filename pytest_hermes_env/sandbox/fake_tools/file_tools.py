@@ -19,8 +19,8 @@ from typing import Any
 
 from pytest_hermes_env.sandbox.fake_tools import rules
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
+from pytest_hermes_env.sandbox.files import HOME
 from pytest_hermes_env.sandbox.hermes_modules import hermes_module, with_names
-from pytest_hermes_env.sandbox.node import HOME
 
 __all__ = ["FileTools"]
 

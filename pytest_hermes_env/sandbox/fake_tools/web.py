@@ -19,10 +19,10 @@ from urllib.parse import urlsplit
 
 from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.failures import Problem
-from pytest_hermes_env.sandbox.fake_tools.arguments import integer
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
+from pytest_hermes_env.sandbox.fake_tools.output import integer
+from pytest_hermes_env.sandbox.files import HOME
 from pytest_hermes_env.sandbox.hermes_modules import hermes_module, with_names
-from pytest_hermes_env.sandbox.node import HOME
 from pytest_hermes_env.sandbox.sandbox_errors import unknown_page
 
 __all__ = ["WEB_TOOLS", "Page", "Web", "without_web"]

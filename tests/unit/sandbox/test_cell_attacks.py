@@ -19,8 +19,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_hermes_env.sandbox.cell import Limits
 from pytest_hermes_env.sandbox.confinement import Confinement
-from pytest_hermes_env.sandbox.limits import Limits
 from pytest_hermes_env.sandbox.local_cell import local_plan
 from pytest_hermes_env.sandbox.real_shell import Place, RealShell
 

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_hermes_env.sandbox.cell import Cell, CellError, CellPlan, bubblewrap_arguments
-from pytest_hermes_env.sandbox.limits import Limits
+from pytest_hermes_env.sandbox.cell import Cell, CellError, CellPlan, Limits, bubblewrap_arguments
 from pytest_hermes_env.sandbox.local_cell import local_plan
 from pytest_hermes_env.sandbox.view import Step
 
@@ -142,7 +141,7 @@ def test_stopping_kills_what_detached_itself(inside):
 
 SCRIPT = (
     "import ctypes, os, subprocess, sys; from pathlib import Path; from pytest_hermes_env.sandbox.cell import *\n"
-    "from pytest_hermes_env.sandbox.limits import Limits; from pytest_hermes_env.sandbox.local_cell import local_plan\n"
+    "from pytest_hermes_env.sandbox.cell import Limits; from pytest_hermes_env.sandbox.local_cell import local_plan\n"
     "cell = Cell(local_plan(Path(sys.argv[1]), Limits()), bwrap=sys.argv[2]); cell.start()\n"
 )
 

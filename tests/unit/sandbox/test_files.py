@@ -7,8 +7,7 @@ import errno
 import pytest
 
 from pytest_hermes_env.errors import HermesEnvError, MissingFile, NotText
-from pytest_hermes_env.sandbox.files import Files
-from pytest_hermes_env.sandbox.node import Node
+from pytest_hermes_env.sandbox.files import Files, Node
 
 
 @pytest.fixture

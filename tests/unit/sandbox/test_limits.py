@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pytest_hermes_env.errors import UsageError
-from pytest_hermes_env.sandbox.limits import Limits
+from pytest_hermes_env.sandbox.cell import Limits
 from pytest_hermes_env.sandbox.local import LocalSandbox
 from pytest_hermes_env.sandbox.local_cell import local_plan
 from pytest_hermes_env.sandbox.real_shell import Place, Ran, RealShell

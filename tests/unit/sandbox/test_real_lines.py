@@ -15,7 +15,7 @@ from pytest_hermes_env.sandbox import real_lines
 from pytest_hermes_env.sandbox.confinement import UNCONFINED
 from pytest_hermes_env.sandbox.context import FakeToolContext
 from pytest_hermes_env.sandbox.fake import FakeSandbox
-from pytest_hermes_env.sandbox.node import FileRead, Node
+from pytest_hermes_env.sandbox.files import FileRead, Node
 from pytest_hermes_env.sandbox.real_shell import Place, RealShell
 
 Ask = Callable[..., dict[str, Any]]
