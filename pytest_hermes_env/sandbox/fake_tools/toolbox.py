@@ -67,7 +67,7 @@ class Toolbox:
 
     def fork(self, task_id: str) -> Toolbox:
         """Return the tools of a rollout: on a copy of the machine, with the same script."""
-        fork = Toolbox(
+        return Toolbox(
             self.machine.copy(),
             commands=Scripts(self.commands),
             tools=Scripts(self.tools),
@@ -75,9 +75,6 @@ class Toolbox:
             unscripted=self._unscripted,
             task_id=task_id,
         )
-        if self._file_tools is not None:
-            fork._file_tools = FileTools(fork.machine, task_id, origin=self._file_tools)
-        return fork
 
     def answer(self, name: str, arguments: dict[str, Any], sandbox: InMemoryMachine) -> str:
         """Return the result of one call as text. ``sandbox`` is passed to handlers.
@@ -130,15 +127,9 @@ class Toolbox:
 
 
 def _absent(name: str, arguments: dict[str, Any]) -> dict[str, Any] | str:
-    """Return hermes' answer on a machine without web, desktop application and the named tool."""
+    """Return hermes' answer on a machine without web and the named tool."""
     if name.startswith(("web_", "browser_")):
         return without_web(name, arguments)
-    if name == "read_terminal":
-        return {"error": "read_terminal is only available in the Hermes desktop app."}
-    if name == "close_terminal":
-        if not arguments.get("process_id"):
-            return {"error": "process_id is required (the background process whose tab to close)."}
-        return {"status": "error", "error": "close_terminal is only available in the Hermes desktop app."}
     return {"error": f"Unknown tool: {name}"}
 
 

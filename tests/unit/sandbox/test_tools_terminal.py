@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
 
 import pytest
 
 from pytest_hermes_env.sandbox.fake import FakeSandbox
-from pytest_hermes_env.sandbox.fake_tools.processes import Processes
 
 REFUSALS = [
     (
@@ -485,17 +483,3 @@ def test_argument_of_the_wrong_type_is_an_error_as_hermes_words_it(sandbox, ask)
     result = ask(sandbox, "process", action="log", session_id=session, limit="many")
 
     assert result["error"].startswith("[TOOL_ERROR] Tool execution failed: TypeError: ")
-
-
-def test_sessions_of_a_rollout_have_names_of_their_own():
-    """Although the rollout does not have the real process that was started before."""
-    running = SimpleNamespace(number=7, output="", exit_code=None, poll=lambda: None, write=None, kill=None)
-    given = {"cwd": "/", "pty": False, "output_buffer": "", "watch_patterns": ()}
-    processes = Processes()
-    processes.start("serve", real=running, exit_code=None, **given)
-    kept = processes.start("echo", real=None, exit_code=0, **given)
-
-    rollout = processes.copy()
-
-    assert kept.id == "proc_000000000002"
-    assert rollout.start("echo", real=None, exit_code=0, **given).id == "proc_000000000003"
