@@ -127,9 +127,15 @@ class Toolbox:
 
 
 def _absent(name: str, arguments: dict[str, Any]) -> dict[str, Any] | str:
-    """Return hermes' answer on a machine without web and the named tool."""
+    """Return hermes' answer on a machine without web, desktop application and the named tool."""
     if name.startswith(("web_", "browser_")):
         return without_web(name, arguments)
+    if name == "read_terminal":
+        return {"error": "read_terminal is only available in the Hermes desktop app."}
+    if name == "close_terminal":
+        if not arguments.get("process_id"):
+            return {"error": "process_id is required (the background process whose tab to close)."}
+        return {"status": "error", "error": "close_terminal is only available in the Hermes desktop app."}
     return {"error": f"Unknown tool: {name}"}
 
 
