@@ -90,7 +90,7 @@ def _problem_of(confinement: Confinement) -> str:
         outside_file.touch()
         try:
             cell.start()
-            inside = _succeeds([*cell.enter_command(), "/", "/bin/sh", "-c", ': > "$0"', str(base / "world" / "probe")])
+            inside = _succeeds([*cell.enter_command(), "/", "/bin/sh", "-c", ': > "$0"', str(base / "sandbox" / "probe")])
             outside = _succeeds([*cell.enter_command(), "/", "/bin/sh", "-c", 'test -e "$0"', str(outside_file)])
         except CellError as error:
             return str(error)

@@ -1,6 +1,6 @@
 """The local sandbox: hermes' own terminal and file tools in a private directory, confined if the machine supports it.
 
-Place in the flow: the fixture ``local_sandbox`` and the contract's ``--hermes-sandbox local`` use it as the world of a `ToolSeam`;
+Place in the flow: the fixture ``local_sandbox`` and the contract's ``--hermes-sandbox local`` use it as the sandbox of a `ToolSeam`;
 its `machine` serves a `FakeToolContext` without a rollout.
 """
 
@@ -243,7 +243,7 @@ class LocalSandbox:
         """Create everything, and register its removal in ``resources``."""
         remove_abandoned()
         base = Path(os.path.realpath(tempfile.mkdtemp(prefix=PREFIX)))
-        root = base / "world"
+        root = base / "sandbox"
         resources.callback(claim(str(base), str(root), variable=MARK))
         resources.callback(remove_tree, str(base))
         plan = local_plan(base, self._limits, self._project)

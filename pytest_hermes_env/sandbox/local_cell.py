@@ -118,7 +118,7 @@ def local_plan(base: Path, limits: Limits, project: Path | None = None) -> CellP
 
     Raises: ``project`` is no directory, or too large → UsageError.
     """
-    writable = base / "world"
+    writable = base / "sandbox"
     for directory in (writable / "home", writable / "tmp"):
         directory.mkdir(parents=True, exist_ok=True)
     shown = copy_project(Path(os.path.realpath(project)), base / "project") if project else None

@@ -58,14 +58,14 @@ class ToolCall:
 
 
 class RealTools:
-    """The world as it is: hermes' own tools answer every call, and the seam only records."""
+    """No sandbox: hermes' own tools answer every call, and the seam only records."""
 
     backend = "local"
     is_confined = False
     description = "hermes' own tools"
 
     def sandbox_of(self, task_id: str) -> Self:
-        """Return this world, which serves all rollouts."""
+        """Return this object, which serves all rollouts."""
         del task_id
         return self
 
@@ -230,8 +230,8 @@ class ToolOffer:
     withheld: frozenset[str] = frozenset()
 
 
-def tool_offer(config: Any, world: Any) -> ToolOffer:
-    """Return what ``world`` offers to an environment with this configuration, before its disabled toolsets are taken away.
+def tool_offer(config: Any, sandbox: Any) -> ToolOffer:
+    """Return what ``sandbox`` offers to an environment with this configuration, before its disabled toolsets are taken away.
 
     A sandbox offers every tool of the toolsets that ``enabled_toolsets`` or ``distribution`` names, and otherwise only tools
     that need nothing. A cassette offers the recorded tools. With `RealTools`, hermes decides by what the machine has; only
@@ -240,10 +240,10 @@ def tool_offer(config: Any, world: Any) -> ToolOffer:
     import toolsets  # noqa: PLC0415 - hermes is heavy
 
     named = _toolsets_of(config)
-    if isinstance(world, RealTools):
+    if isinstance(sandbox, RealTools):
         return ToolOffer(offered=_tools_of(_unavailable(named)))
     everything = _tools_of(toolsets.TOOLSETS)
-    recorded = getattr(world, "offered", None)
+    recorded = getattr(sandbox, "offered", None)
     offered = _tools_of(named) | NEED_NOTHING if recorded is None else frozenset(recorded)
     return ToolOffer(offered=offered, withheld=everything - offered)
 

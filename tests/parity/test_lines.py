@@ -160,7 +160,7 @@ def sessions(world: Callable[[], contextlib.AbstractContextManager[Any]]) -> Ite
 def another(context: Any, number: int) -> tuple[Any, ...]:
     """Return the arguments of one more context: a task of hermes, or a machine of the local sandbox."""
     if isinstance(context, FakeToolContext):
-        return (context._machine._world.machine(f"parity-{number}"),)
+        return (context._machine._sandbox.machine(f"parity-{number}"),)
     return (str(uuid.uuid4()),)
 
 

@@ -43,7 +43,7 @@ def inside(confinement, base):
     cell = confinement.cell(local_plan(base / "cell", Limits()))
     assert cell is not None
     cell.start()
-    yield Inside(cell, base / "cell" / "world")
+    yield Inside(cell, base / "cell" / "sandbox")
     cell.stop()
 
 
@@ -193,7 +193,7 @@ def test_stopping_twice_or_before_the_start_does_nothing():
 @pytest.mark.parametrize(
     ("bwrap", "reason"),
     [
-        ("", "{world}: No such file or directory"),
+        ("", "{sandbox}: No such file or directory"),
         ("/nowhere/bwrap", "/nowhere/bwrap: No such file or directory"),
         ("{tmp}/silent", "no answer"),
         ("{tmp}/verbose", "x" * 119 + "…"),
@@ -207,13 +207,13 @@ def test_cell_that_does_not_start_gives_the_reason(base, bwrap, reason):
         (base / name).chmod(0o755)
     plan = local_plan(base / "cell", Limits())
     if not bwrap:
-        (base / "cell" / "world").rename(base / "moved")
+        (base / "cell" / "sandbox").rename(base / "moved")
     cell = Cell(plan, bwrap=bwrap.format(tmp=base))
 
     with pytest.raises(CellError) as raised:
         cell.start()
 
-    assert str(raised.value) == reason.format(world=base / "cell" / "world")
+    assert str(raised.value) == reason.format(sandbox=base / "cell" / "sandbox")
 
 
 def test_bubblewrap_gets_the_steps_of_the_same_cell():

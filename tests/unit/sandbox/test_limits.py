@@ -137,7 +137,7 @@ def test_disk_of_a_local_sandbox_is_counted(confinement, tmp_path):
     cell = confinement.cell(local_plan(base, Limits(disk_bytes=4 << 20)))
     cell.start()
     writes = "i=0; while head -c 1000000 /dev/urandom > f$i; do i=$((i + 1)); sleep 0.05; done"
-    words = [*cell.enter_command(), str(base / "world"), "/bin/bash", "-c", writes]
+    words = [*cell.enter_command(), str(base / "sandbox"), "/bin/bash", "-c", writes]
     ran = subprocess.run(words, check=False, capture_output=True, text=True, timeout=60)
     cell.stop()
 

@@ -122,7 +122,7 @@ def test_failure_without_a_known_reason_is_told_in_its_words(machine, monkeypatc
     shell.write_text(f"#!/bin/sh\n{script}\n")
     shell.chmod(0o755)
     directory = machine.directory
-    monkeypatch.setattr(machine._world, "_shell", shell)
+    monkeypatch.setattr(machine._sandbox, "_shell", shell)
 
     with pytest.raises(OSError, match=reason) as raised:
         machine.read_bytes(f"{directory}/file")
