@@ -32,12 +32,12 @@ def machine(request: pytest.FixtureRequest) -> Iterator[LocalMachine]:
 @pytest.fixture(params=["in memory", "confined", "unconfined"])
 def any_machine(request: pytest.FixtureRequest) -> Iterator[Machine]:
     """A machine in memory, or in a sandbox with and without confinement."""
+    if request.param != "unconfined":
+        request.getfixturevalue("namespaces")
     if request.param == "in memory":
-        with contextlib.closing(FakeSandbox(real_tools="never")) as sandbox:
+        with contextlib.closing(FakeSandbox()) as sandbox:
             yield sandbox
         return
-    if request.param == "confined":
-        request.getfixturevalue("namespaces")
     with LocalSandbox(confinement=UNCONFINED if request.param == "unconfined" else None) as sandbox:
         yield sandbox.machine()
 
