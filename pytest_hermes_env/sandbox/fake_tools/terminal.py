@@ -231,6 +231,8 @@ class Terminal:
         place = Place(cwd=session.cwd, variables=session.variables, functions=functions)
         if run.arguments.get("background"):
             command = f"__hermes_asked=/dev/null; {functions}; {line}" if functions else line
+            if self._machine.files.party == "verifier":  # without the "logout" of a login shell, as in the real tool context
+                command = f"(\n{command}\n)"
             run.process = real.start(command, place, has_input=bool(run.arguments.get("pty", False)))
             return Outcome(output="")
         ran = real.run(line, place, timeout=run.limit_s)
