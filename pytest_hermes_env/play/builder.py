@@ -24,8 +24,7 @@ from pytest_hermes_env.play.raised import described, is_interrupt
 from pytest_hermes_env.play.server_kind import PARSER, ServerKind, choose_kind
 from pytest_hermes_env.play.watchers.layer import counting_turns
 from pytest_hermes_env.play.watchers.services import sharing_tls_context
-from pytest_hermes_env.sandbox.seam import ToolSeam, offering
-from pytest_hermes_env.sandbox.tool_offer import tool_offer
+from pytest_hermes_env.sandbox.seam import ToolSeam, offering, tool_offer
 
 if TYPE_CHECKING:
     from pytest_hermes_env.faults.plan import FaultPlan

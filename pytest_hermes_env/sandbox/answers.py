@@ -14,16 +14,27 @@ from typing import Any, TypeAlias
 
 from pytest_hermes_env.errors import HermesEnvError, UsageError, shorten
 from pytest_hermes_env.sandbox.machine import InMemoryMachine
-from pytest_hermes_env.sandbox.outcome import Outcome
 from pytest_hermes_env.sandbox.sandbox_errors import raised
 
-__all__ = ["Answer", "CommandCall", "Matches", "Scripted", "Scripts", "ask", "called", "shell_words", "takes"]
+__all__ = ["Answer", "CommandCall", "Matches", "Outcome", "Scripted", "Scripts", "ask", "called", "shell_words", "takes"]
 
 Matches: TypeAlias = "Callable[[str, tuple[str, ...]], bool]"
 """(text of a command, its words) or (name of a tool, ()) -> whether an entry matches."""
 
 SHOWN = 60
 """Most characters of an answer in a message."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a terminal shows of a command line: standard output and standard error in their order, and the exit code.
+
+    ``errors`` is the standard error of one scripted command; a whole line's outcome has everything in ``output``.
+    """
+
+    output: str
+    exit_code: int = 0
+    errors: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

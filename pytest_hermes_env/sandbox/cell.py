@@ -15,16 +15,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from pytest_hermes_env.errors import shorten
+from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.sandbox.inside.messages import receive, send
-from pytest_hermes_env.sandbox.limits import Limits
 from pytest_hermes_env.sandbox.view import HOST_NAME, KIT, Step, boot
 
-__all__ = ["Cell", "CellError", "CellPlan", "bubblewrap_arguments"]
+__all__ = ["Cell", "CellError", "CellPlan", "Limits", "bubblewrap_arguments"]
 
 START_S = 10.0
 """Longest time to start a cell, in seconds; it takes about 0.1."""
@@ -39,6 +38,31 @@ PROGRAMS = str(Path(__file__).parent)
 
 class CellError(Exception):
     """The cell could not be started; the text is a short reason."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """The most that confined commands may use.
+
+    ``cpu_s``: seconds of CPU time of each process. ``memory_bytes``: memory of all processes together, and the data of each.
+    ``processes``: processes at a time. ``disk_bytes``: files of the sandbox together.
+    """
+
+    cpu_s: int = 600
+    memory_bytes: int = 4 << 30
+    processes: int = 256
+    disk_bytes: int = 256 << 20
+
+    def __post_init__(self) -> None:
+        """Raises: a limit is not a positive whole number → UsageError."""
+        for limit in fields(self):
+            value = getattr(self, limit.name)
+            if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
+                raise UsageError(
+                    f"Limits cannot use {limit.name} = {shorten(value)}.\n"
+                    "  expected  a positive whole number\n"
+                    f"  fix       for example Limits({limit.name}={limit.default})"
+                )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pytest_hermes_env.sandbox.cell import Cell, CellError, CellPlan
-from pytest_hermes_env.sandbox.limits import Limits
+from pytest_hermes_env.sandbox.cell import Cell, CellError, CellPlan, Limits
 from pytest_hermes_env.sandbox.local_cell import local_plan
 
 __all__ = ["UNCONFINED", "Confinement", "available", "probe"]
@@ -91,7 +90,7 @@ def _problem_of(confinement: Confinement) -> str:
         outside_file.touch()
         try:
             cell.start()
-            inside = _succeeds([*cell.enter_command(), "/", "/bin/sh", "-c", ': > "$0"', str(base / "world" / "probe")])
+            inside = _succeeds([*cell.enter_command(), "/", "/bin/sh", "-c", ': > "$0"', str(base / "sandbox" / "probe")])
             outside = _succeeds([*cell.enter_command(), "/", "/bin/sh", "-c", 'test -e "$0"', str(outside_file)])
         except CellError as error:
             return str(error)

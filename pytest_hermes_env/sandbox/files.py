@@ -12,27 +12,57 @@ import os
 import posixpath
 import time
 from collections.abc import Iterator, Mapping, MutableMapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
 from pytest_hermes_env.errors import MissingFile, NotText, UsageError, shorten
-from pytest_hermes_env.sandbox.node import (
-    DIRECTORY_MODE,
-    FILE_MODE,
-    FIRST_DIRECTORIES,
-    HOME,
-    FileRead,
-    Node,
-    content_of,
-    is_usual,
-)
 
-__all__ = ["Files"]
+__all__ = ["HOME", "FileRead", "Files", "Node"]
 
 NULL = "/dev/null"
 MOST_LINKS = 40
 """Links that one path may lead through, as on Linux."""
+
+
+HOME = "/root"
+DIRECTORY_MODE, FILE_MODE, EXECUTABLE_MODE = 0o755, 0o644, 0o755
+FIRST_DIRECTORIES = {"/": DIRECTORY_MODE, HOME: DIRECTORY_MODE, "/tmp": 0o1777}  # noqa: S108 - of the in-memory machine
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Node:
+    """One path: a file's content or a link's target, its mode and time of change, who wrote it last, and the change's number."""
+
+    kind: Literal["file", "directory", "link"]
+    data: bytes = b""
+    target: str = ""
+    mode: int = FILE_MODE
+    changed_ns: int = 0
+    writer: str = ""
+    party: str = ""
+    changed_at: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileRead:
+    """A file that was read or looked for. ``reader`` and ``written_by`` are parties; ``written_by`` is empty for a missing file."""
+
+    path: str
+    reader: str
+    written_by: str = ""
+
+
+def content_of(node: Node) -> tuple[object, ...]:
+    """Return what a program can read of a path, and when that changed."""
+    return node.kind, node.data, node.target, node.changed_ns
+
+
+def is_usual(path: str, node: Node) -> bool:
+    """Return whether the in-memory shell knows such a path: no link, and no rare mode."""
+    if node.kind == "directory":
+        return node.mode == FIRST_DIRECTORIES.get(path, DIRECTORY_MODE)
+    return node.kind == "file" and node.mode in {FILE_MODE, EXECUTABLE_MODE}
 
 
 class Files(MutableMapping[str, str]):
@@ -153,12 +183,6 @@ class Files(MutableMapping[str, str]):
             raise self._error(errno.EISDIR if node else self._why_absent(absolute), absolute)
         self._drop({absolute})
 
-    def remove_tree(self, path: str) -> None:
-        """Remove a directory with all below it. Raises: FileNotFoundError, NotADirectoryError."""
-        absolute = self.follow(path, last=False)
-        self.list_directory(absolute)
-        self._drop({one for one in self._nodes if one == absolute or one.startswith(_below(absolute))} - {"/"})
-
     def move(self, source: str, target: str) -> None:
         """Move a file, a link or a directory; an existing target file is replaced.
 
@@ -196,13 +220,6 @@ class Files(MutableMapping[str, str]):
         """Return the sorted absolute paths of all files below a directory; links are not followed."""
         below = _below(self.follow(path))
         return sorted(one for one, node in self._nodes.items() if node.kind == "file" and one.startswith(below))
-
-    def set_mode(self, path: str, mode: int) -> None:
-        """Set the permissions of a file or a directory. Raises: FileNotFoundError, NotADirectoryError."""
-        absolute = self.follow(path)
-        if absolute not in self._nodes:
-            raise self._error(self._why_absent(absolute), absolute)
-        self._set(absolute, replace(self._nodes[absolute], mode=mode))
 
     def changed_at(self, path: str) -> int:
         """Return when a file was last written, as a count of writes; 0 for a directory."""
@@ -263,13 +280,9 @@ class Files(MutableMapping[str, str]):
         """Return an independent tree with the same content, of which nothing was read."""
         other = Files.__new__(Files)
         other.cwd, other.party, other._reads = self.cwd, self.party, {}  # noqa: SLF001 - a Files as well
-        other.restore(self)
+        other.writer, other._changes = self.writer, self._changes  # noqa: SLF001
+        other._nodes, other._unusual = dict(self._nodes), self._unusual  # noqa: SLF001
         return other
-
-    def restore(self, earlier: Files) -> None:
-        """Take the content of ``earlier``, such as a copy made before a command, to undo the command."""
-        self.writer, self._changes = earlier.writer, earlier._changes
-        self._nodes, self._unusual = dict(earlier._nodes), earlier._unusual
 
     def _take(self, path: str, kind: Literal["file", "directory", "link"], *, changed_ns: int = 0, **fields: Any) -> None:
         """Set a path to what the current writer makes of it now, or at ``changed_ns``."""

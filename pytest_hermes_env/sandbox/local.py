@@ -1,6 +1,6 @@
 """The local sandbox: hermes' own terminal and file tools in a private directory, confined if the machine supports it.
 
-Place in the flow: the fixture ``local_sandbox`` and the contract's ``--hermes-sandbox local`` use it as the world of a `ToolSeam`;
+Place in the flow: the fixture ``local_sandbox`` and the contract's ``--hermes-sandbox local`` use it as the sandbox of a `ToolSeam`;
 its `machine` serves a `FakeToolContext` without a rollout.
 """
 
@@ -24,12 +24,10 @@ from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.failures import Problem, combined_error
 from pytest_hermes_env.sandbox import sessions
 from pytest_hermes_env.sandbox.answers import called, takes
-from pytest_hermes_env.sandbox.cell import Cell, CellError, CellPlan
-from pytest_hermes_env.sandbox.cell_shell import check_variables, write_shell
+from pytest_hermes_env.sandbox.cell import Cell, CellError, CellPlan, Limits
 from pytest_hermes_env.sandbox.confinement import Confinement, available
 from pytest_hermes_env.sandbox.fake import FakeSandbox
-from pytest_hermes_env.sandbox.limits import Limits
-from pytest_hermes_env.sandbox.local_cell import local_plan
+from pytest_hermes_env.sandbox.local_cell import check_variables, local_plan, write_shell
 from pytest_hermes_env.sandbox.local_machine import LOCAL_TOOLS, LocalMachine, LocalRollout
 
 __all__ = ["LocalRollout", "LocalSandbox"]
@@ -245,7 +243,7 @@ class LocalSandbox:
         """Create everything, and register its removal in ``resources``."""
         remove_abandoned()
         base = Path(os.path.realpath(tempfile.mkdtemp(prefix=PREFIX)))
-        root = base / "world"
+        root = base / "sandbox"
         resources.callback(claim(str(base), str(root), variable=MARK))
         resources.callback(remove_tree, str(base))
         plan = local_plan(base, self._limits, self._project)

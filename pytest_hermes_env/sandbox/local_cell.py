@@ -1,20 +1,29 @@
-"""The cell of a local sandbox: its directory at the machine's path, and on request a copy of the project without its keys."""
+"""The cell of a local sandbox, and the shell that enters it.
+
+The cell has the sandbox's directory at the machine's path, and on request a copy of the project without its keys. hermes' local
+backend starts every command, in the foreground or not, with the ``bash`` that comes first on PATH or with SHELL. While the sandbox
+is active, that is a shell which drops variables, enters the cell, and runs bash.
+
+Source: hermes-agent 0.19, tools/environments/local.py (``_find_bash``, ``_find_shell``).
+"""
 
 from __future__ import annotations
 
 import fnmatch
 import os
+import re
+import shlex
 import shutil
 import stat
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pytest_hermes_env.errors import UsageError
-from pytest_hermes_env.sandbox.cell import CellPlan
-from pytest_hermes_env.sandbox.limits import Limits
+from pytest_hermes_env.errors import UsageError, shorten
+from pytest_hermes_env.sandbox.cell import CellPlan, Limits
 from pytest_hermes_env.sandbox.view import Step, local_view, python_directories
 
-__all__ = ["KEYS", "copy_project", "local_plan"]
+__all__ = ["KEYS", "PASSED_VARIABLES", "check_variables", "copy_project", "local_plan", "write_shell"]
 
 ORDINARY_USER = 1000
 """The user id of root in the cell of a local sandbox."""
@@ -65,6 +74,43 @@ KEYS = (
 """Names of files and directories of a project that look like keys. ``.git/config`` is left out, too: its addresses may have a password."""
 SAMPLES = (".env.example", ".env.sample", ".env.template", "*.py", "*.md")
 """Names that never are keys, although they look like some."""
+PASSED_VARIABLES = (
+    "COLUMNS",
+    "HERMES_UI_SESSION_ID",  # by which a rollout's processes are found
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "LC_COLLATE",
+    "LC_CTYPE",
+    "LC_MESSAGES",
+    "LC_MONETARY",
+    "LC_NUMERIC",
+    "LC_TIME",
+    "LINES",
+    "LOGNAME",
+    "PYTHONUNBUFFERED",
+    "TERM",
+    "TZ",
+    "USER",
+)
+"""Variables of the test run that commands get, in addition to PATH: no key has such a name.
+
+hermes itself drops the keys of the providers that it knows; HF_TOKEN, WANDB_API_KEY and AWS_* would remain.
+"""
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+_SHELL_SCRIPT = """\
+#!/bin/sh
+# Runs bash for hermes: with few variables, and confined if this machine supports it.
+own={directory}
+path=":$PATH:"
+case "$path" in *":$own:"*) path="${{path%%":$own:"*}}:${{path#*":$own:"}}" ;; esac
+path="${{path#:}}"
+exec /usr/bin/env -i PATH="${{path%:}}" {given} \\
+  {passed} \\
+  {command} "$@"
+"""
 
 
 def local_plan(base: Path, limits: Limits, project: Path | None = None) -> CellPlan:
@@ -72,12 +118,12 @@ def local_plan(base: Path, limits: Limits, project: Path | None = None) -> CellP
 
     Raises: ``project`` is no directory, or too large → UsageError.
     """
-    writable = base / "world"
+    writable = base / "sandbox"
     for directory in (writable / "home", writable / "tmp"):
         directory.mkdir(parents=True, exist_ok=True)
     shown = copy_project(Path(os.path.realpath(project)), base / "project") if project else None
     user = os.geteuid() or ORDINARY_USER
-    steps = local_view(writable, limits, user=user, project=shown)
+    steps = local_view(writable, limits.disk_bytes, user=user, project=shown)
     return CellPlan(
         steps=steps, user=user, interpreter=os.path.realpath(sys.executable), limits=limits, directory=str(writable)
     )
@@ -138,3 +184,35 @@ def _no_project(project: Path, seen: str) -> str:
         f"  seen      {seen}\n"
         "  fix       give the directory of the files that commands need: LocalSandbox(project=...)"
     )
+
+
+def check_variables(variables: Mapping[str, str]) -> None:
+    """Raises: a name that no shell accepts, or a value that is not text → UsageError."""
+    for name, value in variables.items():
+        if not isinstance(name, str) or not _NAME.fullmatch(name) or not isinstance(value, str) or "\0" in value:
+            raise UsageError(
+                f"LocalSandbox cannot give commands the variable {shorten(name)} = {shorten(repr(value))}.\n"
+                "  expected  a name of letters, digits and _, and text as the value\n"
+                '  fix       for example LocalSandbox(variables={"DATABASE": "sqlite:///data.db"})'
+            )
+
+
+def write_shell(directory: Path, *, bash: str, enter_command: Sequence[str], variables: Mapping[str, str]) -> Path:
+    """Write the shell into ``directory``, which commands must not be able to write, and return its path.
+
+    ``bash`` is the real one. ``enter_command`` are the words that enter the cell, empty without one. Every command gets
+    ``variables``, and `PASSED_VARIABLES` as hermes sets them.
+    """
+    directory.mkdir()
+    words = [*map(shlex.quote, enter_command), *(['"$PWD"'] if enter_command else []), shlex.quote(bash)]
+    given = {**variables, "SHELL": bash}
+    text = _SHELL_SCRIPT.format(
+        directory=shlex.quote(str(directory)),
+        given=" ".join(shlex.quote(f"{name}={value}") for name, value in given.items()),
+        passed=" ".join(f'${{{name}+"{name}=${name}"}}' for name in PASSED_VARIABLES if name not in given),
+        command=" ".join(words),
+    )
+    shell = directory / "bash"
+    shell.write_text(text, encoding="utf-8")
+    shell.chmod(0o700)
+    return shell

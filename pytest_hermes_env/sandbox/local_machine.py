@@ -32,7 +32,7 @@ exec head -c "$2" < "$1"
 _NUMBERS = {os.strerror(number): number for number in errno.errorcode}
 
 
-class _World(Protocol):
+class _Sandbox(Protocol):
     """What a machine needs of its `LocalSandbox`."""
 
     @property
@@ -51,16 +51,16 @@ class _World(Protocol):
 class LocalRollout:
     """One rollout's sandbox: hermes runs the terminal and file tools; scripted answers serve the others."""
 
-    def __init__(self, world: _World, task_id: str) -> None:
-        self._world = world
+    def __init__(self, sandbox: _Sandbox, task_id: str) -> None:
+        self._sandbox = sandbox
         self.task_id = task_id
 
     def call(self, name: str, arguments: dict[str, Any]) -> str | None:
         """Return None for the terminal and file tools, which hermes runs, and the scripted result of any other tool."""
         if name in LOCAL_TOOLS:
-            self._world.open(self.task_id or "default")
+            self._sandbox.open(self.task_id or "default")
             return None
-        return self._world.answer_scripted(self.task_id, name, arguments)
+        return self._sandbox.answer_scripted(self.task_id, name, arguments)
 
 
 class LocalMachine(LocalRollout):
@@ -71,7 +71,7 @@ class LocalMachine(LocalRollout):
     @property
     def directory(self) -> str:
         """The initial directory of the session, created on first use."""
-        return self._world.open(self.task_id)
+        return self._sandbox.open(self.task_id)
 
     @property
     def cwd(self) -> str:
@@ -112,17 +112,17 @@ class LocalMachine(LocalRollout):
 
     def release(self) -> None:
         """Kill the processes of the session, remove it from hermes, and remove its directory."""
-        self._world.release(self.task_id)
+        self._sandbox.release(self.task_id)
 
     def _absolute(self, path: str) -> str:
         """Return the absolute path: ``~`` is the home of commands, relative paths begin at the session's directory."""
         if path == "~" or path.startswith("~/"):
-            path = f"{self._world.home}{path[1:]}"
+            path = f"{self._sandbox.home}{path[1:]}"
         return os.path.join(self.cwd, path)
 
     def _run(self, path: str, script: str, *arguments: str, given: bytes = b"", timeout: float = FILE_TIMEOUT_S) -> bytes:
         """Run a script in the sandbox and return its output. Raises: it failed → OSError with the command's reason."""
-        words = [str(self._world.shell), "-c", script, "bash", *arguments]
+        words = [str(self._sandbox.shell), "-c", script, "bash", *arguments]
         with subprocess.Popen(
             words,
             stdin=subprocess.PIPE,

@@ -14,8 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pytest_hermes_env.sandbox.confinement import available
-from pytest_hermes_env.sandbox.files import Files
-from pytest_hermes_env.sandbox.node import Node
+from pytest_hermes_env.sandbox.files import Files, Node
 from pytest_hermes_env.sandbox.real_shell import Changed, Place, Ran, RealShell
 from pytest_hermes_env.types import RealToolsUse
 

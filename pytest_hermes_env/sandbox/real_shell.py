@@ -7,29 +7,31 @@ trees goes over, in both directions.
 from __future__ import annotations
 
 import itertools
+import os
 import re
 import signal
+import subprocess
+import sys
+import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
 from pytest_hermes_env.errors import EnvironmentSetupError
-from pytest_hermes_env.sandbox.cell import Cell, CellError, CellPlan
+from pytest_hermes_env.sandbox.cell import PROGRAMS, Cell, CellError, CellPlan, Limits
 from pytest_hermes_env.sandbox.confinement import Confinement, available
-from pytest_hermes_env.sandbox.host_cell import HostCell
-from pytest_hermes_env.sandbox.inside.line_script import AT_START
-from pytest_hermes_env.sandbox.limits import Limits
-from pytest_hermes_env.sandbox.node import Node
-from pytest_hermes_env.sandbox.view import inner_interpreter, inner_library, real_view
+from pytest_hermes_env.sandbox.files import Node
+from pytest_hermes_env.sandbox.inside.messages import receive, send
+from pytest_hermes_env.sandbox.view import boot, inner_interpreter, inner_library, real_view
 
-__all__ = ["Changed", "Place", "Ran", "RealShell", "exported", "wire_form"]
+__all__ = ["Changed", "Place", "Ran", "RealShell", "wire_form"]
 
 TIMED_OUT = 124
 NOISE = (b"cannot set terminal process group", b"no job control in this shell")
-_EXPORT = re.compile(r"""declare -\w*x\w* (\w+)(?:=("(?:[^"\\]|\\.)*"|\$'(?:[^'\\]|\\.)*'))?\n""", re.DOTALL)
-_ESCAPE = re.compile(r"\\([0-7]{1,3}|.)", re.DOTALL)
-_LETTERS = {"a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", "E": "\x1b"}
+
+HOST_PYTHON = os.path.dirname(sys.executable)
+"""Where the interpreter of the tests is: a line finds it first."""
 
 
 Changed: TypeAlias = Mapping[str, Node | None]
@@ -82,14 +84,13 @@ class RealShell:
 
         Raises: the cell cannot start, or cannot have a path of ``changed`` → EnvironmentSetupError.
         """
-        later = {name: place.variables[name] for name in AT_START & place.variables.keys()}
-        answer, answered = self._line("run", command, place, changed, timeout=timeout, options=["-c"], exports=later)
+        answer, answered = self._line("run", command, place, changed, timeout=timeout, options=["-c"])
         *contents, output, asked, after, exports = answered
         return Ran(
             output=output,
             exit_code=_exit_code(answer),
             cwd=after.decode(errors="surrogateescape").removesuffix("\n") or place.cwd,
-            variables=exported(exports.decode(errors="surrogateescape")) if exports else dict(place.variables),
+            variables=_exported(exports.decode(errors="surrogateescape")) if exports else dict(place.variables),
             changed={path: entry and _unpacked(entry, contents) for path, entry in answer["changed"].items()},
             read=frozenset(answer["read"]),
             asked=frozenset(asked.decode(errors="replace").split()),
@@ -99,7 +100,7 @@ class RealShell:
 
     def start(self, command: str, place: Place, *, changed: Changed, has_input: bool = False) -> int:
         """Start a line in the background and return its process id. ``has_input``: `write` may write to it."""
-        answer, _ = self._line("start", f"set +m; {command}", place, changed, options=["-lic"], has_input=has_input, exports={})
+        answer, _ = self._line("start", f"set +m; {command}", place, changed, options=["-lic"], has_input=has_input)
         return int(answer["process"])
 
     def poll(self, process: int) -> tuple[bytes, int | None]:
@@ -122,19 +123,15 @@ class RealShell:
             if cell is not None:
                 cell.stop()
 
-    def _line(
-        self, do: str, command: str, place: Place, changed: Changed, *, exports: Mapping[str, str], **more: Any
-    ) -> tuple[dict[str, Any], list[bytes]]:
+    def _line(self, do: str, command: str, place: Place, changed: Changed, **more: Any) -> tuple[dict[str, Any], list[bytes]]:
         blobs = [node.data for node in changed.values() if node]
         numbers = itertools.count()
         entries = {path: node and wire_form(node, next(numbers)) for path, node in changed.items()}
-        variables = {name: value for name, value in _given(place).items() if name not in exports}
         request = {
             "do": do,
             "command": command,
             "cwd": place.cwd,
-            "variables": variables,
-            "exports": exports,
+            "variables": _given(place),
             "functions": place.functions,
             "changed": entries,
         }
@@ -159,7 +156,7 @@ class RealShell:
             return host
         library = inner_library()
         plan = CellPlan(
-            steps=real_view(self._limits),
+            steps=real_view(self._limits.disk_bytes),
             user=0,
             interpreter=inner_interpreter(),
             variables={"LD_LIBRARY_PATH": library} if library else {},
@@ -202,22 +199,10 @@ def _without_noise(output: bytes) -> bytes:
     return b"\n".join(lines)
 
 
-def exported(text: str) -> dict[str, str]:
-    """Return the variables that bash's ``export -p`` lists."""
-    found = {}
-    for name, value in _EXPORT.findall(text):
-        if value.startswith("$"):
-            bytewise = _ESCAPE.sub(_meaning, value[2:-1])
-            found[name] = bytewise.encode(errors="surrogateescape").decode(errors="surrogateescape")
-        elif value:
-            found[name] = re.sub(r"\\(.)", r"\1", value[1:-1], flags=re.DOTALL)
-    return found
-
-
-def _meaning(escape: re.Match[str]) -> str:
-    """Return what an escape means between ``$'`` and ``'``."""
-    code = escape[1]
-    return bytes([int(code, 8) & 255]).decode(errors="surrogateescape") if code[0].isdecimal() else _LETTERS.get(code, code)
+def _exported(environment: str) -> dict[str, str]:
+    """Return the exported variables of a line, as ``env -0`` lists them, without functions and what it sets itself."""
+    pairs = (entry.partition("=") for entry in environment.split("\0"))
+    return {name: value for name, _, value in pairs if name.isidentifier() and name != "_"}
 
 
 def _limit_of(exit_code: int, output: bytes, limits: Limits) -> str:
@@ -252,3 +237,62 @@ def _no_path(reason: str) -> str:
         f"  seen      {reason}\n"
         "  fix       put the file elsewhere, for example below /root or /workspace"
     )
+
+
+class HostCell:
+    """What stands in for a cell where nothing confines: its first process runs on this machine, over files in a private directory.
+
+    The in-memory machine's directories lie in the private one, so a path in a command or in its output is translated; one in a
+    file is not.
+    """
+
+    def __init__(self) -> None:
+        self._base = tempfile.TemporaryDirectory(prefix="pytest-hermes-unconfined-")
+        self._root = os.path.join(os.path.realpath(self._base.name), "root")
+        self._names: set[str] = set()
+
+    def start(self) -> None:
+        """Start the first process."""
+        os.mkdir(self._root)
+        words, pipe = [*boot(sys.executable, PROGRAMS, "server"), self._root], subprocess.PIPE
+        self._process = subprocess.Popen(words, bufsize=0, stdin=pipe, stdout=pipe, env={}, start_new_session=True)
+        receive(self._descriptor(self._process.stdout))
+        self.ask({"do": "begin", "limits": {}, "most_bytes": Limits().disk_bytes, "has_tree": True, "directory": ""}, [])
+
+    def ask(self, request: Mapping[str, Any], blobs: list[bytes]) -> tuple[dict[str, Any], list[bytes]]:
+        """Return the answer of the first process to a request, as `Cell.ask`. Raises: it ended → EOFError, OSError."""
+        self._names |= {path.split("/")[1] for path in request.get("changed", ())}
+        inner = _translated(request, self._inward)
+        if "command" in inner:
+            places = inner["variables"].get("PATH", os.defpath).removeprefix(f"{HOST_PYTHON}:")
+            inner["variables"] |= {"PATH": f"{HOST_PYTHON}:{places}", "TMPDIR": f"{self._root}/tmp"}  # noqa: S108 - below its own
+        send(self._descriptor(self._process.stdin), inner, blobs)
+        answer, answered = receive(self._descriptor(self._process.stdout))
+        files = sum("data" in entry for entry in answer.get("changed", {}).values() if entry)
+        outer = _translated(answer, lambda text: text.replace(self._root, ""))
+        return outer, answered[:files] + [text.replace(self._root.encode(), b"") for text in answered[files:]]
+
+    def stop(self) -> None:
+        """End the first process, which ends all others, and remove the directory."""
+        self._process.communicate()
+        self._base.cleanup()
+
+    def _inward(self, text: str) -> str:
+        """Return text whose paths to the machine's directories lead into the private one."""
+        names = "|".join(map(re.escape, sorted(self._names)))
+        return re.sub(rf"(?<![\w./-])/(?=(?:{names})(?![\w.-]))", f"{self._root}/", text) if names else text
+
+    @staticmethod
+    def _descriptor(stream: IO[bytes] | None) -> int:
+        if stream is None or stream.closed:
+            raise EOFError
+        return stream.fileno()
+
+
+def _translated(value: Any, change: Callable[[str], str]) -> Any:
+    """Return JSON's value with all its texts changed."""
+    if isinstance(value, Mapping):
+        return {change(name): _translated(one, change) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_translated(one, change) for one in value]
+    return change(value) if isinstance(value, str) else value

@@ -17,9 +17,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from pytest_hermes_env.sandbox.files import Files
-from pytest_hermes_env.sandbox.node import HOME
-from pytest_hermes_env.sandbox.outcome import Outcome
+from pytest_hermes_env.sandbox.answers import Outcome
+from pytest_hermes_env.sandbox.files import HOME, Files
 
 __all__ = ["FIRST_VARIABLES", "plain_words", "run_simple"]
 

@@ -19,8 +19,6 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote, urlsplit
 
-from pytest_hermes_env.sandbox.limits import Limits
-
 __all__ = [
     "DEVICES",
     "HOST_NAME",
@@ -98,10 +96,10 @@ class Step:
     size: int = 0
 
 
-def real_view(limits: Limits) -> list[Step]:
+def real_view(disk_bytes: int) -> list[Step]:
     """Return the root directory of a real shell: a private file system in memory, all of it writable but the machine's programs."""
     return [
-        Step(kind="tmpfs", path="/", size=limits.disk_bytes),
+        Step(kind="tmpfs", path="/", size=disk_bytes),
         *_machine(user=0, name="root", home="/root"),
         *(Step(kind="directory", path=path, mode=mode) for path, mode in (("/root", 0o755), ("/tmp", 0o1777))),  # noqa: S108
         *_moved_python(),
@@ -111,7 +109,7 @@ def real_view(limits: Limits) -> list[Step]:
     ]
 
 
-def local_view(writable: Path, limits: Limits, *, user: int, project: Step | None = None) -> list[Step]:
+def local_view(writable: Path, disk_bytes: int, *, user: int, project: Step | None = None) -> list[Step]:
     """Return the root directory of a local sandbox: only ``writable``, which has the machine's path, and ``/tmp`` can be written.
 
     ``project`` shows the copy of a project at its path.
@@ -119,7 +117,7 @@ def local_view(writable: Path, limits: Limits, *, user: int, project: Step | Non
     return [
         Step(kind="tmpfs", path="/", size=SMALL),
         *_machine(user=user, name="user", home=str(writable / "home")),
-        Step(kind="tmpfs", path="/tmp", size=limits.disk_bytes, mode=0o1777),  # noqa: S108
+        Step(kind="tmpfs", path="/tmp", size=disk_bytes, mode=0o1777),  # noqa: S108
         *([project] if project else []),
         *(Step(kind="bind", path=path, source=path) for path in python_directories()),
         *(

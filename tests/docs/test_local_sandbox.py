@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from pytest_hermes_env.sandbox.cell_shell import PASSED_VARIABLES
-from pytest_hermes_env.sandbox.limits import Limits
+from pytest_hermes_env.sandbox.cell import Limits
+from pytest_hermes_env.sandbox.local_cell import PASSED_VARIABLES
 from pytest_hermes_env.sandbox.view import DEVICES, SYSTEM
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "local-sandbox.md"

@@ -13,6 +13,7 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import pytest
 
 from pytest_hermes_env.sandbox.context import FakeToolContext
 from pytest_hermes_env.sandbox.fake_tools import machine_state as memory
-from pytest_hermes_env.sandbox.files import Files
+from pytest_hermes_env.sandbox.files import Files, Node
 from pytest_hermes_env.sandbox.simple_commands import FIRST_VARIABLES, run_simple
 
 from .lines import FILES, IN_MEMORY, REAL
@@ -118,16 +119,17 @@ class InMemory(Session):
         super().__init__(context)
         self._machine = context._machine._toolbox.machine
         self._session = self._machine.session
-        self._first: Files | None = None
+        self._first: dict[str, Node] | None = None
 
     def set_back(self, line: str) -> None:
         files = self._machine.files
         if self._first is None:
             for name, data in FILES.items():
                 files[f"work/{name}"] = data
-            files.set_mode("work/run.sh", 0o755)
-            self._first = files.copy()
-        files.restore(self._first)
+            script = f"{self.base}/work/run.sh"
+            files.take_over({script: replace(files.nodes[script], mode=0o755)})
+            self._first = dict(files.nodes)
+        files.take_over({**dict.fromkeys(files.nodes.keys() - self._first.keys()), **self._first})
         first = memory.Session(cwd=self._session.cwd)  # with other variables every line is a real one
         self._machine.session = first if line in IN_MEMORY else self._session
 
@@ -158,7 +160,7 @@ def sessions(world: Callable[[], contextlib.AbstractContextManager[Any]]) -> Ite
 def another(context: Any, number: int) -> tuple[Any, ...]:
     """Return the arguments of one more context: a task of hermes, or a machine of the local sandbox."""
     if isinstance(context, FakeToolContext):
-        return (context._machine._world.machine(f"parity-{number}"),)
+        return (context._machine._sandbox.machine(f"parity-{number}"),)
     return (str(uuid.uuid4()),)
 
 

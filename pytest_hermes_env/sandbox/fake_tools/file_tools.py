@@ -8,7 +8,6 @@ Source: hermes-agent 0.19, tools/file_tools.py, tools/file_state.py and tools/re
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 import posixpath
@@ -19,8 +18,8 @@ from typing import Any
 
 from pytest_hermes_env.sandbox.fake_tools import rules
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
+from pytest_hermes_env.sandbox.files import HOME
 from pytest_hermes_env.sandbox.hermes_modules import hermes_module, with_names
-from pytest_hermes_env.sandbox.node import HOME
 
 __all__ = ["FileTools"]
 
@@ -36,18 +35,15 @@ class FileTools:
     ``task_id``: whose reads hermes remembers. It may be told to forget them (`reset_file_dedup`); without a task nobody can tell it.
     """
 
-    def __init__(self, machine: MachineState, task_id: str = "", *, origin: FileTools | None = None) -> None:
+    def __init__(self, machine: MachineState, task_id: str = "") -> None:
         self._machine = machine
         self._task_id = task_id or "default"
         memory: dict[str, Any] = {"_read_tracker": {}} if not task_id else {}
         self._names = with_names("tools.file_tools", {**self._seen(), **memory})
         states = with_names("tools.file_state", {"os": self._names["os"]})
         states["_registry"] = states["FileStateRegistry"]()
-        self._reads = states["_registry"]._reads  # noqa: SLF001 - hermes has no public name for it
         self._names["file_state"] = SimpleNamespace(**states)
         self._names["_read_tracker"].pop(self._task_id, None)
-        if origin is not None:
-            self._remember(origin)
 
     def call(self, name: str, arguments: dict[str, Any]) -> str:
         """Answer a file tool as hermes' registry does."""
@@ -76,13 +72,6 @@ class FileTools:
                 return str(self._names["_handle_read_file"](arguments, task_id=self._task_id))
             finally:
                 self._names["_resolve_path_for_task"] = resolve
-
-    def _remember(self, origin: FileTools) -> None:
-        """Take over what the tools of another machine remember of reads, writes and failed patches."""
-        for name in ("_read_tracker", "_patch_failure_tracker"):
-            if origin._task_id in origin._names[name]:
-                self._names[name][self._task_id] = copy.deepcopy(origin._names[name][origin._task_id])
-        self._reads[self._task_id] = dict(origin._reads[origin._task_id])
 
     def _seen(self) -> dict[str, Any]:
         """Return what hermes' functions see of this machine, by the names that they use."""

@@ -27,7 +27,7 @@ class MachineState:
     """The state of one in-memory machine.
 
     ``home`` is the initial directory of rollouts. ``real`` runs lines in real bash. ``aliases``: directories of the host that map to ``home``.
-    ``todos``: the to-do list. ``opened``: the pages that the browser opened, the current one last.
+    ``todos``: the to-do list. ``page``: the address of the page that the browser shows.
     """
 
     files: Files
@@ -37,20 +37,19 @@ class MachineState:
     processes: Processes = field(default_factory=Processes)
     aliases: tuple[str, ...] = ()
     todos: list[dict[str, str]] = field(default_factory=list)
-    opened: list[str] = field(default_factory=list)
+    page: str = ""
 
     def copy(self) -> MachineState:
-        """Return an independent machine in the same state."""
+        """Return an independent machine in the same state, without background sessions."""
         files = self.files.copy()
         return MachineState(
             files=files,
             session=self.session,
             home=self.home,
             real=self.real.copy(files),
-            processes=self.processes.copy(),
             aliases=self.aliases,
             todos=[dict(item) for item in self.todos],
-            opened=list(self.opened),
+            page=self.page,
         )
 
     def alias(self, directory: str) -> None:

@@ -1,4 +1,4 @@
-"""Output and texts in the form that hermes gives to the model.
+"""Values of tool calls: arguments as a model writes them, and output in the form that hermes gives to the model.
 
 Source: hermes-agent 0.19, tools/environments/base.py, tools/ansi_strip.py and tools/terminal_tool.py.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 from pytest_hermes_env.sandbox.hermes_modules import hermes_module
 
-__all__ = ["SHELL", "cut_off", "numbered", "shown", "without_escapes"]
+__all__ = ["SHELL", "cut_off", "integer", "numbered", "shown", "without_escapes"]
 
 SHELL = "/usr/bin/bash: line 3"
 """The prefix of bash's messages in hermes' terminal."""
@@ -47,3 +47,11 @@ def cut_off(result: Mapping[str, Any]) -> str:
     """Return the first half of a result's JSON text."""
     text = json.dumps(result, ensure_ascii=False)
     return text[: len(text) // 2]
+
+
+def integer(value: object, default: int) -> int:
+    """Return a model's argument as an integer, or ``default`` if it is not one."""
+    try:
+        return int(value)  # type: ignore[call-overload, no-any-return]  # whatever a model sent
+    except (TypeError, ValueError):
+        return default

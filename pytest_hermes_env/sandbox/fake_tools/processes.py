@@ -8,7 +8,6 @@ Source: hermes-agent 0.19, tools/process_registry.py.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import json
 import os
@@ -57,14 +56,6 @@ class Processes:
             _write_checkpoint=lambda: None,
         )
         return names
-
-    def copy(self) -> Processes:
-        """Return independent sessions in the same state, without real processes that run: another machine does not have them."""
-        twin = Processes()
-        for session in self._sessions:
-            if session.exited or session.env_ref.real is None:
-                twin._take(dataclasses.replace(session, _completion_event=twin._event(session.env_ref)))
-        return twin
 
     def start(self, command: str, *, real: RealProcess | None, pty: bool, exit_code: int | None, **fields: Any) -> Any:
         """Take a session. ``exit_code``: None while it runs; ``fields``: others of hermes' ``ProcessSession``."""

@@ -33,26 +33,9 @@ _MAY_BE_BLOCKED = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """What a command on hermes' unconditional blocklist has, once its quotes are gone."""
+_MAY_MEAN = re.compile(r"\b(?:[efr]?grep|rg|ag|ack|(?:color)?diff|test|find|curl|git)\b|\[")
+"""A command with an exit code that hermes explains."""
 _QUOTES = re.compile(r"[\\'\"]")
-_NOT_IN_WORKDIR = re.compile(r"[^A-Za-z0-9/\\:_\-.~ +@=,]")
-_JOINED = re.compile(r"\|\||&&|[|;]")
-
-_NO_MATCH = {1: "No matches found (not an error)"}
-_DIFFERENT = {1: "Files differ (expected, not an error)"}
-_FALSE = {1: "Condition evaluated to false (expected, not an error)"}
-_MEANINGS: dict[str, dict[int, str]] = {
-    **dict.fromkeys(("grep", "egrep", "fgrep", "rg", "ag", "ack"), _NO_MATCH),
-    **dict.fromkeys(("diff", "colordiff"), _DIFFERENT),
-    **dict.fromkeys(("test", "["), _FALSE),
-    "find": {1: "Some directories were inaccessible (partial results may still be valid)"},
-    "curl": {
-        6: "Could not resolve host",
-        7: "Failed to connect to host",
-        22: "HTTP response code indicated error (e.g. 404, 500)",
-        28: "Operation timed out",
-    },
-    "git": {1: "Non-zero exit (often normal — e.g. 'git diff' returns 1 when files differ)"},
-}
 
 _SECRETS = frozenset({".env", ".env.local", ".env.development", ".env.production", ".env.test", ".env.staging", ".envrc"})
 _HOME_FILES = (".netrc", ".pgpass", ".npmrc", ".pypirc", ".git-credentials")
@@ -80,18 +63,17 @@ def blocked_error(command: str) -> str | None:
 
 
 def exit_code_meaning(command: str, exit_code: int) -> str | None:
-    """Return hermes' note on an exit code that is no error, judged by the last command of the line."""
-    last = _JOINED.split(command)[-1]
-    program = next((word for word in last.split() if "=" not in word or word.startswith("-")), "")
-    return _MEANINGS.get(program.rsplit("/", 1)[-1], {}).get(exit_code)
+    """Return hermes' note on an exit code that is no error, or None."""
+    if exit_code == 0 or not _MAY_MEAN.search(command):
+        return None
+    meaning = hermes_module("tools.terminal_tool")._interpret_exit_code(command, exit_code)  # noqa: SLF001
+    return None if meaning is None else str(meaning)
 
 
 def workdir_error(workdir: str) -> str | None:
     """Return why hermes does not take a working directory, or None."""
-    foreign = _NOT_IN_WORKDIR.search(workdir)
-    if foreign is None:
-        return None
-    return f"Blocked: workdir contains disallowed character {foreign[0]!r}. Use a simple filesystem path without shell metacharacters."
+    error = hermes_module("tools.terminal_tool")._validate_workdir(workdir)  # noqa: SLF001
+    return None if error is None else str(error)
 
 
 def secret_error(absolute: str) -> str | None:

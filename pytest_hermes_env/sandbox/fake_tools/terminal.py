@@ -13,14 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_hermes_env.errors import shorten
-from pytest_hermes_env.sandbox.answers import Answer, CommandCall, Scripted, Scripts, ask, called, shell_words
+from pytest_hermes_env.sandbox.answers import Answer, CommandCall, Outcome, Scripted, Scripts, ask, called, shell_words
 from pytest_hermes_env.sandbox.composed_line import Part, function_for, simple_commands
 from pytest_hermes_env.sandbox.fake_tools import rules
-from pytest_hermes_env.sandbox.fake_tools.arguments import integer
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState, Session
-from pytest_hermes_env.sandbox.fake_tools.output import SHELL, cut_off, shown, without_escapes
+from pytest_hermes_env.sandbox.fake_tools.output import SHELL, cut_off, integer, shown, without_escapes
 from pytest_hermes_env.sandbox.machine import InMemoryMachine
-from pytest_hermes_env.sandbox.outcome import Outcome
 from pytest_hermes_env.sandbox.real_lines import RealProcess, Refusal
 from pytest_hermes_env.sandbox.real_shell import Place
 from pytest_hermes_env.sandbox.sandbox_errors import exhausted, not_a_result, unscripted_command, unscripted_line
@@ -233,6 +231,8 @@ class Terminal:
         place = Place(cwd=session.cwd, variables=session.variables, functions=functions)
         if run.arguments.get("background"):
             command = f"__hermes_asked=/dev/null; {functions}; {line}" if functions else line
+            if self._machine.files.party == "verifier":  # without the "logout" of a login shell, as in the real tool context
+                command = f"(\n{command}\n)"
             run.process = real.start(command, place, has_input=bool(run.arguments.get("pty", False)))
             return Outcome(output="")
         ran = real.run(line, place, timeout=run.limit_s)

@@ -67,7 +67,7 @@ class Toolbox:
 
     def fork(self, task_id: str) -> Toolbox:
         """Return the tools of a rollout: on a copy of the machine, with the same script."""
-        fork = Toolbox(
+        return Toolbox(
             self.machine.copy(),
             commands=Scripts(self.commands),
             tools=Scripts(self.tools),
@@ -75,9 +75,6 @@ class Toolbox:
             unscripted=self._unscripted,
             task_id=task_id,
         )
-        if self._file_tools is not None:
-            fork._file_tools = FileTools(fork.machine, task_id, origin=self._file_tools)
-        return fork
 
     def answer(self, name: str, arguments: dict[str, Any], sandbox: InMemoryMachine) -> str:
         """Return the result of one call as text. ``sandbox`` is passed to handlers.

@@ -1,7 +1,7 @@
 """``web_search``, ``web_extract`` and ``browser_*`` over the pages and searches that a test gives.
 
-The browser opens pages, shows them, scrolls and goes back; a click or a typed text has no effect that a test could have given, so
-these tools are answered with `FakeSandbox.on_tool`.
+The browser opens pages and shows them. What depends on a page's layout or on earlier pages, such as a click, is answered with
+`FakeSandbox.on_tool`.
 
 Source: hermes-agent 0.19, tools/web_tools.py and tools/browser_tool.py.
 """
@@ -19,26 +19,21 @@ from urllib.parse import urlsplit
 
 from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.failures import Problem
-from pytest_hermes_env.sandbox.fake_tools.arguments import integer
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
+from pytest_hermes_env.sandbox.fake_tools.output import integer
+from pytest_hermes_env.sandbox.files import HOME
 from pytest_hermes_env.sandbox.hermes_modules import hermes_module, with_names
-from pytest_hermes_env.sandbox.node import HOME
 from pytest_hermes_env.sandbox.sandbox_errors import unknown_page
 
 __all__ = ["WEB_TOOLS", "Page", "Web", "without_web"]
 
-WEB_TOOLS = ("web_search", "web_extract", "browser_navigate", "browser_snapshot", "browser_scroll", "browser_back")
+WEB_TOOLS = ("web_search", "web_extract", "browser_navigate", "browser_snapshot")
 """The tools that pages and searches are enough for."""
 MOST_URLS = 5
 EXTRACT_CHARACTERS = 15_000
 SNAPSHOT_CHARACTERS = 15_000
 CACHE = f"{HOME}/.hermes/cache/web"
 """Where hermes keeps the whole text of what it shows cut."""
-_BLOCKED_TITLES = (
-    *("access denied", "access to this page has been denied", "blocked", "bot detected", "verification required"),
-    *("please verify", "are you a robot", "captcha", "cloudflare", "ddos protection", "checking your browser"),
-    *("just a moment", "attention required"),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,9 +73,7 @@ class Web:
             return self._extract(machine, arguments, strict=strict)
         if name == "browser_navigate":
             return self._navigate(machine, arguments)
-        if name == "browser_snapshot":
-            return self._snapshot(machine)
-        return _scroll(arguments) if name == "browser_scroll" else _back(machine)
+        return self._snapshot(machine)
 
     def _search(self, arguments: dict[str, Any]) -> str | Problem:
         query = str(arguments.get("query", ""))
@@ -115,21 +108,14 @@ class Web:
         page = self._pages.get(_same(url))
         if page is None:
             return self._missing("browser_navigate", url)
-        machine.opened.append(url)
-        result: dict[str, Any] = {"success": True, "url": url, "title": page.title}
-        if any(pattern in page.title.lower() for pattern in _BLOCKED_TITLES):
-            result["bot_detection_warning"] = (
-                f"Page title '{page.title}' suggests bot detection. The site may have blocked this request. Options: 1) Try adding "
-                "delays between actions, 2) Access different pages first, 3) Enable advanced stealth "
-                "(BROWSERBASE_ADVANCED_STEALTH=true, requires Scale plan), 4) Some sites have very aggressive bot detection that may "
-                "be unavoidable."
-            )
-        return {**result, "snapshot": _cut_snapshot(machine, page.text), "element_count": 0}
+        machine.page = url
+        snapshot = _cut_snapshot(machine, page.text)
+        return {"success": True, "url": url, "title": page.title, "snapshot": snapshot, "element_count": 0}
 
     def _snapshot(self, machine: MachineState) -> dict[str, Any]:
-        if not machine.opened:
+        if not machine.page:
             return {"success": False, "error": "Failed to get snapshot"}
-        page = self._pages[_same(machine.opened[-1])]
+        page = self._pages[_same(machine.page)]
         return {"success": True, "snapshot": _cut_snapshot(machine, page.text), "element_count": 0}
 
     def _missing(self, name: str, url: str) -> Problem:
@@ -164,20 +150,6 @@ def _urls(arguments: dict[str, Any]) -> list[str]:
 
 def _extracted(url: str, *, title: str = "", content: str = "", error: str | None = None) -> dict[str, Any]:
     return {"url": url, "title": title, "content": content, "error": error}
-
-
-def _scroll(arguments: dict[str, Any]) -> dict[str, Any]:
-    direction = arguments.get("direction", "down")
-    if direction not in {"up", "down"}:
-        return {"success": False, "error": f"Invalid direction '{direction}'. Use 'up' or 'down'."}
-    return {"success": True, "scrolled": direction}
-
-
-def _back(machine: MachineState) -> dict[str, Any]:
-    if len(machine.opened) <= 1:
-        return {"success": False, "error": "Failed to go back"}
-    machine.opened.pop()
-    return {"success": True, "url": machine.opened[-1]}
 
 
 def _page(url: object, content: object) -> Page:

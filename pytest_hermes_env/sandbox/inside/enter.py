@@ -6,7 +6,7 @@ ends the command is sent to its process group, so this program ignores it.
 
 It runs once for each command, so it imports next to nothing.
 
-Place in the flow: the shell that `cell_shell` writes runs it for each command of a local sandbox.
+Place in the flow: the shell that `local_cell` writes runs it for each command of a local sandbox.
 """
 
 from __future__ import annotations

@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import kernel
-from .line_script import line_script, take
 from .messages import receive, send
 from .tree import Tree
 
@@ -39,6 +38,11 @@ IDLE_S = 0.1
 """Seconds between two looks whether something runs."""
 COUNT_S = 0.5
 """Seconds between two counts of the bytes in the sandbox's directory, at least."""
+AT_START = frozenset({"BASH_ENV", "ENV", "IFS", "POSIXLY_CORRECT", "PS4"})
+"""Exported variables that have another meaning in the environment of a bash that starts: hermes sets them after the start."""
+
+MOST_NOTED = 1 << 20
+"""Most bytes that a line leaves for the next one."""
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -106,8 +110,10 @@ class _Server:
         self._tree.apply(request["changed"], blobs)
         self._lines += 1
         mark = f"{self._scratch}/{self._lines}-{os.urandom(8).hex()}"
-        script = line_script(request["command"], request["cwd"], mark, request["exports"], request["functions"])
-        job = self._start_job(script, request, has_input=False)
+        exports = {name: value for name, value in request["variables"].items() if name in AT_START}
+        variables = {name: value for name, value in request["variables"].items() if name not in AT_START}
+        script = _line_script(request["command"], request["cwd"], mark, exports, request["functions"])
+        job = self._start_job(script, {**request, "variables": variables}, has_input=False)
         timed_out = self._wait(job, time.monotonic() + request["timeout"])
         self._drain(job)
         os.close(job.output)
@@ -116,7 +122,7 @@ class _Server:
         if self._tree.is_cut:
             self._hit = f"disk: at most {self._limits['disk_bytes']} bytes"
         limit, self._hit = self._hit, ""
-        noted = [take(f"{mark}.{name}") for name in ("asked", "cwd", "exports")]
+        noted = [_take(f"{mark}.{name}") for name in ("asked", "cwd", "exports")]
         answer = {"exit_code": job.exit_code, "timed_out": timed_out, "limit": limit, "changed": changed, "read": read}
         return answer, [*contents, bytes(job.text), *noted]
 
@@ -310,3 +316,44 @@ def _is_group_alive(group: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def _line_script(command: str, cwd: str, mark: str, exports: Mapping[str, str], functions: str) -> str:
+    """Return a line as hermes' local environment gives it to bash: errors then name line 3.
+
+    ``exports`` are variables that bash does not take from its environment, or that change how it starts. ``functions`` defines
+    some, on one line, which note their calls in ``mark`` with ``.asked``. In the end the script writes the directory and the
+    exported variables to ``mark`` with ``.cwd`` and ``.exports``.
+    """
+    first = [f"export {name}={_quoted(value)}" for name, value in exports.items()]
+    if functions:
+        first += [f"__hermes_asked={_quoted(mark)}.asked", functions]
+    return "\n".join((
+        "; ".join(first) or ":",
+        f"builtin cd -- {_quoted(cwd)} || exit 126",
+        f"eval {_quoted(command)}",
+        "__hermes_ec=$?",
+        "umask 077",
+        f"{{ /usr/bin/env -0 > {_quoted(mark)}.exports; }} 2>/dev/null || true",
+        f"{{ pwd -P > {_quoted(mark)}.cwd; }} 2>/dev/null || true",
+        "exit $__hermes_ec",
+    ))  # fmt: skip
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def _take(path: str) -> bytes:
+    """Return what the wrapper wrote, empty if the line ended the shell, and remove it."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return b""
+    try:
+        content = os.read(descriptor, MOST_NOTED)
+        os.unlink(path)
+    except OSError:  # the line put something else there
+        content = b""
+    os.close(descriptor)
+    return content

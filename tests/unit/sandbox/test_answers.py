@@ -9,9 +9,8 @@ import time
 import pytest
 
 from pytest_hermes_env.errors import NotAToolResult, UnexpectedToolCall, UsageError
-from pytest_hermes_env.sandbox.answers import Answer, CommandCall
+from pytest_hermes_env.sandbox.answers import Answer, CommandCall, Outcome
 from pytest_hermes_env.sandbox.fake import FakeSandbox
-from pytest_hermes_env.sandbox.outcome import Outcome
 
 
 def said(sandbox, command="pytest -q", **arguments):

@@ -19,8 +19,7 @@ from pytest_hermes_env.inference import call, say
 from pytest_hermes_env.sandbox.confinement import UNCONFINED
 from pytest_hermes_env.sandbox.fake import FakeSandbox
 from pytest_hermes_env.sandbox.local import LocalSandbox
-from pytest_hermes_env.sandbox.seam import offering
-from pytest_hermes_env.sandbox.tool_offer import tool_offer
+from pytest_hermes_env.sandbox.seam import offering, tool_offer
 
 PROGRAMS = (
     "agent-browser", "apptainer", "bun", "camofox", "cargo", "chrome", "chromium", "chromium-browser", "cosign", "docker", "ffmpeg",

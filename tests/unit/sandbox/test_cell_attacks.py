@@ -19,8 +19,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_hermes_env.sandbox.cell import Limits
 from pytest_hermes_env.sandbox.confinement import Confinement
-from pytest_hermes_env.sandbox.limits import Limits
 from pytest_hermes_env.sandbox.local_cell import local_plan
 from pytest_hermes_env.sandbox.real_shell import Place, RealShell
 
@@ -42,10 +42,10 @@ def attack(request: pytest.FixtureRequest, confinement: Confinement, tmp_path: P
     cell = confinement.cell(local_plan(base, Limits()))
     assert cell is not None
     cell.start()
-    variables = {**VARIABLES, "HOME": str(base / "world" / "home"), "python": sys.executable}
+    variables = {**VARIABLES, "HOME": str(base / "sandbox" / "home"), "python": sys.executable}
 
     def run(script: str) -> str:
-        words = [*cell.enter_command(), str(base / "world"), "/bin/bash", "-c", script]
+        words = [*cell.enter_command(), str(base / "sandbox"), "/bin/bash", "-c", script]
         ran = subprocess.run(words, check=False, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
         return ran.stdout.decode()
 

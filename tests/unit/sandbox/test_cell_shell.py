@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_hermes_env.errors import UsageError
-from pytest_hermes_env.sandbox.cell_shell import PASSED_VARIABLES, check_variables, write_shell
+from pytest_hermes_env.sandbox.local_cell import PASSED_VARIABLES, check_variables, write_shell
 
 BASH = shutil.which("bash") or "/bin/bash"
 KEYS = {

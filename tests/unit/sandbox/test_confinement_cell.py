@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_hermes_env.sandbox.cell import Cell, CellError, CellPlan, bubblewrap_arguments
-from pytest_hermes_env.sandbox.limits import Limits
+from pytest_hermes_env.sandbox.cell import Cell, CellError, CellPlan, Limits, bubblewrap_arguments
 from pytest_hermes_env.sandbox.local_cell import local_plan
 from pytest_hermes_env.sandbox.view import Step
 
@@ -44,7 +43,7 @@ def inside(confinement, base):
     cell = confinement.cell(local_plan(base / "cell", Limits()))
     assert cell is not None
     cell.start()
-    yield Inside(cell, base / "cell" / "world")
+    yield Inside(cell, base / "cell" / "sandbox")
     cell.stop()
 
 
@@ -142,7 +141,7 @@ def test_stopping_kills_what_detached_itself(inside):
 
 SCRIPT = (
     "import ctypes, os, subprocess, sys; from pathlib import Path; from pytest_hermes_env.sandbox.cell import *\n"
-    "from pytest_hermes_env.sandbox.limits import Limits; from pytest_hermes_env.sandbox.local_cell import local_plan\n"
+    "from pytest_hermes_env.sandbox.cell import Limits; from pytest_hermes_env.sandbox.local_cell import local_plan\n"
     "cell = Cell(local_plan(Path(sys.argv[1]), Limits()), bwrap=sys.argv[2]); cell.start()\n"
 )
 
@@ -194,7 +193,7 @@ def test_stopping_twice_or_before_the_start_does_nothing():
 @pytest.mark.parametrize(
     ("bwrap", "reason"),
     [
-        ("", "{world}: No such file or directory"),
+        ("", "{sandbox}: No such file or directory"),
         ("/nowhere/bwrap", "/nowhere/bwrap: No such file or directory"),
         ("{tmp}/silent", "no answer"),
         ("{tmp}/verbose", "x" * 119 + "…"),
@@ -208,13 +207,13 @@ def test_cell_that_does_not_start_gives_the_reason(base, bwrap, reason):
         (base / name).chmod(0o755)
     plan = local_plan(base / "cell", Limits())
     if not bwrap:
-        (base / "cell" / "world").rename(base / "moved")
+        (base / "cell" / "sandbox").rename(base / "moved")
     cell = Cell(plan, bwrap=bwrap.format(tmp=base))
 
     with pytest.raises(CellError) as raised:
         cell.start()
 
-    assert str(raised.value) == reason.format(world=base / "cell" / "world")
+    assert str(raised.value) == reason.format(sandbox=base / "cell" / "sandbox")
 
 
 def test_bubblewrap_gets_the_steps_of_the_same_cell():

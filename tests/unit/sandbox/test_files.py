@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import errno
+from dataclasses import replace
 
 import pytest
 
 from pytest_hermes_env.errors import HermesEnvError, MissingFile, NotText
-from pytest_hermes_env.sandbox.files import Files
-from pytest_hermes_env.sandbox.node import Node
+from pytest_hermes_env.sandbox.files import Files, Node
 
 
 @pytest.fixture
 def files():
     return Files({"a.txt": "one\n", "sub/b.bin": b"\xff\x00", "/data/c": ""})
+
+
+def set_mode(files, mode):
+    """Set the mode of a.txt, as real bash does."""
+    files.take_over({"/workspace/a.txt": replace(files.nodes["/workspace/a.txt"], mode=mode)})
 
 
 def refusal(work):
@@ -163,8 +168,6 @@ def test_commands_read_and_write_bytes(files):
         (lambda files: files.make_directory("nope/x"), ("ENOENT", "/workspace/nope/x")),
         (lambda files: files.remove("nope"), ("ENOENT", "/workspace/nope")),
         (lambda files: files.remove("sub"), ("EISDIR", "/workspace/sub")),
-        (lambda files: files.remove_tree("nope"), ("ENOENT", "/workspace/nope")),
-        (lambda files: files.remove_tree("a.txt"), ("ENOTDIR", "/workspace/a.txt")),
         (lambda files: files.move("nope", "x"), ("ENOENT", "/workspace/nope")),
         (lambda files: files.move("a.txt", "sub"), ("EEXIST", "/workspace/sub")),
         (lambda files: files.move("a.txt", "nope/x"), ("ENOENT", "/workspace/nope/x")),
@@ -183,21 +186,6 @@ def test_what_cannot_be_done_is_told_as_the_kernel_tells_it(work, seen, files):
 
     assert told == seen
     assert (list(files), files.list_directory("/workspace")) == before
-
-
-def test_directories_are_made_and_removed(files):
-    """One by one, and as a tree."""
-    files.make_directory("x/y/z", parents=True)
-    files.make_directory("x/y/z", parents=True)
-    files.remove_tree("x/y/z")
-    files.remove_tree("sub")
-
-    assert (files.is_dir("x/y"), files.is_dir("x/y/z"), files.exists("sub"), "sub/b.bin" in files) == (
-        True,
-        False,
-        False,
-        False,
-    )
 
 
 def test_names_are_listed_in_the_order_of_their_bytes(files):
@@ -222,7 +210,7 @@ def test_files_and_directories_are_moved(files):
 
 def test_mode_of_a_file_stays(files):
     """Also after it was written again."""
-    files.set_mode("a.txt", 0o755)
+    set_mode(files, 0o755)
     files["a.txt"] = "two"
     files["b.txt"] = ""
 
@@ -243,27 +231,10 @@ def test_copy_is_independent(files):
     """Both ways."""
     other = files.copy()
     other["a.txt"] = "changed"
-    other.remove_tree("sub")
+    del other["sub/b.bin"]
     files["/data/c"] = "later"
 
-    assert (files["a.txt"], files.is_dir("sub"), other["/data/c"], other.cwd) == ("one\n", True, "", "/workspace")
-
-
-def test_tree_becomes_again_what_it_was(files):
-    """With its count of changes."""
-    before = files.copy()
-    files["a.txt"] = "changed"
-    files["x/new"] = ""
-
-    files.restore(before)
-    files["next"] = ""
-
-    assert (list(files), files["a.txt"], files.is_dir("x")) == (
-        ["/data/c", "/workspace/a.txt", "/workspace/next", "/workspace/sub/b.bin"],
-        "one\n",
-        False,
-    )
-    assert files.changed_at("next") == before.changed_at("/data/c") + 1
+    assert (files["a.txt"], "sub/b.bin" in files, other["/data/c"], other.cwd) == ("one\n", True, "", "/workspace")
 
 
 def test_null_device_takes_everything_and_has_nothing(files):
@@ -314,11 +285,11 @@ def test_links_in_a_circle_lead_nowhere(files):
 def test_unusual_files_are_told(files):
     """The in-memory shell knows neither links nor odd modes."""
     plain = [files.is_plain]
-    files.set_mode("a.txt", 0o755)
+    set_mode(files, 0o755)
     plain.append(files.is_plain)
-    files.set_mode("a.txt", 0o600)
+    set_mode(files, 0o600)
     plain.append(files.is_plain)
-    files.set_mode("a.txt", 0o644)
+    set_mode(files, 0o644)
     link(files, "l", "a.txt")
     plain.append(files.is_plain)
     files.remove("l")

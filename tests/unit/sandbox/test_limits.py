@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pytest_hermes_env.errors import UsageError
-from pytest_hermes_env.sandbox.limits import Limits
+from pytest_hermes_env.sandbox.cell import Limits
 from pytest_hermes_env.sandbox.local import LocalSandbox
 from pytest_hermes_env.sandbox.local_cell import local_plan
 from pytest_hermes_env.sandbox.real_shell import Place, Ran, RealShell
@@ -137,7 +137,7 @@ def test_disk_of_a_local_sandbox_is_counted(confinement, tmp_path):
     cell = confinement.cell(local_plan(base, Limits(disk_bytes=4 << 20)))
     cell.start()
     writes = "i=0; while head -c 1000000 /dev/urandom > f$i; do i=$((i + 1)); sleep 0.05; done"
-    words = [*cell.enter_command(), str(base / "world"), "/bin/bash", "-c", writes]
+    words = [*cell.enter_command(), str(base / "sandbox"), "/bin/bash", "-c", writes]
     ran = subprocess.run(words, check=False, capture_output=True, text=True, timeout=60)
     cell.stop()
 

@@ -481,7 +481,7 @@ time.sleep(60)
 def test_sandbox_of_a_killed_test_process_is_removed_by_the_next(monkeypatch, tmp_path):
     """With its daemons; a sandbox in use, a directory of another making, and what links lead to stay."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    (tmp_path / "pytest-hermes-sandbox-other" / "world").mkdir(parents=True)
+    (tmp_path / "pytest-hermes-sandbox-other" / "sandbox").mkdir(parents=True)
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "kept").touch()

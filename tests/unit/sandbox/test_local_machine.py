@@ -32,12 +32,12 @@ def machine(request: pytest.FixtureRequest) -> Iterator[LocalMachine]:
 @pytest.fixture(params=["in memory", "confined", "unconfined"])
 def any_machine(request: pytest.FixtureRequest) -> Iterator[Machine]:
     """A machine in memory, or in a sandbox with and without confinement."""
+    if request.param != "unconfined":
+        request.getfixturevalue("namespaces")
     if request.param == "in memory":
-        with contextlib.closing(FakeSandbox(real_tools="never")) as sandbox:
+        with contextlib.closing(FakeSandbox()) as sandbox:
             yield sandbox
         return
-    if request.param == "confined":
-        request.getfixturevalue("namespaces")
     with LocalSandbox(confinement=UNCONFINED if request.param == "unconfined" else None) as sandbox:
         yield sandbox.machine()
 
@@ -122,7 +122,7 @@ def test_failure_without_a_known_reason_is_told_in_its_words(machine, monkeypatc
     shell.write_text(f"#!/bin/sh\n{script}\n")
     shell.chmod(0o755)
     directory = machine.directory
-    monkeypatch.setattr(machine._world, "_shell", shell)
+    monkeypatch.setattr(machine._sandbox, "_shell", shell)
 
     with pytest.raises(OSError, match=reason) as raised:
         machine.read_bytes(f"{directory}/file")

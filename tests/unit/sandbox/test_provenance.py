@@ -6,7 +6,7 @@ import pytest
 
 from pytest_hermes_env.sandbox.context import FakeToolContext
 from pytest_hermes_env.sandbox.fake import FakeSandbox
-from pytest_hermes_env.sandbox.node import FileRead
+from pytest_hermes_env.sandbox.files import FileRead
 
 
 @pytest.fixture

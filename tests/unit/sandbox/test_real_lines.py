@@ -15,7 +15,7 @@ from pytest_hermes_env.sandbox import real_lines
 from pytest_hermes_env.sandbox.confinement import UNCONFINED
 from pytest_hermes_env.sandbox.context import FakeToolContext
 from pytest_hermes_env.sandbox.fake import FakeSandbox
-from pytest_hermes_env.sandbox.node import FileRead, Node
+from pytest_hermes_env.sandbox.files import FileRead, Node
 from pytest_hermes_env.sandbox.real_shell import Place, RealShell
 
 Ask = Callable[..., dict[str, Any]]
@@ -357,7 +357,8 @@ def test_background_process_ends_with_its_cell(machine, terminal, ask):
     machine.files["/usr/mine"] = "no cell can have it"
     with pytest.raises(EnvironmentSetupError):
         machine.call("terminal", {"command": "awk 1 /dev/null"})
-    machine.files.remove_tree("/usr")
+    del machine.files["/usr/mine"]
+    machine.files.take_over({"/usr": None})
     terminal(machine, "awk 1 /dev/null")
 
     state = ask(machine, "process", action="poll", session_id=session)

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_hermes_env.errors import EnvironmentSetupError
 from pytest_hermes_env.sandbox.confinement import Confinement
-from pytest_hermes_env.sandbox.node import HOME, Node
+from pytest_hermes_env.sandbox.files import HOME, Node
 from pytest_hermes_env.sandbox.real_shell import Place, Ran, RealShell
 
 VARIABLES = {

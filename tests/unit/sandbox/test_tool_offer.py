@@ -5,8 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from pytest_hermes_env.sandbox.fake import FakeSandbox
-from pytest_hermes_env.sandbox.seam import RealTools
-from pytest_hermes_env.sandbox.tool_offer import tool_offer
+from pytest_hermes_env.sandbox.seam import RealTools, tool_offer
 
 
 def test_a_sandbox_offers_all_tools_of_the_named_toolsets():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -71,33 +70,6 @@ def test_page_is_cut_to_what_hermes_gives_at_most(ask):
     }
 
 
-@pytest.mark.parametrize(("limit", "is_advised"), [(200, False), (201, True)])
-def test_narrow_read_of_a_large_file_is_not_advised_to_be_narrower(ask, limit, is_advised):
-    """Two hundred lines are narrow."""
-    sandbox = FakeSandbox({"large": ("x" * 1500 + "\n") * 400})
-
-    assert ("_hint" in ask(sandbox, "read_file", path="large", limit=limit)) is is_advised
-
-
-def test_absent_file_comes_with_similar_ones(ask):
-    """As hermes ranks them."""
-    sandbox = FakeSandbox(dict.fromkeys(("app.py", "App.PY", "app.js", "application.py", "xapp.pyx", "papa.py", ".app.py"), ""))
-
-    result = ask(sandbox, "read_file", path="app.py.bak")
-
-    assert result == {**EMPTY, "error": "File not found: app.py.bak", "similar_files": ["./App.PY", "./app.py"]}
-
-
-def test_one_read_gives_two_thousand_lines_at_most(ask):
-    """Whatever limit is asked for."""
-    sandbox = FakeSandbox({"long": "x\n" * 2001})
-
-    result = ask(sandbox, "read_file", path="long", limit=9999)
-
-    assert (result["content"][-12:], result["truncated"]) == ("|x\n2000|x\n2001|"[-12:], True)
-    assert result["hint"] == "Use offset=2001 to continue reading (showing 1-2000 of 2001 lines)"
-
-
 SIMILAR = [
     ("subdir", ["./sub"]),
     ("A.PY", ["./a.py", "./a.js"]),
@@ -152,15 +124,6 @@ def test_what_hermes_does_not_read_is_refused(ask, path, error):
     sandbox = FakeSandbox({"pic.png": "text", "doc.docx": "x", ".env": "KEY=1"})
 
     assert ask(sandbox, "read_file", path=path) == {"error": error}
-
-
-@pytest.mark.parametrize("path", [5, None])
-def test_what_is_no_path_is_refused_in_python_s_words(ask, path):
-    """They differ between versions of Python."""
-    with pytest.raises(TypeError) as caught:
-        Path(path)
-
-    assert ask(FakeSandbox(), "read_file", path=path) == {"error": str(caught.value)}
 
 
 def test_binary_content_is_not_shown(ask):
@@ -255,37 +218,6 @@ def test_file_that_changed_is_given_again(ask, change):
     assert ask(sandbox, "read_file", path="a.py")["content"].startswith("1|")
 
 
-def test_other_part_of_a_file_is_another_read(ask):
-    """Offset and limit count."""
-    sandbox = FakeSandbox({"a.py": "x = 1\ny = 2\n"})
-
-    results = [ask(sandbox, "read_file", path="a.py", **part) for part in ({}, {"offset": 2}, {"limit": 1}, {"limit": 500})]
-
-    assert ["content" in result for result in results] == [True, True, True, False]
-
-
-def test_absent_file_is_looked_for_each_time_until_it_is_too_often(ask, sandbox):
-    """Nothing was given that could be unchanged; the third time warns, the fourth is refused."""
-    results = [ask(sandbox, "read_file", path="a.py") for _ in range(4)]
-
-    absent = {**EMPTY, "error": "File not found: a.py"}
-    assert results == [
-        absent,
-        absent,
-        {
-            **absent,
-            "_warning": "You have read this exact file region 3 times consecutively. The content has not changed since your last read. "
-            "Use the information you already have. If you are stuck in a loop, stop reading and proceed with writing or responding.",
-        },
-        {
-            "error": "BLOCKED: You have read this exact file region 4 times in a row. The content has NOT changed. You already have "
-            "this information. STOP re-reading and proceed with your task.",
-            "path": "a.py",
-            "already_read": 4,
-        },
-    ]
-
-
 def test_rollout_forgets_what_hermes_is_told_to_forget(ask):
     """The real ToolContext tells hermes, not the sandbox, that a verifier reads."""
     from tools.file_tools import notify_other_tool_call, reset_file_dedup
@@ -309,12 +241,3 @@ def test_memory_of_a_rollout_ends_with_its_sandbox(ask):
     results = [ask(machine, "read_file", path="a.py") for machine in (first, second, second, alone, alone)]
 
     assert results == [page("1|x", 0, 1), page("1|x", 0, 1), UNCHANGED, page("1|x", 0, 1), UNCHANGED]
-
-
-def test_keys_of_a_page_stand_in_hermes_order(sandbox):
-    """A model reads the result as text."""
-    sandbox.files["many"] = "x\n" * 9
-
-    text = sandbox.call("read_file", {"path": "many", "limit": 3})
-
-    assert list(json.loads(text)) == ["content", "total_lines", "file_size", "truncated", "hint", "is_binary", "is_image"]

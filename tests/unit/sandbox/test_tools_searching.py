@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from pytest_hermes_env.sandbox.fake import FakeSandbox
@@ -113,19 +111,6 @@ def test_results_are_paged(machine, ask):
     assert [[row["line"] for row in page.get("matches", [])] for page in pages] == [[1, 2, 3], [4, 5, 6], [10], []]
 
 
-def test_truncated_result_is_followed_by_a_hint(machine):
-    """After the JSON: it is text, and no JSON, then."""
-    text = machine.call("search_files", {"pattern": "row", "path": "lines", "limit": 2, "offset": 1, "context": 1})
-
-    result, _, hint = text.partition("\n\n")
-    assert json.loads(result) == {
-        "total_count": 10,
-        "matches": [match("lines", 2, "row 2"), match("lines", 3, "row 3")],
-        "truncated": True,
-    }
-    assert hint == "[Hint: Results truncated. Use offset=3 to see more, or narrow with a more specific pattern or file_glob.]"
-
-
 def test_files_are_found_by_name(machine, ask):
     """The last changed first; a bare name is the end of one."""
     machine.files["s/one.txt"] = "changed"
@@ -144,15 +129,6 @@ def test_files_are_found_by_name(machine, ask):
     assert results[-1] == {"total_count": 0}
 
 
-def test_names_are_paged(machine):
-    """A full page may not be all there is."""
-    text = machine.call("search_files", {"pattern": "*", "target": "find", "path": "s", "limit": 2})
-
-    result, _, hint = text.partition("\n\n")
-    assert json.loads(result) == {"total_count": 2, "files": ["s/binary", "s/one.txt"], "truncated": True}
-    assert hint == "[Hint: Results truncated. Use offset=2 to see more, or narrow with a more specific pattern or file_glob.]"
-
-
 FAILURES = [
     ({"pattern": "x", "path": "nodir"}, {"total_count": 0, "error": "Path not found: nodir"}),
     ({"pattern": "x", "path": "liness"}, {"total_count": 0, "error": "Path not found: liness. Similar paths: ./lines, ./s"}),
@@ -164,19 +140,7 @@ FAILURES = [
             "error": "Search failed: rg: regex parse error:\n    a(\n     ^\nerror: missing ), unterminated subpattern",
         },
     ),
-    ({"pattern": 5}, {"error": "'int' object has no attribute 'replace'"}),
-    ({"pattern": "x", "path": 5}, {"error": "argument of type 'int' is not iterable"}),
     ({"pattern": "nowhere"}, {"total_count": 0}),
-    (
-        {"pattern": "alpha\\nbeta", "path": "s"},
-        {
-            "total_count": 0,
-            "warning": "0 results found. Note: search_files content search is line-oriented and does not run ripgrep with "
-            "-U/--multiline, so `\\n` in the regex does not match line breaks. Use context=N to inspect neighboring lines, or escape "
-            "as `\\\\n` when searching for a literal backslash+n.",
-        },
-    ),
-    ({"pattern": "alpha\\\\n", "path": "s"}, {"total_count": 0}),
     (
         {"pattern": "x", "path": ".env"},
         {
@@ -192,38 +156,6 @@ FAILURES = [
 def test_search_without_result(machine, ask, arguments, result):
     """And what hermes says about it."""
     assert ask(machine, "search_files", **arguments) == result
-
-
-def test_search_that_is_repeated_is_warned_of_and_then_refused(machine, ask):
-    """Another page, or another tool in between, is no repetition."""
-    results = [ask(machine, "search_files", pattern="beta", path="s") for _ in range(4)]
-    ask(machine, "search_files", pattern="beta", path="s", offset=1)
-    results.append(ask(machine, "search_files", pattern="beta", path="s"))
-
-    found = {"total_count": 1, "matches": [match("s/one.txt", 2, "beta")]}
-    assert results == [
-        found,
-        found,
-        {
-            **found,
-            "_warning": "You have run this exact search 3 times consecutively. The results have not changed. Use the information you "
-            "already have.",
-        },
-        {
-            "error": "BLOCKED: You have run this exact search 4 times in a row. The results have NOT changed. You already have this "
-            "information. STOP re-searching and proceed with your task.",
-            "pattern": "beta",
-            "already_searched": 4,
-        },
-        found,
-    ]
-
-
-def test_long_line_is_cut(ask):
-    """After 500 characters."""
-    sandbox = FakeSandbox({"long": "x" * 600})
-
-    assert ask(sandbox, "search_files", pattern="x", path="long")["matches"] == [match("long", 1, "x" * 500)]
 
 
 def test_empty_file_has_no_line(machine, ask):

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
 
 import pytest
 
 from pytest_hermes_env.sandbox.fake import FakeSandbox
-from pytest_hermes_env.sandbox.fake_tools.processes import Processes
 
 REFUSALS = [
     (
@@ -322,30 +320,6 @@ def test_running_session_is_waited_for_without_waiting(sandbox, ask, monkeypatch
     ]
 
 
-def test_long_wait_for_an_ended_session_is_noted(sandbox, ask, monkeypatch):
-    """hermes clamps before it looks."""
-    monkeypatch.setenv("TERMINAL_TIMEOUT", "60")
-    session = start(sandbox, "true")["session_id"]
-
-    result = ask(sandbox, "process", action="wait", session_id=session, timeout=99)
-
-    assert result["timeout_note"] == "Requested wait of 99s was clamped to configured limit of 60s"
-
-
-def test_session_is_killed_once(sandbox, ask):
-    """The second time it has already ended."""
-    sandbox.on("serve", output="listening", timed_out=True)
-    session = start(sandbox, "serve")["session_id"]
-
-    results = [ask(sandbox, "process", action="kill", session_id=session) for _ in range(2)]
-
-    end = {"completion_reason": "killed", "termination_source": "process.kill", "output": "listening\n"}
-    assert results == [
-        {"status": "killed", "session_id": session, **end},
-        {"status": "already_exited", "command": "serve", "exit_code": -15, **end},
-    ]
-
-
 @pytest.mark.parametrize(
     ("pty", "results"),
     [
@@ -368,67 +342,6 @@ def test_input_reaches_a_session_with_a_terminal(sandbox, ask, pty, results):
     given = [ask(sandbox, "process", action=action, session_id=session, data="hi") for action in ("write", "submit", "close")]
 
     assert given == results
-
-
-@pytest.mark.parametrize("action", ["write", "submit", "close"])
-def test_input_to_an_ended_session(sandbox, ask, action):
-    """Nobody is there."""
-    session = start(sandbox, "true", pty=True)["session_id"]
-
-    assert ask(sandbox, "process", action=action, session_id=session) == {
-        "status": "already_exited",
-        "error": "Process has already finished",
-    }
-
-
-@pytest.mark.parametrize(
-    ("page", "shown"),
-    [({}, "1 2 3 4 5"), ({"limit": 2}, "4 5"), ({"offset": 1, "limit": 2}, "2 3"), ({"offset": 9}, ""), ({"limit": 0}, "")],
-)
-def test_log_is_read_in_pages(sandbox, ask, page, shown):
-    """The last lines, or lines from an offset."""
-    sandbox.on("seq 5", output="1\n2\n3\n4\n5")
-    session = start(sandbox, "seq 5")["session_id"]
-
-    result = ask(sandbox, "process", action="log", session_id=session, **page)
-
-    lines = shown.split()
-    assert (result["output"], result["total_lines"], result["showing"]) == ("\n".join(lines), 5, f"{len(lines)} lines")
-
-
-def test_long_output_is_shown_by_its_end(sandbox, ask):
-    """As much of it as hermes shows in each answer; the log has all of it."""
-    sandbox.on("seq", output="x" * 5000, timed_out=True)
-    session = start(sandbox, "seq")["session_id"]
-
-    sizes = [
-        len(ask(sandbox, "process", action="list")["processes"][0]["output_preview"]),
-        len(ask(sandbox, "process", action="poll", session_id=session)["output_preview"]),
-        len(ask(sandbox, "process", action="wait", session_id=session)["output"]),
-        len(ask(sandbox, "process", action="log", session_id=session)["output"]),
-        len(ask(sandbox, "process", action="kill", session_id=session)["output"]),
-        len(ask(sandbox, "process", action="wait", session_id=session)["output"]),
-    ]
-
-    assert sizes == [200, 1000, 1000, 5000, 2000, 2000]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "result"),
-    [
-        ({"action": "poll", "session_id": "proc_zz"}, {"status": "not_found", "error": "No process with ID proc_zz"}),
-        ({"action": "poll"}, {"error": "session_id is required for poll"}),
-        (
-            {"action": "zap"},
-            {"error": "Unknown process action: zap. Use: list, poll, log, wait, kill, write, submit, close"},
-        ),
-        ({}, {"error": "Unknown process action: . Use: list, poll, log, wait, kill, write, submit, close"}),
-        ({"action": "list"}, {"processes": []}),
-    ],
-)
-def test_call_about_no_session(sandbox, ask, arguments, result):
-    """As hermes answers it."""
-    assert ask(sandbox, "process", **arguments) == result
 
 
 def test_fault_of_a_background_command(sandbox):
@@ -485,17 +398,3 @@ def test_argument_of_the_wrong_type_is_an_error_as_hermes_words_it(sandbox, ask)
     result = ask(sandbox, "process", action="log", session_id=session, limit="many")
 
     assert result["error"].startswith("[TOOL_ERROR] Tool execution failed: TypeError: ")
-
-
-def test_sessions_of_a_rollout_have_names_of_their_own():
-    """Although the rollout does not have the real process that was started before."""
-    running = SimpleNamespace(number=7, output="", exit_code=None, poll=lambda: None, write=None, kill=None)
-    given = {"cwd": "/", "pty": False, "output_buffer": "", "watch_patterns": ()}
-    processes = Processes()
-    processes.start("serve", real=running, exit_code=None, **given)
-    kept = processes.start("echo", real=None, exit_code=0, **given)
-
-    rollout = processes.copy()
-
-    assert kept.id == "proc_000000000002"
-    assert rollout.start("echo", real=None, exit_code=0, **given).id == "proc_000000000003"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 
 def item(identity, content="do it", status="pending"):
     return {"id": identity, "content": content, "status": status}
@@ -37,36 +35,3 @@ def test_list_is_replaced_or_merged(sandbox, ask):
         "error": "[TOOL_ERROR] Tool execution failed: AttributeError: 'int' object has no attribute 'get'"
     }
     assert ask(sandbox, "todo")["todos"] == result["todos"]
-
-
-def test_items_are_made_right(sandbox, ask):
-    """What is missing is filled in, what comes twice comes once, what is long is cut."""
-    given = [{}, {"id": 5, "content": " a ", "status": "Done"}, "x", item("5", "b"), item("long", "y" * 5000)]
-
-    result = ask(sandbox, "todo", todos=given)
-
-    assert result["todos"] == [
-        item("?", "(no description)"),
-        item("?", "(invalid item)"),
-        item("5", "b"),
-        item("long", "y" * 3987 + "… [truncated]"),
-    ]
-
-
-def test_list_has_an_end(sandbox, ask):
-    """After 256 items."""
-    assert ask(sandbox, "todo", todos=[item(str(number)) for number in range(300)])["summary"]["total"] == 256
-
-
-@pytest.mark.parametrize(
-    ("todos", "result"),
-    [
-        ("{", {"error": "todos must be a list of objects, got unparseable string"}),
-        ('"x"', {"error": "todos must be a list, got str"}),
-        ({"id": 1}, {"error": "todos must be a list, got dict"}),
-    ],
-)
-def test_what_is_no_list_is_refused(sandbox, ask, todos, result):
-    """JSON text of one is taken."""
-    assert ask(sandbox, "todo", todos=todos) == result
-    assert ask(sandbox, "todo", todos='[{"id": "1"}]')["summary"]["total"] == 1
