@@ -42,7 +42,7 @@ def test_a_name_of_the_package_is_the_class_whatever_was_imported_before(tmp_pat
     code = f"""
 from environments import {name}
 from environments import {name} as again
-import environments, environments.rollout.limits, inspect
+import environments, environments.rollout.agent_rollout, inspect
 assert inspect.isclass({name}) and again is {name} and environments.{name} is {name}
 assert not hasattr(environments, "__file__") or environments.__file__ is None
 """

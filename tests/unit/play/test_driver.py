@@ -264,7 +264,7 @@ class Sleepy(SmallEnv):
 
     async def evaluate(self, *args: Any, **kwargs: Any) -> None:
         """Block for a while of the processor's time, however busy the machine is, then evaluate."""
-        deadline = time.thread_time() + 0.3
+        deadline = time.thread_time() + 1.0
         while time.thread_time() < deadline:
             sum(range(1000))
         await super().evaluate(*args, **kwargs)
