@@ -1,6 +1,6 @@
 """All figures, with peers and ratios, machine and versions: ``python -m benchmarks [NAME ...] [--json FILE] [--markdown FILE]``.
 
-NAME is a benchmark or a file of them (``python -m benchmarks world``). The soaks count nothing: they check that long work adds up,
+NAME is a benchmark or a file of them (``python -m benchmarks sandboxes``). The soaks count nothing: they check that long work adds up,
 are run by their name alone and take arguments of their own (``python -m benchmarks fault_soak 2000 100 0.05``).
 """
 
@@ -22,10 +22,10 @@ from typing import Any
 
 from benchmarks.registry import REGISTRY, Benchmark, Figure
 
-ROOMS = ("start", "world", "rollouts", "cassettes", "parsers")
+ROOMS = ("start", "sandboxes", "rollouts", "cassettes", "parsers")
 SOAKS = ("fault_soak", "replay_soak")
 PACKAGES = ("pytest-hermes-env", "atroposlib", "hermes-agent", "openai", "pytest", "vcrpy", "respx", "ruff", "flake8")
-HEADER = "| figure | ours | beside | theirs | ratio | what it means |\n|---|---|---|---|---|---|"
+HEADER = "| figure | ours | compared with | theirs | ratio | what it means |\n|---|---|---|---|---|---|"
 
 
 def load() -> dict[str, Benchmark]:
@@ -99,7 +99,7 @@ def page(found: dict[str, Any], figures: list[Figure]) -> str:
     table = [line(figure, row["ours"], row["theirs"]) for figure, row in zip(figures, found["rows"], strict=True)]
     return f"""# Performance
 
-What this costs you, beside what it stands for or what you would use instead. A time in CPU seconds counts the processor's work, with
+What this costs you, compared with what it stands for or what you would use instead. A time in CPU seconds counts the processor's work, with
 child processes; one without CPU is the wait. The ratio is ours by theirs.
 
 {HEADER}
@@ -109,7 +109,7 @@ Measured on {on["date"]} with Python {on["python"]} on {on["system"]}, {on["proc
 the best of {on["repeat"]}:
 {", ".join(f"{name} {value}" for name, value in on["versions"].items())}.
 
-To measure on your machine, with a checkout of the repository: `python -m benchmarks` for all, `python -m benchmarks world` for some,
+To measure on your machine, with a checkout of the repository: `python -m benchmarks` for all, `python -m benchmarks sandboxes` for some,
 `--json FILE` for figures that a program reads.
 """
 

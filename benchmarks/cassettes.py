@@ -197,7 +197,7 @@ def on_vcrpy(bodies: list[Body], file: Path) -> float:
         Figure(
             f"a replayed call of {kind}, 1,000 recorded",
             "ms",
-            "Finding the recording costs little beside the client's own work, which both have to do.",
+            "Finding the recording costs little compared with the client's own work, which both have to do.",
             "aiohttp on loopback" if kind == "13,000 ids" else "respx",
         )
         for kind in KINDS
@@ -239,7 +239,9 @@ def replay(n: int) -> Iterator[Pair]:
                 "What a test waits for before its first call.",
                 "JSON",
             ),
-            Figure(f"a cassette of 100 calls of {kind}, its loading", "ms CPU", "The same, beside YAML.", "vcrpy's YAML"),
+            Figure(
+                f"a cassette of 100 calls of {kind}, its loading", "ms CPU", "The same, compared with YAML.", "vcrpy's YAML"
+            ),
         )
     )
 )

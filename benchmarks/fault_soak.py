@@ -131,8 +131,8 @@ def main(words: list[str]) -> int:
     rollouts, at_once, share = [*given, *(2000, 100, 0.05)[len(given) :]]
     logging.disable(logging.CRITICAL)  # thousands of expected errors
     plan = planned(FaultPlan(allow_leftovers=True), share)
-    world = FakeSandbox()
-    with ToolSeam(world, faults=plan) as seam:
+    sandbox = FakeSandbox()
+    with ToolSeam(sandbox, faults=plan) as seam:
         builder = EnvironmentBuilder(allow_leftovers=True, seam=lambda: seam, faults=plan)
         env = builder.build(environment(), script=script, enabled_toolsets=["terminal"], group_size=GROUP_SIZE)
         started, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -19,7 +19,7 @@ Pair = tuple[float | None, float | None]
 
 @dataclass(frozen=True)
 class Figure:
-    """One row of the table: what is measured, in which unit, beside what, and what that means to a user."""
+    """One row of the table: what is measured, in which unit, compared with what, and what that means to a user."""
 
     name: str
     unit: str

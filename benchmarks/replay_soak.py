@@ -66,7 +66,7 @@ def _environment() -> type:
 
 
 class Dice:
-    """A world whose terminal prints another number each time."""
+    """A sandbox whose terminal prints another number each time."""
 
     backend, is_confined, description = "fake", True, "dice"
 
@@ -74,7 +74,7 @@ class Dice:
         self.rng = random.Random(1)
 
     def sandbox_of(self, _: str) -> Dice:
-        """Return the one and only world."""
+        """Return the only sandbox."""
         return self
 
     def call(self, _: str, __: dict[str, Any]) -> str:
@@ -82,14 +82,14 @@ class Dice:
         return json.dumps({"output": str(self.rng.randrange(100_000)), "exit_code": 0})
 
 
-def collect(session: Any, server: Any, world: Any, order: list[int], seed: int) -> Scores:
+def collect(session: Any, server: Any, sandbox: Any, order: list[int], seed: int) -> Scores:
     """Run all groups at once and return their scores by item."""
     from pytest_hermes_env.play.builder import EnvironmentBuilder
     from pytest_hermes_env.sandbox.seam import ToolSeam
 
     env_class: Any = _environment()
     env_class.rng = random.Random(seed)
-    seam = ToolSeam(session.world(world), record=session.note_tool_call)
+    seam = ToolSeam(session.world(sandbox), record=session.note_tool_call)
     builder = EnvironmentBuilder(seam=lambda: seam, watch=session.watch.watch)
 
     async def run() -> Scores:

@@ -73,7 +73,7 @@ async def per_bare_request(n: int, count: int) -> Spent:
     Figure(
         "a rollout over HTTP",
         "ms",
-        "A mock server on loopback, which other processes can reach, beside one in the process.",
+        "A mock server on loopback, which other processes can reach, compared with one in the process.",
         "a rollout in memory",
     ),
 )
@@ -88,7 +88,10 @@ def rollout(n: int) -> Iterator[Pair]:
 
 @benchmark(
     Figure(
-        "a rollout in token mode on vLLM", "ms", "What exact tokens and logprobs cost beside chat completions.", "in chat mode"
+        "a rollout in token mode on vLLM",
+        "ms",
+        "What exact tokens and logprobs cost compared with chat completions.",
+        "in chat mode",
     ),
     Figure("a rollout in token mode on SGLang", "ms", "The same, for the other engine.", "in chat mode"),
 )
@@ -103,7 +106,7 @@ def token_mode(n: int) -> Iterator[Pair]:
     Figure(
         "64 rollouts whose reward waits 0.5 s",
         "s",
-        "Rewards of a group wait beside each other: one after the other they would take 32 s.",
+        "Rewards of a group wait at the same time: one after the other they would take 32 s.",
         "their reward does not wait, and 0.5 s",
     )
 )

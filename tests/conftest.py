@@ -17,8 +17,12 @@ import tempfile
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.play.player_process import PlayerProcess
 
 pytest_plugins = ["pytester"]
 
@@ -195,3 +199,21 @@ def warm_python(python_with_libraries: str, monkeypatch: pytest.MonkeyPatch) -> 
 def two_workers(warm_python: str) -> tuple[str, ...]:
     """The options ``-n 2`` of a run in another process, with such a Python."""
     return ("--dist", "load", "--tx", f"2*popen//python={warm_python}")
+
+
+@pytest.fixture(scope="session")
+def kept_player(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlayerProcess]:
+    """A process that plays, with a hermes home that lives as long: each contract run would start one and import for seconds."""
+    from pytest_hermes_env.play.player_process import PlayerProcess
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HERMES_HOME", str(tmp_path_factory.mktemp("hermes-home")))
+        player = PlayerProcess()
+    with player:
+        yield player
+
+
+@pytest.fixture
+def one_player(pytester: pytest.Pytester, kept_player: PlayerProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the runs of ``pytester`` in this process play in one process."""
+    monkeypatch.setattr(pytester, "inline_run", functools.partial(pytester.inline_run, plugins=[kept_player]))

@@ -14,6 +14,8 @@ from pytest_hermes_env.cli import main
 
 from .pages import ROOT, on_page
 
+pytestmark = pytest.mark.usefixtures("one_player")
+
 BROKEN, *STEPS = on_page("docs/tutorial", "python")
 (CASES,) = on_page("docs/tutorial", "yaml")
 PICTURE = ROOT / "docs" / "images" / "failing-run.svg"

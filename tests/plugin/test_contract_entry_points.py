@@ -11,6 +11,8 @@ from environments.hermes_swe_env import hermes_swe_env
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.sandbox.confinement import available
 
+pytestmark = pytest.mark.usefixtures("one_player")
+
 GOOD = "environments.terminal_test_env.terminal_test_env:TerminalTestEnv"
 RULES = len(ALL_RULES)
 BAD = Path(__file__).parents[2] / "docs" / "tutorial" / "word_count_env.py"

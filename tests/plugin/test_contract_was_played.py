@@ -8,6 +8,8 @@ import pytest
 
 from pytest_hermes_env.contract.rules import ALL_RULES
 
+pytestmark = pytest.mark.usefixtures("one_player")
+
 SOUND = (Path(__file__).parents[1] / "contract" / "sound" / "terminal_tasks.py").read_text(encoding="utf-8")
 SET_UP = "        held_out = self.config.eval_size\n"
 BROKEN = SOUND.replace(SET_UP, f'        raise SystemExit("no key is set")\n{SET_UP}')

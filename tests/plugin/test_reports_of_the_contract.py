@@ -14,6 +14,8 @@ from pytest_hermes_env.contract.rules import ALL_RULES
 ENV = """
 from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
 
+pytestmark = pytest.mark.usefixtures("one_player")
+
 class OwnEnv(TerminalTestEnv):
     async def wandb_log(self, wandb_metrics=None):
         metrics = {**(wandb_metrics or {}), "train/tries": 3}

@@ -1,4 +1,4 @@
-"""What a sandbox costs: a line in memory, a line in real bash and a reward test, each beside hermes' own terminal."""
+"""What a sandbox costs: a line in memory, a line in real bash and a reward test, each compared with hermes' own terminal."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ def lines(n: int) -> Iterator[Pair]:
     Figure(
         "a reward test",
         "ms",
-        "A test that builds a result, gives it a world and asks for the reward: you can afford a thousand of them.",
+        "A test that builds a result, gives it files and asks for the reward: you can afford a thousand of them.",
         "hermes' own terminal",
     )
 )
 def reward_test(n: int) -> Iterator[Pair]:
-    """Score the same transcript on both worlds."""
+    """Score the same transcript in both sandboxes."""
     builder = EnvironmentBuilder(allow_leftovers=True)
     env = builder.build(find_class(TARGET)[0], in_process=True)
 
