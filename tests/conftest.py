@@ -114,7 +114,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     After a run in this process, pytester removes every module from sys.modules that was not there before, and the next run would
     load it again: the openai client alone has 275.
     """
-    if any("pytester" in getattr(item, "fixturenames", ()) for item in session.items):
+    if any("pytester" in getattr(item, "fixturenames", ()) or "contract" in item.path.parts for item in session.items):
         for name in LOADED_BY_SUITES:
             importlib.import_module(name)
         runpy.run_path(str(WARM / "distributions.py"))["read_once"]()

@@ -169,11 +169,11 @@ def place_of(thing: Any) -> Place:
     try:
         path = inspect.getsourcefile(thing) or ""
         linecache.checkcache(path)
-        lines, first = inspect.getsourcelines(thing)
+        lines, start = inspect.findsource(thing)
     except (OSError, TypeError):
         return Place()
-    decorators = next((number for number, line in enumerate(lines) if line.lstrip().startswith(_STATEMENTS)), 0)
-    return Place(path=path, line=first + decorators, function=getattr(thing, "__name__", ""))
+    statements = (number for number in range(start, len(lines)) if lines[number].lstrip().startswith(_STATEMENTS))
+    return Place(path=path, line=next(statements, start) + 1, function=getattr(thing, "__name__", ""))
 
 
 _STATEMENTS = ("class ", "def ", "async def ")

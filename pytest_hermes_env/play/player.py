@@ -66,7 +66,7 @@ def play_all(jobs: Sequence[Job], directory: str, listener: Listener | None = No
     Ends all children when it is interrupted.
     """
     parts = [os.path.join(directory, f"class-{number}.jsonl") for number in range(len(jobs))]
-    waiting = [_played(job, part, listener or (lambda _: None)) for job, part in zip(jobs, parts, strict=True)]
+    waiting = [_played(job, part, listener) for job, part in zip(jobs, parts, strict=True)]
     running: dict[Generator[int], int] = {}
     try:
         while waiting or running:
@@ -100,12 +100,33 @@ def play_here(job: Job, directory: str, listener: Listener | None = None) -> str
                 writer,
                 names=job.scenarios,
                 is_sequential=True,
-                beat=lambda: _tell(part, job, listener or (lambda _: None)),
+                beat=_Progress(part, job, listener).tell,
             )
     finally:
         if listener is not None:
             listener(None)
     return part
+
+
+class _Progress:
+    """How far a part has come, for a listener; each line is read once."""
+
+    def __init__(self, part: str, job: Job, listener: Listener | None) -> None:
+        self._part, self._job, self._listener = part, job, listener
+        self._read_bytes = self._begun = 0
+
+    def tell(self) -> None:
+        """Say which scenario has begun last, if one has since the last time."""
+        if self._listener is None:
+            return
+        with open(self._part, "rb") as lines:
+            lines.seek(self._read_bytes)
+            whole, newline, _ = lines.read().rpartition(b"\n")
+        self._read_bytes += len(whole) + len(newline)
+        begun = re.findall(rb'^\{"begins": "([^"]*)"', whole, re.MULTILINE)
+        self._begun += len(begun)
+        if begun:
+            self._listener(Played(self._job.target, len(self._job.scenarios), self._begun, begun[-1].decode(errors="replace")))
 
 
 @dataclass
@@ -182,15 +203,15 @@ class _Child:
         os.close(self.handle)
 
 
-def _played(job: Job, part: str, listener: Listener) -> Generator[int]:
+def _played(job: Job, part: str, listener: Listener | None) -> Generator[int]:
     """Play one job to its end, in as many processes as it takes; yield the handle to wait for."""
     Path(part).touch(mode=0o600)
     with EvidenceWriter(part) as parent:
         begin(parent, job)
-        yield from _in_processes(job, part, parent, listener)
+        yield from _in_processes(job, part, parent, _Progress(part, job, listener))
 
 
-def _in_processes(job: Job, part: str, parent: EvidenceWriter, listener: Listener) -> Generator[int]:
+def _in_processes(job: Job, part: str, parent: EvidenceWriter, progress: _Progress) -> Generator[int]:
     names, limit_s, is_sequential = frozenset(job.scenarios), job.timeout_s, False
     for number in range(MOST_PROCESSES):
         child = _started(job, part, names, is_sequential=is_sequential)
@@ -199,14 +220,17 @@ def _in_processes(job: Job, part: str, parent: EvidenceWriter, listener: Listene
             while end is None:
                 yield child.handle
                 end = _ended(child, limit_s)
-                _tell(part, job, listener)
+                progress.tell()
         finally:
             child.kill()
+        if end == _WELL:
+            Path(child.stack).unlink(missing_ok=True)
+            return
         _cut(part)
         played = _read(part)
         place, in_reward = _place(child.stack, job, played)
         Path(child.stack).unlink(missing_ok=True)
-        if end == _WELL or played.refusal:
+        if played.refusal:
             return
         end = f"it raised {played.died}, which ended its event loop" if played.died else end
         if played.collection.cls is None:
@@ -331,13 +355,6 @@ def _cut(part: str) -> None:
     """Cut off a last line that a killed process did not finish."""
     data = Path(part).read_bytes()
     os.truncate(part, data.rfind(b"\n") + 1)
-
-
-def _tell(part: str, job: Job, listener: Listener) -> None:
-    text = Path(part).read_text(encoding="utf-8", errors="replace")
-    begun = re.findall(r'^\{"begins": "([^"]*)"', text, re.MULTILINE)
-    if begun:
-        listener(Played(job.target, len(job.scenarios), len(begun), begun[-1]))
 
 
 def _started(job: Job, part: str, names: frozenset[str], *, is_sequential: bool) -> _Child:

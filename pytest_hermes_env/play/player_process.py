@@ -23,7 +23,15 @@ from pytest_hermes_env.errors import PlayerStopped, shorten
 from pytest_hermes_env.play.child import Job
 from pytest_hermes_env.play.player import Listener, Played, play_all
 
-LOADED = ("atroposlib.envs.base", "model_tools", "tools.terminal_tool", "environments.hermes_base_env")
+LOADED = (
+    "atroposlib.envs.base",
+    "atroposlib.api.server",
+    "openai.resources",
+    "model_tools",
+    "tools.terminal_tool",
+    "environments.hermes_base_env",
+    "pytest_hermes_env.play.driver",
+)
 """What takes seconds to load, and is the same for every class unless something of the user's is found in its place."""
 
 
