@@ -6,7 +6,6 @@ the environment's name in ``serve``, and retry a failing item forever. `command_
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import logging
@@ -19,7 +18,7 @@ import traceback
 import typing
 import uuid
 import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -30,19 +29,15 @@ from atroposlib.envs.base import BaseEnv
 from atroposlib.envs.constants import ENV_NAMESPACE, OPENAI_NAMESPACE
 from dotenv import load_dotenv
 from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 from pydantic_cli.argparse import FailedExecutionException
 from rich import print as rich_print
 
 from environments.command_line.settings import (
     USAGE_ERROR,
+    FlagParser,
     Mode,
     Settings,
-    check_arguments,
-    flags_of,
-    is_list,
     is_secret_name,
-    passed_flags,
     settings_of,
     usage_error,
     without_secrets,
@@ -70,31 +65,19 @@ def load_dotenv_of_cwd() -> None:
 def main(cls: type[BaseEnv]) -> None:
     """Parse ``sys.argv``, run the mode, and exit the process with its code."""
     load_dotenv_of_cwd()
-    arguments = sys.argv[1:]
+    arguments, modes = sys.argv[1:], typing.get_args(Mode)
     try:
-        flags = flags_of(cls)
-        check_arguments(arguments, typing.get_args(Mode), flags)
+        if not arguments or arguments[0] not in {*modes, "--help"}:
+            raise usage_error(f"The first word must be one of {', '.join(modes)}. `--help` after it lists the settings.")
         if "--help" in arguments:
-            _show_help(cls, flags)
+            FlagParser(cls).print_help()
         else:
             mode: Any = arguments[0]
-            _run(cls, mode, settings_of(cls, mode, passed_flags(arguments).get("config"), arguments))
+            _run(cls, mode, settings_of(cls, mode, arguments[1:]))
     except FailedExecutionException as error:
         sys.stderr.write(f"{error.message}\n")
         sys.exit(USAGE_ERROR)
     sys.exit(0)
-
-
-def _show_help(cls: type[BaseEnv], flags: Mapping[str, FieldInfo]) -> None:
-    description = f"Command line of {cls.__name__}. Settings come from the command line, then the YAML file, then config_init."
-    parser = argparse.ArgumentParser(usage="%(prog)s MODE [--SETTING VALUE ...]", description=description, add_help=False)
-    parser.add_argument("MODE", choices=typing.get_args(Mode))
-    for name, field in flags.items():
-        default = "" if field.is_required() or is_list(field.annotation) else field.get_default(call_default_factory=True)
-        shown = "" if default in ("", None) else f" (default: {default})"
-        text = f"{field.description or ''}{shown}".strip().replace("%", "%%")
-        parser.add_argument(f"--{name}", metavar="VALUE", nargs="+" if is_list(field.annotation) else None, help=text)
-    parser.print_help()
 
 
 def _run(cls: type[BaseEnv], mode: Mode, settings: Settings) -> None:

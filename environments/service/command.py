@@ -101,8 +101,7 @@ def _environment(cls: Any, options: argparse.Namespace, flags: Sequence[str]) ->
         raise command_settings.usage_error(
             "--openai.* has no meaning here: each request names the policy's endpoint, and --judge-base-url the judge's"
         )
-    command_settings.check_arguments(["serve", *flags], ["serve"], command_settings.flags_of(cls))
-    settings = command_settings.settings_of(cls, "serve", options.config, flags)
+    settings = command_settings.settings_of(cls, "serve", flags, options.config)
     # a rollout is a group of one; groups, files and wandb are the engine's
     config = settings.env.model_copy(update={"group_size": 1, "use_wandb": False, "data_path_to_save_groups": None})
     judge = APIServerConfig(

@@ -70,7 +70,7 @@ def test_default_yaml_says_what_config_init_says():
 
     path = os.path.join(os.path.dirname(hermes_swe_env.__file__), "default.yaml")
 
-    plain, from_yaml = settings_of(HermesSweEnv, "serve", None, []), settings_of(HermesSweEnv, "serve", path, [])
+    plain, from_yaml = settings_of(HermesSweEnv, "serve", []), settings_of(HermesSweEnv, "serve", [], path)
 
     assert from_yaml.env.model_dump() == {**plain.env.model_dump(), "dataset_config": "python"}
     assert [server.model_dump() for server in from_yaml.servers] == [server.model_dump() for server in plain.servers]

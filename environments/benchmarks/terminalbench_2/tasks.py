@@ -67,7 +67,9 @@ def unpack(text: str, directory: Path, *, max_bytes: int = MAX_BYTES, max_member
 
 def _check_limit(number: int, limit: int, unit: str) -> None:
     if number > limit:
-        raise ArchiveError(f"it holds more than {limit:,} {unit}, which is the limit for a task; leave the task out with skip_tasks")
+        raise ArchiveError(
+            f"it holds more than {limit:,} {unit}, which is the limit for a task; leave the task out with skip_tasks"
+        )
 
 
 def packed(files: Mapping[str, str]) -> str:
