@@ -32,12 +32,11 @@ from environments.command_line import main as command_line
 from environments.hermes_modules import warn_of_leftover_package
 from environments.loop.end import RolloutEnd
 from environments.loop.messages import render
-from environments.rollout import group_policy
+from environments.rollout import evaluation, group_policy
 from environments.rollout.agent_rollout import AgentRollout, check_prompt, check_sampling, scored_rollout
 from environments.rollout.attempts import last_rollout, rollout_of_group
 from environments.rollout.concurrency import all_or_none, to_the_end
 from environments.rollout.config import HermesAgentEnvConfig
-from environments.rollout.evaluation import Evaluation, ItemFields, MoreMetrics, Score, evaluate_items
 from environments.rollout.hosted import (
     RolloutOutcome,
     collect_outcome,
@@ -377,51 +376,7 @@ class HermesAgentBaseEnv(BaseEnv):
         items = getattr(self, "eval_items", None)
         return [] if items is None else items
 
-    async def evaluate_items(
-        self,
-        items: Sequence[Item] | None = None,
-        *,
-        score: Score | None = None,
-        metrics: MoreMetrics | None = None,
-        item_fields: ItemFields | None = None,
-        pass_score: float | None = 1.0,
-        max_concurrent: int | None = None,
-        temperature: float = 0.0,
-        **settings: Any,
-    ) -> Evaluation:
-        """Run the agent on every item, score the rollouts, log metrics and samples with `evaluate_log`, and return them.
-
-        An item that fails (its prompt, the tools, the model server, the score) is run again as a rollout is (``rollout_retries``),
-        which is counted in ``eval/retries``. If it fails in every attempt, it is logged, counted in ``eval/errors`` and left out of
-        the means; the others continue. Training metrics do not change. `environments.rollout.evaluation` lists the fields of a sample.
-
-        Args:
-            items: The items to evaluate; `get_eval_items` by default.
-            score: ``async (rollout) -> float``, or fields of the sample with ``score`` among them; `compute_reward` by default.
-                Its synchronous tool calls do not block the event loop.
-            metrics: Returns further metrics of the samples that were scored; not called when every item failed. If it fails, the
-                evaluation is logged without them.
-            item_fields: Returns further fields of an item's sample, from the item alone.
-            pass_score: The score from which an item counts in ``eval/pass_rate``; None omits this metric.
-            max_concurrent: How many items run at once; the setting ``max_eval_workers`` by default.
-            temperature: The sampling temperature.
-            **settings: Further arguments of `agent_rollout`, except ``prompt``, which is each item's. Take a limit that differs
-                from training's from a field of the configuration with "eval" in its name, such as ``eval_max_turns``.
-
-        Raises: ValueError when there are no items; TypeError or ValueError for an argument that is none, before any item runs;
-            RuntimeError when ``metrics`` failed, after the rest was logged.
-        """
-        return await evaluate_items(
-            self,
-            items,
-            score=score,
-            metrics=metrics,
-            item_fields=item_fields,
-            pass_score=pass_score,
-            max_concurrent=max_concurrent,
-            temperature=temperature,
-            settings=settings,
-        )
+    evaluate_items = evaluation.evaluate_items
 
     # ------------------------------------------------------------------ logging
 

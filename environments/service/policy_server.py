@@ -125,16 +125,11 @@ class MissingJudge:
 
     async def chat_completion(self, **_request: Any) -> Any:
         """Raise JudgeMissing."""
-        raise self._error()
-
-    async def completion(self, **_request: Any) -> Any:
-        """Raise JudgeMissing."""
-        raise self._error()
-
-    def _error(self) -> JudgeMissing:
         error = JudgeMissing(
             "compute_reward asked a model, and this service has no judge: start it with --judge-base-url and --judge-model. The "
             "policy's endpoint is not used for it, because the engine would train on the judge's replies"
         )
         current_record().reward_error = error
-        return error
+        raise error
+
+    completion = chat_completion
