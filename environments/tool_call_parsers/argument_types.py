@@ -7,6 +7,7 @@ schema allows several, and how each is parsed, follows vLLM (``vllm.tool_parsers
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import math
 import re
@@ -15,8 +16,6 @@ from typing import Any
 
 from environments.tool_call_parsers.interface import ToolSchemas, json_text
 from environments.tool_call_parsers.json_extent import read_json
-
-__all__ = ["corrected_arguments", "offered_names", "parameters_of", "typed_arguments", "typed_texts"]
 
 _NOT_THIS_TYPE = object()
 
@@ -139,22 +138,18 @@ def _null(text: str) -> Any:
 
 
 def _integer(text: str) -> Any:
-    try:
+    with contextlib.suppress(ValueError):
         return int(text)
-    except ValueError:
-        return _NOT_THIS_TYPE
+    return _NOT_THIS_TYPE
 
 
 def _number(text: str) -> Any:
     if (whole := _integer(text)) is not _NOT_THIS_TYPE:
         return whole
-    try:
-        value = float(text)
-    except ValueError:
-        return _NOT_THIS_TYPE
-    if not math.isfinite(value):
-        return _NOT_THIS_TYPE
-    return int(value) if value.is_integer() else value
+    with contextlib.suppress(ValueError):
+        if math.isfinite(value := float(text)):
+            return int(value) if value.is_integer() else value
+    return _NOT_THIS_TYPE
 
 
 def _boolean(text: str) -> Any:
@@ -163,7 +158,7 @@ def _boolean(text: str) -> Any:
 
 def _json(text: str, default: Any = _NOT_THIS_TYPE) -> Any:
     value, is_json = read_json(text)
-    return value if is_json and _is_finite(value) else default
+    return value if is_json and json_text(value) is not None else default
 
 
 def _python(text: str) -> Any:
@@ -174,15 +169,7 @@ def _python(text: str) -> Any:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return _NOT_THIS_TYPE
-    return value if _is_finite(value) else _NOT_THIS_TYPE
-
-
-def _is_finite(value: Any) -> bool:
-    try:
-        json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
-        return False
-    return True
+    return value if json_text(value) is not None else _NOT_THIS_TYPE
 
 
 _READERS: dict[str, Callable[[str], Any]] = {
