@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 import os
 import uuid
 from abc import abstractmethod
@@ -50,13 +49,11 @@ from environments.tokens.answer_checks import TokenModeError
 from environments.tokens.exact_tokens import exact_server_class
 from environments.tokens.model_reply import check_parser, check_parser_name
 from environments.tokens.token_mode import TokenMode
-from environments.tool_context import ToolContext, close_context
+from environments.tool_context import ToolContext
 from environments.trainer.groups import sampling_params
 from environments.trainer.run_api_link import RunApiLink
 
 __all__ = ["HermesAgentBaseEnv", "HermesAgentEnvConfig"]
-
-logger = logging.getLogger(__name__)
 
 _group_tools: ContextVar[tuple[int, Tools] | None] = ContextVar("hermes_group_tools", default=None)
 """(id of the environment, its tools) for the group of the current task."""
@@ -101,7 +98,11 @@ class HermesAgentBaseEnv(BaseEnv):
         warn_of_leftover_package()
         command_line.load_dotenv_of_cwd()
         check_parser_name(config.tool_call_parser)
-        _check_servers(server_configs, testing=testing)
+        if not isinstance(server_configs, list) and not testing:
+            raise TypeError(
+                f"server_configs must be a list of APIServerConfig, not {type(server_configs).__name__}: Atropos would ignore it "
+                "and wait for model servers on localhost:9004 to 9007"
+            )
         if getattr(config, "wandb_name", None) is None and self.name:
             config.wandb_name = self.name
         if inspect.isabstract(self.server_cls) and isinstance(server_configs, list) and server_configs:
@@ -323,7 +324,7 @@ class HermesAgentBaseEnv(BaseEnv):
                 generation_params=sampling_params(temperature, extra_body),
             )
         finally:
-            close_context(ctx)
+            ctx._is_closed = True
             await to_the_end(asyncio.to_thread(ctx.cleanup))
 
     async def prepare_sandbox(self, item: Item, ctx: ToolContext) -> None:
@@ -467,11 +468,3 @@ class HermesAgentBaseEnv(BaseEnv):
     def cli(cls) -> None:
         """Run ``serve``, ``process`` or ``evaluate`` from the command line."""
         command_line.main(cls)
-
-
-def _check_servers(server_configs: object, *, testing: bool) -> None:
-    if not isinstance(server_configs, list) and not testing:
-        raise TypeError(
-            f"server_configs must be a list of APIServerConfig, not {type(server_configs).__name__}: Atropos would ignore it "
-            "and wait for model servers on localhost:9004 to 9007"
-        )

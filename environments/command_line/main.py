@@ -18,7 +18,7 @@ import traceback
 import typing
 import uuid
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,6 @@ import yaml
 from atroposlib.envs.base import BaseEnv
 from atroposlib.envs.constants import ENV_NAMESPACE, OPENAI_NAMESPACE
 from dotenv import load_dotenv
-from pydantic import BaseModel
 from pydantic_cli.argparse import FailedExecutionException
 from rich import print as rich_print
 
@@ -44,7 +43,7 @@ from environments.command_line.settings import (
 )
 from environments.rollout.concurrency import ProgressBar, progress_bar
 from environments.rollout.file import write_page
-from environments.trainer.groups import has_only_failed_rollouts
+from environments.trainer.groups import failed_rows
 
 logger = logging.getLogger(__name__)
 
@@ -177,7 +176,11 @@ async def _process(env: BaseEnv, bar: ProgressBar, *, give_up_after: int) -> Non
         if not processed:
             failures += 1
             if failures >= give_up_after:
-                raise error or RuntimeError(_no_data_message(env, failures))
+                raise error or RuntimeError(
+                    f"process gives up: collect_trajectories of {type(env).__name__} returned no data for {failures} items in a row, "
+                    f"with {env.curr_step} of {env.n_groups_to_process} groups written. An evaluation-only environment has nothing "
+                    "to process; run `evaluate` instead. Otherwise see the warnings above."
+                )
             logger.warning("A group returned no data; %d of %d tries", failures, give_up_after, exc_info=error)
             continue
         failures = 0
@@ -196,34 +199,18 @@ async def _collected(env: BaseEnv, item: Any) -> tuple[Any, Exception | None]:
     except Exception as error:  # noqa: BLE001 - raised when no further item is tried
         return None, error
     groups = processed if isinstance(processed, list) else [processed]
-    return (processed if any(group and not has_only_failed_rollouts(group) for group in groups) else None), None
-
-
-def _no_data_message(env: BaseEnv, failures: int) -> str:
-    return (
-        f"process gives up: collect_trajectories of {type(env).__name__} returned no data for {failures} items in a row, with "
-        f"{env.curr_step} of {env.n_groups_to_process} groups written. An evaluation-only environment has nothing to process; "
-        "run `evaluate` instead. Otherwise see the warnings above."
-    )
+    has_scored = any(group and not all(failed_rows(group) or [False]) for group in groups)
+    return (processed if has_scored else None), None
 
 
 def _show(settings: Settings) -> None:
     """Print the settings that are not the defaults of their class; of a server its address and model, too."""
     keys = list(_keys(settings))
-    _show_changed(settings.env, without_secrets(settings.env, keys))
+    rich_print({type(settings.env).__name__: without_secrets(settings.env, keys, exclude_defaults=True)})
     for server in settings.servers:
-        shown = without_secrets(server, keys) | {"api_key": "set, not shown" if server.api_key else "not set"}
-        _show_changed(server, shown, always=("base_url", "model_name", "api_key"))
-
-
-def _show_changed(config: BaseModel, shown: dict[str, Any], always: Collection[str] = ()) -> None:
-    defaults = {name: field.get_default(call_default_factory=True) for name, field in type(config).model_fields.items()}
-    changed = {
-        name: value
-        for name, value in shown.items()
-        if name in always or name not in defaults or getattr(config, name) != defaults[name]
-    }
-    rich_print({type(config).__name__: changed})
+        always = without_secrets(server, keys, include={"base_url", "model_name"})
+        always["api_key"] = "set, not shown" if server.api_key else "not set"
+        rich_print({type(server).__name__: without_secrets(server, keys, exclude_defaults=True) | always})
 
 
 def _show_files(config: Any, mode: Mode, began: float) -> None:

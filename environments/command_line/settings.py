@@ -95,18 +95,11 @@ def settings_of(cls: Any, mode: Mode, arguments: Sequence[str], yaml_path: str |
 # ---------------------------------------------------------------------- flags
 
 
-def flags_of(cls: Any) -> dict[str, FieldInfo]:
-    """Return the flags of a class, without dashes, with the fields that they set. Raises: see `initial_settings`."""
-    config, servers = initial_settings(cls)
-    sections = (("", ServerManagerConfig), (SERVER_PREFIX, type(servers[0])), (ENV_PREFIX, type(config)))
-    fields = {f"{prefix}{name}": field for prefix, model in sections for name, field in model.model_fields.items()}
-    return {"config": FieldInfo(annotation=str, description="Path of a YAML file; flags override it."), **fields}
-
-
 class FlagParser(argparse.ArgumentParser):
     """Parses the flags of a class; what it reports names settings and shows no value."""
 
     def __init__(self, cls: Any) -> None:
+        """Read the flags of a class, one for each field of a configuration. Raises: see `initial_settings`."""
         description = (
             f"Command line of {cls.__name__}. Settings come from the command line, then the YAML file, then config_init."
         )
@@ -118,7 +111,10 @@ class FlagParser(argparse.ArgumentParser):
             argument_default=argparse.SUPPRESS,
         )
         self._negative_number_matcher = re.compile(r"-\.?\d")  # argparse's own takes -1e-5 for a flag
-        self.flags = flags_of(cls)
+        config, servers = initial_settings(cls)
+        self.flags = {"config": FieldInfo(annotation=str, description="Path of a YAML file; flags override it.")}
+        for prefix, model in (("", ServerManagerConfig), (SERVER_PREFIX, type(servers[0])), (ENV_PREFIX, type(config))):
+            self.flags |= {f"{prefix}{name}": field for name, field in model.model_fields.items()}
         for name, field in self.flags.items():
             takes_several = _is_list(field.annotation)
             default = "" if field.is_required() or takes_several else field.get_default(call_default_factory=True)
@@ -191,12 +187,9 @@ def _section(value: object, name: str) -> dict[str, Any]:
 
 def _warn_unknown(given: Iterable[object], known: Collection[str], where: str) -> None:
     if unknown := sorted(str(name) for name in given if name not in known):
-        rows = ", ".join(f"{name!r}{_hint(difflib.get_close_matches(name, known, n=1))}" for name in unknown)
+        near = {name: difflib.get_close_matches(name, known, n=1) for name in unknown}
+        rows = ", ".join(f"{name!r} (did you mean {found[0]!r}?)" if found else repr(name) for name, found in near.items())
         warnings.warn(f"{where} has unknown fields, which have no effect: {rows}", stacklevel=2)
-
-
-def _hint(near: Sequence[str]) -> str:
-    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 # ---------------------------------------------------------------------- configurations
@@ -250,10 +243,13 @@ def _validated(model: Any, values: dict[str, Any], prefix: str) -> Any:
 # ---------------------------------------------------------------------- secrets
 
 
-def without_secrets(model: BaseModel, keys: Collection[str] = ()) -> dict[str, Any]:
-    """Return a configuration as plain data, without fields named like secrets and without the given ``keys``."""
+def without_secrets(model: BaseModel, keys: Collection[str] = (), **choice: Any) -> dict[str, Any]:
+    """Return a configuration as plain data, without fields named like secrets and without the given ``keys``.
+
+    ``choice`` says which fields, as for ``model_dump``.
+    """
     secrets = frozenset(key for key in keys if len(key) >= SHORTEST_KEY)
-    return typing.cast("dict[str, Any]", _stripped(model.model_dump(mode="json"), secrets))
+    return typing.cast("dict[str, Any]", _stripped(model.model_dump(mode="json", **choice), secrets))
 
 
 def is_secret_name(name: str) -> bool:

@@ -85,7 +85,7 @@ async def evaluate_items(
         **settings: Further arguments of `agent_rollout`, except ``prompt``, which is each item's. Take a limit that differs
             from training's from a field of the configuration with "eval" in its name, such as ``eval_max_turns``.
 
-    Raises: ValueError when there are no items; TypeError or ValueError for an argument that is none, before any item runs;
+    Raises: ValueError when there are no items; TypeError or ValueError for an invalid argument, before any item runs;
         RuntimeError when ``metrics`` failed, after the rest was logged.
     """
     _check_settings(env, settings, temperature)

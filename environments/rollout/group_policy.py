@@ -38,8 +38,7 @@ def joined(attempts: Sequence[Attempt], config: Any, counts: Counter[str]) -> Gr
     """
     items = [attempt.item for attempt in attempts if attempt.item is not None]
     if without := sum(attempt.item is None and not attempt.has_failed for attempt in attempts):
-        logger.warning("%d of %d rollouts of a group returned no item; the group is dropped", without, len(attempts))
-        counts["train/groups_dropped"] += 1
+        drop_group(counts, f"{without} of its {len(attempts)} rollouts returned no item")
         return None
     failed = [attempt for attempt in attempts if attempt.item is None or trainer_groups.is_failed_item(attempt.item)]
     ends = ", ".join(sorted({str(attempt.end) for attempt in failed}))
@@ -49,7 +48,10 @@ def joined(attempts: Sequence[Attempt], config: Any, counts: Counter[str]) -> Gr
             if error := next((attempt.error for attempt in attempts if attempt.error), None):
                 raise error
             return None
-    elif failed and _takes_the_group(failed, config):
+    elif failed and (
+        config.failed_rollouts == "drop_group"
+        or (config.reward_errors == "drop_group" and any(made.end is RolloutEnd.REWARD_FAILED for made in failed))
+    ):
         drop_group(counts, f"{len(failed)} of its {len(attempts)} rollouts failed ({ends})")
         return None
     elif failed:
@@ -58,11 +60,6 @@ def joined(attempts: Sequence[Attempt], config: Any, counts: Counter[str]) -> Gr
     return scoring.group_of(
         [attempt.item or scoring.absent_item(items[0], attempt.end or RolloutEnd.ENVIRONMENT_FAILED) for attempt in attempts]
     )
-
-
-def _takes_the_group(failed: Sequence[Attempt], config: Any) -> bool:
-    by_reward = config.reward_errors == "drop_group" and any(made.end is RolloutEnd.REWARD_FAILED for made in failed)
-    return config.failed_rollouts == "drop_group" or by_reward
 
 
 def prepared(scored_data: Any, config: Any, counts: Counter[str], max_token_len: int, *, is_sent: bool) -> list[Group]:
@@ -88,7 +85,7 @@ def _may_be_sent(group: Group, config: Any, counts: Counter[str]) -> bool:
         drop_group(counts, f"its scores are not all finite numbers: {str(group['scores'])[:200]}", "train/groups_without_score")
         return False
     rows = range(len(group["scores"]))
-    is_dropped = config.failed_rollouts == "drop_group" and trainer_groups.has_failed_rollout(group)
+    is_dropped = config.failed_rollouts == "drop_group" and any(trainer_groups.failed_rows(group))
     if is_dropped or (rows and all(scoring.is_left_out(group, row) for row in rows)):
         drop_group(counts, "it has rollouts that failed", "train/groups_not_sent")
         return False

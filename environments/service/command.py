@@ -11,7 +11,7 @@ import secrets
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import uvicorn
@@ -129,7 +129,7 @@ async def _serve(env: Any, options: argparse.Namespace) -> int:
             raise command_settings.usage_error(f"{type(env).__name__} has nothing to serve: {error}") from error
         token = options.token or secrets.token_urlsafe(32)
         app = build_app(service, token=token, max_body=options.max_body * MEGABYTE)
-        server = _Server(
+        server = uvicorn.Server(
             uvicorn.Config(
                 app,
                 log_config=None,
@@ -139,6 +139,7 @@ async def _serve(env: Any, options: argparse.Namespace) -> int:
                 timeout_graceful_shutdown=GRACE_S,
             )
         )
+        server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign,assignment]  # `_stop_on_signals` has them
         with _listener(options.host, options.port) as listener:
             host, port = listener.getsockname()[:2]
             shown = "" if options.token else f", token {token}"
@@ -151,14 +152,6 @@ async def _serve(env: Any, options: argparse.Namespace) -> int:
         await service.close()
         await command_line.close_servers(env)
     return 0
-
-
-class _Server(uvicorn.Server):
-    """A server that leaves signals to `_stop_on_signals`."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
 
 
 def _listener(host: str, port: int) -> socket.socket:

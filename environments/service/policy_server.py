@@ -17,8 +17,6 @@ from atroposlib.envs.server_handling.server_manager import ServerManager
 from environments.loop.end import current_record
 from environments.service.waiting_line import Refused
 
-LOOPBACK_NAMES = frozenset({"localhost"})
-
 
 class JudgeMissing(RuntimeError):
     """`compute_reward` asked a model, and the service has no judge."""
@@ -60,7 +58,7 @@ def _address(host: str) -> object:
 
 def _is_loopback(host: str) -> bool:
     address = _address(host)
-    return host in LOOPBACK_NAMES or bool(getattr(address, "is_loopback", False))
+    return host == "localhost" or bool(getattr(address, "is_loopback", False))
 
 
 class PolicyServer(OpenAIServer):

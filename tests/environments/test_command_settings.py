@@ -11,7 +11,7 @@ from pydantic import Field
 from pydantic_cli import FailedExecutionException
 
 from environments.command_line.main import main
-from environments.command_line.settings import FlagParser, flags_of, settings_of, without_secrets
+from environments.command_line.settings import FlagParser, settings_of, without_secrets
 from environments.hermes_base_env import HermesAgentEnvConfig
 
 KEY = "sk-secret-0123456789abcdef"
@@ -232,7 +232,7 @@ def test_help_lists_every_setting_and_shows_no_value_of_config_init(arguments, m
     assert (ended.value.code, KEY in shown, "from-init" in shown) == (0, False, False)
     assert "{serve,process,evaluate}" in shown
     assert "--env.margin VALUE A number that may be negative. (default: 0.0)" in shown
-    assert [name for name in flags_of(environment()) if f"--{name} VALUE" not in shown] == []
+    assert [name for name in FlagParser(environment()).flags if f"--{name} VALUE" not in shown] == []
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import difflib
 import functools
 import gzip
 import io
-import logging
 import lzma
 import tarfile
 import zlib
@@ -22,8 +21,6 @@ from typing import Any, TypedDict
 import yaml
 
 from environments.rollout.data_rows import check_columns, load_items, unique_items
-
-logger = logging.getLogger(__name__)
 
 MAX_BYTES = 256 * 2**20
 """Bytes of an archive, unpacked: a few kilobytes of a dataset could otherwise fill memory and disk."""
