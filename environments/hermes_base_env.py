@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import time
 import uuid
 from abc import abstractmethod
 from collections import Counter
@@ -417,11 +418,13 @@ class HermesAgentBaseEnv(BaseEnv):
 
     async def handle_env(self, item_uuid: str) -> Any:
         """Run one group of `serve`; a group whose worker is cancelled because of ``worker_timeout`` is counted."""
-        running = self.running_items.get(item_uuid) or {}
+        start_time, limit = (self.running_items.get(item_uuid) or {}).get("start_time"), self.config.worker_timeout
         try:
             return await super().handle_env(item_uuid)
         except asyncio.CancelledError:
-            group_policy.count_if_timed_out(running.get("start_time"), self.config.worker_timeout, self._counts)
+            if start_time is not None and 0 < limit < time.time() - start_time:  # atroposlib does not repeat it
+                reason = f"its worker ran longer than worker_timeout ({limit:g} s)"
+                group_policy.drop_group(self._counts, reason, "train/groups_timed_out")
             raise
 
     async def handle_send_to_api(

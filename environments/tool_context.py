@@ -147,7 +147,12 @@ class ToolContext:
 
     def search(self, query: str, path: str = ".") -> dict[str, Any]:
         """Search file contents by regular expression."""
-        return self._as_dict(self.call_tool("search_files", {"pattern": query, "path": self._searchable(_no_option(path))}))
+        path = _no_option(path)
+        if path == ".":  # without ripgrep, hermes 0.19 excludes hidden names, and this is one
+            self._check_open("search_files")
+            open_sandbox(self.task_id)
+            path = terminal_tool.get_session_cwd(self.task_id) or path
+        return self._as_dict(self.call_tool("search_files", {"pattern": query, "path": path}))
 
     def web_search(self, query: str) -> dict[str, Any]:
         """Search the web."""
@@ -192,12 +197,6 @@ class ToolContext:
         if isinstance(value, dict):
             return value
         return {"exit_code": -1, "output": text} if of_terminal else {"error": text}
-
-    def _searchable(self, path: str) -> str:
-        """Return the session's directory for ``.``: without ripgrep, hermes 0.19 excludes hidden names, and ``.`` is one."""
-        self._check_open("search_files")
-        open_sandbox(self.task_id)
-        return (terminal_tool.get_session_cwd(self.task_id) or path) if path == "." else path
 
     def _uncut(self, command: str, timeout: int) -> str | None:
         """Run a command in hermes' environment of the rollout, if there is one, and return its whole output, or None."""

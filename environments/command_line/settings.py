@@ -85,10 +85,13 @@ def settings_of(cls: Any, mode: Mode, arguments: Sequence[str], yaml_path: str |
     config, servers = initial_settings(cls)
     flags = FlagParser(cls).passed(arguments)
     from_yaml = _read_yaml(yaml_path or flags.get("config"))
+    both = from_yaml | flags
     return Settings(
         env=_env_config(config, mode, cls.name, from_yaml, flags),
         servers=_server_configs(servers, from_yaml.get(OPENAI_NAMESPACE), flags),
-        manager=_manager_config(from_yaml, flags),
+        manager=_validated(
+            ServerManagerConfig, {name: both[name] for name in ServerManagerConfig.model_fields if name in both}, ""
+        ),
     )
 
 
@@ -222,12 +225,6 @@ def _server_configs(defaults: list[APIServerConfig], from_yaml: Any, flags: dict
         return defaults
     merged = merge_dicts(defaults[0].model_dump(), *sections, given)
     return [_validated(type(defaults[0]), merged, SERVER_PREFIX)]
-
-
-def _manager_config(from_yaml: dict[str, Any], flags: dict[str, Any]) -> ServerManagerConfig:
-    names = ServerManagerConfig.model_fields
-    chosen = {name: source[name] for source in (from_yaml, flags) for name in names if name in source}
-    return _validated(ServerManagerConfig, chosen, "")
 
 
 def _validated(model: Any, values: dict[str, Any], prefix: str) -> Any:

@@ -108,7 +108,9 @@ async def evaluate_items(
     )
     failure: Exception | None = None
     try:
-        evaluation.metrics.update(await _further_metrics(metrics, samples))
+        if metrics is not None and (scored := _scored(samples)):
+            returned: Any = metrics(scored)
+            evaluation.metrics.update(_fields("metrics", await returned if inspect.isawaitable(returned) else returned))
     except Exception as error:  # noqa: BLE001 - raised below, after the log
         failure = error
     logger.info("Evaluated %d items: %s", len(samples), evaluation.metrics)
@@ -274,18 +276,6 @@ def _metrics_of(samples: Sequence[Sample], *, pass_score: float | None) -> dict[
     metrics["eval/finished_rate"] = fmean(sample["finished"] for sample in scored)
     metrics["eval/mean_tool_errors"] = fmean(sample["tool_errors"] for sample in scored)
     return metrics
-
-
-async def _further_metrics(metrics: MoreMetrics | None, samples: Sequence[Sample]) -> Mapping[str, Any]:
-    """Return what ``metrics`` computes from the samples that were scored; nothing without it, or if every item failed.
-
-    Raises: what ``metrics`` raises; TypeError when it returns no mapping.
-    """
-    scored = _scored(samples)
-    if metrics is None or not scored:
-        return {}
-    returned: Any = metrics(scored)
-    return _fields("metrics", await returned if inspect.isawaitable(returned) else returned)
 
 
 def _scored(samples: Sequence[Sample]) -> list[Sample]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -114,12 +113,6 @@ def counting_errors(postprocess: Callable[..., Any]) -> Callable[..., Any]:
             raise
 
     return counted
-
-
-def count_if_timed_out(start_time: float | None, worker_timeout: float, counts: Counter[str]) -> None:
-    """Count a group whose worker was cancelled when it had run longer than ``worker_timeout`` seconds; atroposlib does not repeat it."""
-    if start_time is not None and 0 < worker_timeout < time.time() - start_time:
-        drop_group(counts, f"its worker ran longer than worker_timeout ({worker_timeout:g} s)", "train/groups_timed_out")
 
 
 def _count_if_too_long(group: Group, max_token_len: int, config: Any, counts: Counter[str]) -> None:

@@ -23,6 +23,8 @@ _LITERAL = re.compile(r"[-+.\d\[({'\"]|True\Z|False\Z|None\Z")
 _LONGEST_LITERAL = 10_000
 """Characters; Python's compiler takes more than linear time and memory for a longer text that is deeply nested."""
 
+_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
+
 _OTHER_NAMES = {
     **dict.fromkeys(("str", "text", "varchar", "char", "enum"), "string"),
     **dict.fromkeys(("int", "int32", "int64", "uint", "uint32", "uint64", "long", "short", "unsigned"), "integer"),
@@ -152,10 +154,6 @@ def _number(text: str) -> Any:
     return _NOT_THIS_TYPE
 
 
-def _boolean(text: str) -> Any:
-    return {"true": True, "1": True, "false": False, "0": False}.get(text.strip().lower(), _NOT_THIS_TYPE)
-
-
 def _json(text: str, default: Any = _NOT_THIS_TYPE) -> Any:
     value, is_json = read_json(text)
     return value if is_json and json_text(value) is not None else default
@@ -176,7 +174,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "null": _null,
     "integer": _integer,
     "number": _number,
-    "boolean": _boolean,
+    "boolean": lambda text: _BOOLEANS.get(text.strip().lower(), _NOT_THIS_TYPE),
     "object": _json,
     "array": _json,
     "string": lambda text: text,

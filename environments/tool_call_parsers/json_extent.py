@@ -44,13 +44,11 @@ def end_of_json(text: str, start: int, braces: set[int] | None = None) -> int:
         if bracket in _CLOSERS:
             if braces is not None and bracket == "{":
                 braces.add(position)
+            closers.append(_CLOSERS[bracket])
             position = skip_space(text, position + 1)
-            if text.startswith(_CLOSERS[bracket], position):
-                position += 1
-            elif len(closers) == MAX_DEPTH:
-                return BROKEN
-            else:
-                closers.append(_CLOSERS[bracket])
+            if not text.startswith(closers[-1], position):
+                if len(closers) > MAX_DEPTH:
+                    return BROKEN
                 position = _after_key(text, position) if bracket == "{" else position
                 if position < 0:
                     return position
