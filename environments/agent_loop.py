@@ -36,7 +36,6 @@ from environments.loop.messages import (
     read_text,
     reasoning_of,
 )
-from environments.sandbox.isolation import in_sandbox, result_storage
 from environments.sandbox.nonblocking_calls import ToolPoolError, run_interruptibly
 from environments.tool_call_parsers import get_parser
 
@@ -54,6 +53,8 @@ except ImportError as error:
     if not (reason := explain_shadowing()):
         raise
     raise ImportError(f"hermes-agent cannot be imported: {error}. {reason}") from error
+
+from environments.sandbox.isolation import in_sandbox, result_storage
 
 __all__ = ["AgentResult", "HermesAgentLoop", "ToolError", "ToolPoolError", "resize_tool_pool"]
 
@@ -185,7 +186,9 @@ class HermesAgentLoop:
         reason = getattr(choice, "finish_reason", NO_REASON)
         if cut := end_of_reply(reason):
             self._log_incomplete(cut, reason, turn)
-            result.messages.extend(_not_run(call, cut, turn, result) for call in calls)
+            error = f"Not run: the reply with this call is incomplete ({cut})"  # it may be half of another call
+            text = json.dumps({"error": error})
+            result.messages.extend(_tool_message(call, text, error, turn, result) for call in calls)
             return cut
         if not calls:
             return RolloutEnd.FINISHED
@@ -254,11 +257,7 @@ class HermesAgentLoop:
             error = encodable(f"Tool execution failed: {type(failure).__name__}: {failure}", "The error of a tool")
             text = json.dumps({"error": error}, ensure_ascii=False)
             log_once(logger, failure, "Tool %s raised on turn %d of rollout %s", call.name, turn, self.task_id)
-        if error:
-            result.tool_errors.append(
-                ToolError(turn=turn, tool_name=call.name, arguments=call.text, error=error, tool_result=text)
-            )
-        return {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": text}
+        return _tool_message(call, text, error, turn, result)
 
     async def _run_tool(self, name: str, arguments: dict[str, Any], user_task: str | None) -> str:
         """Run one of the loop's own tools, or one of hermes' in the tool pool."""
@@ -307,16 +306,13 @@ class HermesAgentLoop:
         )
 
 
-def _not_run(call: ModelCall, end: RolloutEnd, turn: int, result: AgentResult) -> dict[str, Any]:
-    """Return the tool message of a call in an incomplete reply, and record that it did not run: it may be half of another call."""
-    error = f"Not run: the reply with this call is incomplete ({end})"
-    text = json.dumps({"error": error})
-    result.tool_errors.append(ToolError(turn=turn, tool_name=call.name, arguments=call.text, error=error, tool_result=text))
+def _tool_message(call: ModelCall, text: str, error: str, turn: int, result: AgentResult) -> dict[str, Any]:
+    """Return the message with a call's result, and record its error, if there is one."""
+    if error:
+        result.tool_errors.append(ToolError(turn=turn, tool_name=call.name, arguments=call.text, error=error, tool_result=text))
     return {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": text}
 
 
 def _user_task(messages: list[dict[str, Any]]) -> str | None:
-    for message in messages:
-        if message.get("role") == "user":
-            return message_text(message.get("content"))[:USER_TASK_LIMIT]
-    return None
+    asked = (message_text(message.get("content")) for message in messages if message.get("role") == "user")
+    return next((text[:USER_TASK_LIMIT] for text in asked), None)

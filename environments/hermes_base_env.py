@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 import os
+import time
 import uuid
 from abc import abstractmethod
 from collections import Counter
@@ -32,12 +32,11 @@ from environments.command_line import main as command_line
 from environments.hermes_modules import warn_of_leftover_package
 from environments.loop.end import RolloutEnd
 from environments.loop.messages import render
-from environments.rollout import group_policy
+from environments.rollout import evaluation, group_policy
 from environments.rollout.agent_rollout import AgentRollout, check_prompt, check_sampling, scored_rollout
 from environments.rollout.attempts import last_rollout, rollout_of_group
 from environments.rollout.concurrency import all_or_none, to_the_end
 from environments.rollout.config import HermesAgentEnvConfig
-from environments.rollout.evaluation import Evaluation, ItemFields, MoreMetrics, Score, evaluate_items
 from environments.rollout.hosted import (
     RolloutOutcome,
     collect_outcome,
@@ -51,13 +50,11 @@ from environments.tokens.answer_checks import TokenModeError
 from environments.tokens.exact_tokens import exact_server_class
 from environments.tokens.model_reply import check_parser, check_parser_name
 from environments.tokens.token_mode import TokenMode
-from environments.tool_context import ToolContext, close_context
+from environments.tool_context import ToolContext
 from environments.trainer.groups import sampling_params
 from environments.trainer.run_api_link import RunApiLink
 
 __all__ = ["HermesAgentBaseEnv", "HermesAgentEnvConfig"]
-
-logger = logging.getLogger(__name__)
 
 _group_tools: ContextVar[tuple[int, Tools] | None] = ContextVar("hermes_group_tools", default=None)
 """(id of the environment, its tools) for the group of the current task."""
@@ -102,7 +99,11 @@ class HermesAgentBaseEnv(BaseEnv):
         warn_of_leftover_package()
         command_line.load_dotenv_of_cwd()
         check_parser_name(config.tool_call_parser)
-        _check_servers(server_configs, testing=testing)
+        if not isinstance(server_configs, list) and not testing:
+            raise TypeError(
+                f"server_configs must be a list of APIServerConfig, not {type(server_configs).__name__}: Atropos would ignore it "
+                "and wait for model servers on localhost:9004 to 9007"
+            )
         if getattr(config, "wandb_name", None) is None and self.name:
             config.wandb_name = self.name
         if inspect.isabstract(self.server_cls) and isinstance(server_configs, list) and server_configs:
@@ -324,7 +325,7 @@ class HermesAgentBaseEnv(BaseEnv):
                 generation_params=sampling_params(temperature, extra_body),
             )
         finally:
-            close_context(ctx)
+            ctx._is_closed = True
             await to_the_end(asyncio.to_thread(ctx.cleanup))
 
     async def prepare_sandbox(self, item: Item, ctx: ToolContext) -> None:
@@ -377,51 +378,7 @@ class HermesAgentBaseEnv(BaseEnv):
         items = getattr(self, "eval_items", None)
         return [] if items is None else items
 
-    async def evaluate_items(
-        self,
-        items: Sequence[Item] | None = None,
-        *,
-        score: Score | None = None,
-        metrics: MoreMetrics | None = None,
-        item_fields: ItemFields | None = None,
-        pass_score: float | None = 1.0,
-        max_concurrent: int | None = None,
-        temperature: float = 0.0,
-        **settings: Any,
-    ) -> Evaluation:
-        """Run the agent on every item, score the rollouts, log metrics and samples with `evaluate_log`, and return them.
-
-        An item that fails (its prompt, the tools, the model server, the score) is run again as a rollout is (``rollout_retries``),
-        which is counted in ``eval/retries``. If it fails in every attempt, it is logged, counted in ``eval/errors`` and left out of
-        the means; the others continue. Training metrics do not change. `environments.rollout.evaluation` lists the fields of a sample.
-
-        Args:
-            items: The items to evaluate; `get_eval_items` by default.
-            score: ``async (rollout) -> float``, or fields of the sample with ``score`` among them; `compute_reward` by default.
-                Its synchronous tool calls do not block the event loop.
-            metrics: Returns further metrics of the samples that were scored; not called when every item failed. If it fails, the
-                evaluation is logged without them.
-            item_fields: Returns further fields of an item's sample, from the item alone.
-            pass_score: The score from which an item counts in ``eval/pass_rate``; None omits this metric.
-            max_concurrent: How many items run at once; the setting ``max_eval_workers`` by default.
-            temperature: The sampling temperature.
-            **settings: Further arguments of `agent_rollout`, except ``prompt``, which is each item's. Take a limit that differs
-                from training's from a field of the configuration with "eval" in its name, such as ``eval_max_turns``.
-
-        Raises: ValueError when there are no items; TypeError or ValueError for an argument that is none, before any item runs;
-            RuntimeError when ``metrics`` failed, after the rest was logged.
-        """
-        return await evaluate_items(
-            self,
-            items,
-            score=score,
-            metrics=metrics,
-            item_fields=item_fields,
-            pass_score=pass_score,
-            max_concurrent=max_concurrent,
-            temperature=temperature,
-            settings=settings,
-        )
+    evaluate_items = evaluation.evaluate_items
 
     # ------------------------------------------------------------------ logging
 
@@ -461,11 +418,13 @@ class HermesAgentBaseEnv(BaseEnv):
 
     async def handle_env(self, item_uuid: str) -> Any:
         """Run one group of `serve`; a group whose worker is cancelled because of ``worker_timeout`` is counted."""
-        running = self.running_items.get(item_uuid) or {}
+        start_time, limit = (self.running_items.get(item_uuid) or {}).get("start_time"), self.config.worker_timeout
         try:
             return await super().handle_env(item_uuid)
         except asyncio.CancelledError:
-            group_policy.count_if_timed_out(running.get("start_time"), self.config.worker_timeout, self._counts)
+            if start_time is not None and 0 < limit < time.time() - start_time:  # atroposlib does not repeat it
+                reason = f"its worker ran longer than worker_timeout ({limit:g} s)"
+                group_policy.drop_group(self._counts, reason, "train/groups_timed_out")
             raise
 
     async def handle_send_to_api(
@@ -512,11 +471,3 @@ class HermesAgentBaseEnv(BaseEnv):
     def cli(cls) -> None:
         """Run ``serve``, ``process`` or ``evaluate`` from the command line."""
         command_line.main(cls)
-
-
-def _check_servers(server_configs: object, *, testing: bool) -> None:
-    if not isinstance(server_configs, list) and not testing:
-        raise TypeError(
-            f"server_configs must be a list of APIServerConfig, not {type(server_configs).__name__}: Atropos would ignore it "
-            "and wait for model servers on localhost:9004 to 9007"
-        )

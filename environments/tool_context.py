@@ -15,7 +15,6 @@ import json
 import re
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 from environments import agent_loop  # first: explains shadowed modules
@@ -24,9 +23,12 @@ from environments.sandbox import file_transfer, nonblocking_calls
 from environments.sandbox.isolation import close_sandbox, has_run_commands, in_sandbox, open_sandbox, run_uncut
 
 # isort: split
+from agent.redact import redact_sensitive_text
 from model_tools import handle_function_call
+from tools import file_tools, terminal_tool
+from tools.tool_output_limits import get_max_line_length
 
-__all__ = ["ContextClosedError", "ToolContext", "close_context"]
+__all__ = ["ContextClosedError", "ToolContext"]
 
 T = TypeVar("T")
 
@@ -84,18 +86,18 @@ class ToolContext:
     """
 
     _is_closed = False
+    """Whether calls are refused, which would open a new, empty sandbox that nobody releases. ``cleanup`` still works."""
 
     def __init__(self, task_id: str) -> None:
         """Attach to the sandbox of ``task_id``; no process is started before the first call."""
         self.task_id = task_id
-        self._shell = file_transfer.Shell(terminal=self.terminal, uncut=self._uncut)
 
     def terminal(self, command: str, timeout: int = 180) -> dict[str, Any]:
         """Run a shell command; ``timeout`` in seconds, without an upper limit.
 
         Returns ``{"exit_code": int, "output": str, ...}``.
         """
-        if timeout > _foreground_limit():
+        if timeout > terminal_tool.FOREGROUND_MAX_TIMEOUT:
             return self._terminal_in_background(command, timeout)
         return self._as_dict(self.call_tool("terminal", {"command": command, "timeout": timeout}), of_terminal=True)
 
@@ -108,7 +110,7 @@ class ToolContext:
         is not a regular file, is larger than ``max_bytes``, or takes longer than ``timeout`` seconds.
         """
         path = _no_option(path)
-        read = functools.partial(file_transfer.read_bytes, self._shell, path, max_bytes=max_bytes, timeout=timeout)
+        read = functools.partial(file_transfer.read_bytes, self, path, max_bytes=max_bytes, timeout=timeout)
         try:
             data = (
                 read() if has_run_commands(self.task_id) else None
@@ -117,7 +119,8 @@ class ToolContext:
             return {"error": str(error)}
         except file_transfer.TransferError:
             data = None
-        self._forget_earlier_reads()
+        file_tools.reset_file_dedup(self.task_id)  # else hermes answers "unchanged" or "BLOCKED" to a second read
+        file_tools.notify_other_tool_call(self.task_id)
         page = self._as_dict(self.call_tool("read_file", {"path": path, "offset": 1, "limit": READ_PAGE_LINES}))
         numbered = page.get("content")
         if not isinstance(numbered, str) or page.get("error"):
@@ -137,49 +140,19 @@ class ToolContext:
         """Write a text file; missing directories are created."""
         return self._as_dict(self.call_tool("write_file", {"path": _no_option(path), "content": content}))
 
-    def upload_file(self, local_path: str, remote_path: str) -> dict[str, Any]:
-        """Copy a file of this machine, byte for byte, into the sandbox.
-
-        Returns ``{"exit_code": 0, "output": ..., "bytes": n}``, or an exit code other than 0 with the reason as output.
-        """
-        return file_transfer.upload_file(self._shell, Path(local_path), remote_path)
-
-    def upload_dir(self, local_dir: str, remote_dir: str) -> list[dict[str, Any]]:
-        """Copy every file under a directory of this machine into the sandbox; one result per file."""
-        return file_transfer.upload_dir(self._shell, Path(local_dir), remote_dir)
-
-    def download_file(
-        self,
-        remote_path: str,
-        local_path: str,
-        *,
-        max_bytes: int = file_transfer.MAX_BYTES,
-        timeout: int = file_transfer.FILE_TIMEOUT_S,
-    ) -> dict[str, Any]:
-        """Copy a regular file of the sandbox, byte for byte, to this machine.
-
-        Returns ``{"success": True, "bytes": n}`` or ``{"success": False, "error": reason}``; no partial file is left behind.
-        ``max_bytes`` and ``timeout`` (seconds) limit the download.
-        """
-        return file_transfer.download_file(self._shell, remote_path, Path(local_path), max_bytes=max_bytes, timeout=timeout)
-
-    def download_dir(
-        self,
-        remote_dir: str,
-        local_dir: str,
-        *,
-        max_bytes: int = file_transfer.MAX_BYTES,
-        timeout: int = file_transfer.DIRECTORY_TIMEOUT_S,
-    ) -> list[dict[str, Any]]:
-        """Copy every regular file under a sandbox directory to this machine; one result per file, never outside ``local_dir``.
-
-        ``max_bytes`` and ``timeout`` (seconds) limit the download of all files together.
-        """
-        return file_transfer.download_dir(self._shell, remote_dir, Path(local_dir), max_bytes=max_bytes, timeout=timeout)
+    upload_file = file_transfer.upload_file
+    upload_dir = file_transfer.upload_dir
+    download_file = file_transfer.download_file
+    download_dir = file_transfer.download_dir
 
     def search(self, query: str, path: str = ".") -> dict[str, Any]:
         """Search file contents by regular expression."""
-        return self._as_dict(self.call_tool("search_files", {"pattern": query, "path": self._searchable(_no_option(path))}))
+        path = _no_option(path)
+        if path == ".":  # without ripgrep, hermes 0.19 excludes hidden names, and this is one
+            self._check_open("search_files")
+            open_sandbox(self.task_id)
+            path = terminal_tool.get_session_cwd(self.task_id) or path
+        return self._as_dict(self.call_tool("search_files", {"pattern": query, "path": path}))
 
     def web_search(self, query: str) -> dict[str, Any]:
         """Search the web."""
@@ -224,21 +197,6 @@ class ToolContext:
         if isinstance(value, dict):
             return value
         return {"exit_code": -1, "output": text} if of_terminal else {"error": text}
-
-    def _searchable(self, path: str) -> str:
-        """Return the session's directory for ``.``: without ripgrep, hermes 0.19 excludes hidden names, and ``.`` is one."""
-        from tools.terminal_tool import get_session_cwd  # noqa: PLC0415 - hermes is heavy
-
-        self._check_open("search_files")
-        open_sandbox(self.task_id)
-        return (get_session_cwd(self.task_id) or path) if path == "." else path
-
-    def _forget_earlier_reads(self) -> None:
-        """Make hermes answer a read with the content, not with "unchanged" or "BLOCKED"."""
-        from tools.file_tools import notify_other_tool_call, reset_file_dedup  # noqa: PLC0415 - hermes is heavy
-
-        reset_file_dedup(self.task_id)
-        notify_other_tool_call(self.task_id)
 
     def _uncut(self, command: str, timeout: int) -> str | None:
         """Run a command in hermes' environment of the rollout, if there is one, and return its whole output, or None."""
@@ -288,9 +246,6 @@ def _whole(page: dict[str, Any], data: bytes) -> dict[str, Any]:
     """Return the result for a whole file, from that for its first page; the view of the rest is made as hermes does."""
     if not page.get("truncated"):
         return {**page, "numbered_content": page["content"]}
-    from agent.redact import redact_sensitive_text  # noqa: PLC0415 - hermes is heavy
-    from tools.tool_output_limits import get_max_line_length  # noqa: PLC0415 - hermes is heavy
-
     longest = get_max_line_length()
     lines = data.decode(errors="replace").removeprefix("\ufeff").split("\n")
     shown = (line if len(line) <= longest else f"{line[:longest]}... [truncated]" for line in lines)
@@ -302,14 +257,3 @@ def _whole(page: dict[str, Any], data: bytes) -> dict[str, Any]:
 def _no_option(path: str) -> str:
     """Return ``path`` in a form that no command parses as an option; hermes quotes paths but keeps a leading dash."""
     return f"./{path}" if path.startswith("-") else path
-
-
-def _foreground_limit() -> int:
-    from tools.terminal_tool import FOREGROUND_MAX_TIMEOUT  # noqa: PLC0415 - hermes is heavy
-
-    return int(FOREGROUND_MAX_TIMEOUT)
-
-
-def close_context(ctx: ToolContext) -> None:
-    """Refuse further calls, which would open a new, empty sandbox that nobody releases. ``cleanup`` still works."""
-    ctx._is_closed = True

@@ -13,6 +13,7 @@ Source: atroposlib 0.4.0, ``ScoredDataGroup.distill_token_ids`` and ``VLLMServer
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Sequence
@@ -45,12 +46,10 @@ class Distribution:
 
 def sampled_spans(masks: Sequence[int]) -> list[tuple[int, int]]:
     """Return (start, stop) of each run of positions with a label: the model's turns."""
-    labelled = [label != IGNORED for label in masks]
-    starts = [place for place, here in enumerate(labelled) if here and not (place and labelled[place - 1])]
-    stops = [
-        place + 1 for place, here in enumerate(labelled) if here and not (place + 1 < len(labelled) and labelled[place + 1])
+    runs = [
+        (is_sampled, [*run]) for is_sampled, run in itertools.groupby(range(len(masks)), lambda place: masks[place] != IGNORED)
     ]
-    return list(zip(starts, stops, strict=True))
+    return [(run[0], run[-1] + 1) for is_sampled, run in runs if is_sampled]
 
 
 def hinted_prompt(tokenizer: Any, prompt: Sequence[int], request: str, hint: str) -> list[int] | None:

@@ -6,7 +6,6 @@ the environment's name in ``serve``, and retry a failing item forever. `command_
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import logging
@@ -19,7 +18,7 @@ import traceback
 import typing
 import uuid
 import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -29,27 +28,22 @@ import yaml
 from atroposlib.envs.base import BaseEnv
 from atroposlib.envs.constants import ENV_NAMESPACE, OPENAI_NAMESPACE
 from dotenv import load_dotenv
-from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 from pydantic_cli.argparse import FailedExecutionException
 from rich import print as rich_print
 
 from environments.command_line.settings import (
     USAGE_ERROR,
+    FlagParser,
     Mode,
     Settings,
-    check_arguments,
-    flags_of,
-    is_list,
     is_secret_name,
-    passed_flags,
     settings_of,
     usage_error,
     without_secrets,
 )
 from environments.rollout.concurrency import ProgressBar, progress_bar
 from environments.rollout.file import write_page
-from environments.trainer.groups import has_only_failed_rollouts
+from environments.trainer.groups import failed_rows
 
 logger = logging.getLogger(__name__)
 
@@ -70,31 +64,19 @@ def load_dotenv_of_cwd() -> None:
 def main(cls: type[BaseEnv]) -> None:
     """Parse ``sys.argv``, run the mode, and exit the process with its code."""
     load_dotenv_of_cwd()
-    arguments = sys.argv[1:]
+    arguments, modes = sys.argv[1:], typing.get_args(Mode)
     try:
-        flags = flags_of(cls)
-        check_arguments(arguments, typing.get_args(Mode), flags)
+        if not arguments or arguments[0] not in {*modes, "--help"}:
+            raise usage_error(f"The first word must be one of {', '.join(modes)}. `--help` after it lists the settings.")
         if "--help" in arguments:
-            _show_help(cls, flags)
+            FlagParser(cls).print_help()
         else:
             mode: Any = arguments[0]
-            _run(cls, mode, settings_of(cls, mode, passed_flags(arguments).get("config"), arguments))
+            _run(cls, mode, settings_of(cls, mode, arguments[1:]))
     except FailedExecutionException as error:
         sys.stderr.write(f"{error.message}\n")
         sys.exit(USAGE_ERROR)
     sys.exit(0)
-
-
-def _show_help(cls: type[BaseEnv], flags: Mapping[str, FieldInfo]) -> None:
-    description = f"Command line of {cls.__name__}. Settings come from the command line, then the YAML file, then config_init."
-    parser = argparse.ArgumentParser(usage="%(prog)s MODE [--SETTING VALUE ...]", description=description, add_help=False)
-    parser.add_argument("MODE", choices=typing.get_args(Mode))
-    for name, field in flags.items():
-        default = "" if field.is_required() or is_list(field.annotation) else field.get_default(call_default_factory=True)
-        shown = "" if default in ("", None) else f" (default: {default})"
-        text = f"{field.description or ''}{shown}".strip().replace("%", "%%")
-        parser.add_argument(f"--{name}", metavar="VALUE", nargs="+" if is_list(field.annotation) else None, help=text)
-    parser.print_help()
 
 
 def _run(cls: type[BaseEnv], mode: Mode, settings: Settings) -> None:
@@ -194,7 +176,11 @@ async def _process(env: BaseEnv, bar: ProgressBar, *, give_up_after: int) -> Non
         if not processed:
             failures += 1
             if failures >= give_up_after:
-                raise error or RuntimeError(_no_data_message(env, failures))
+                raise error or RuntimeError(
+                    f"process gives up: collect_trajectories of {type(env).__name__} returned no data for {failures} items in a row, "
+                    f"with {env.curr_step} of {env.n_groups_to_process} groups written. An evaluation-only environment has nothing "
+                    "to process; run `evaluate` instead. Otherwise see the warnings above."
+                )
             logger.warning("A group returned no data; %d of %d tries", failures, give_up_after, exc_info=error)
             continue
         failures = 0
@@ -213,34 +199,18 @@ async def _collected(env: BaseEnv, item: Any) -> tuple[Any, Exception | None]:
     except Exception as error:  # noqa: BLE001 - raised when no further item is tried
         return None, error
     groups = processed if isinstance(processed, list) else [processed]
-    return (processed if any(group and not has_only_failed_rollouts(group) for group in groups) else None), None
-
-
-def _no_data_message(env: BaseEnv, failures: int) -> str:
-    return (
-        f"process gives up: collect_trajectories of {type(env).__name__} returned no data for {failures} items in a row, with "
-        f"{env.curr_step} of {env.n_groups_to_process} groups written. An evaluation-only environment has nothing to process; "
-        "run `evaluate` instead. Otherwise see the warnings above."
-    )
+    has_scored = any(group and not all(failed_rows(group) or [False]) for group in groups)
+    return (processed if has_scored else None), None
 
 
 def _show(settings: Settings) -> None:
     """Print the settings that are not the defaults of their class; of a server its address and model, too."""
     keys = list(_keys(settings))
-    _show_changed(settings.env, without_secrets(settings.env, keys))
+    rich_print({type(settings.env).__name__: without_secrets(settings.env, keys, exclude_defaults=True)})
     for server in settings.servers:
-        shown = without_secrets(server, keys) | {"api_key": "set, not shown" if server.api_key else "not set"}
-        _show_changed(server, shown, always=("base_url", "model_name", "api_key"))
-
-
-def _show_changed(config: BaseModel, shown: dict[str, Any], always: Collection[str] = ()) -> None:
-    defaults = {name: field.get_default(call_default_factory=True) for name, field in type(config).model_fields.items()}
-    changed = {
-        name: value
-        for name, value in shown.items()
-        if name in always or name not in defaults or getattr(config, name) != defaults[name]
-    }
-    rich_print({type(config).__name__: changed})
+        always = without_secrets(server, keys, include={"base_url", "model_name"})
+        always["api_key"] = "set, not shown" if server.api_key else "not set"
+        rich_print({type(server).__name__: without_secrets(server, keys, exclude_defaults=True) | always})
 
 
 def _show_files(config: Any, mode: Mode, began: float) -> None:

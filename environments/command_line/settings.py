@@ -9,15 +9,16 @@ Source: flags, files and their priority are those of atroposlib 0.4.0 (``BaseEnv
 
 from __future__ import annotations
 
+import argparse
 import difflib
 import re
 import types
 import typing
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import yaml
 from atroposlib.envs.constants import ENV_NAMESPACE, NAMESPACE_SEP, OPENAI_NAMESPACE
@@ -79,87 +80,75 @@ def initial_settings(cls: Any) -> tuple[BaseModel, list[APIServerConfig]]:
     return config, servers
 
 
-def settings_of(cls: Any, mode: Mode, yaml_path: str | None, arguments: Sequence[str]) -> Settings:
-    """Return the settings of one run. Raises: FailedExecutionException for invalid settings."""
+def settings_of(cls: Any, mode: Mode, arguments: Sequence[str], yaml_path: str | None = None) -> Settings:
+    """Return the settings of one run, whose flags may name the YAML file. Raises: FailedExecutionException for invalid settings."""
     config, servers = initial_settings(cls)
-    from_yaml = _read_yaml(yaml_path)
-    flags = passed_flags(arguments)
+    flags = FlagParser(cls).passed(arguments)
+    from_yaml = _read_yaml(yaml_path or flags.get("config"))
+    both = from_yaml | flags
     return Settings(
         env=_env_config(config, mode, cls.name, from_yaml, flags),
         servers=_server_configs(servers, from_yaml.get(OPENAI_NAMESPACE), flags),
-        manager=_manager_config(from_yaml, flags),
+        manager=_validated(
+            ServerManagerConfig, {name: both[name] for name in ServerManagerConfig.model_fields if name in both}, ""
+        ),
     )
 
 
 # ---------------------------------------------------------------------- flags
 
 
-def flags_of(cls: Any) -> dict[str, FieldInfo]:
-    """Return the flags of a class, without dashes, with the fields that they set. Raises: see `initial_settings`."""
-    config, servers = initial_settings(cls)
-    sections = (("", ServerManagerConfig), (SERVER_PREFIX, type(servers[0])), (ENV_PREFIX, type(config)))
-    fields = {f"{prefix}{name}": field for prefix, model in sections for name, field in model.model_fields.items()}
-    return {"config": FieldInfo(annotation=str, description="Path of a YAML file; flags override it."), **fields}
+class FlagParser(argparse.ArgumentParser):
+    """Parses the flags of a class; what it reports names settings and shows no value."""
 
+    def __init__(self, cls: Any) -> None:
+        """Read the flags of a class, one for each field of a configuration. Raises: see `initial_settings`."""
+        description = (
+            f"Command line of {cls.__name__}. Settings come from the command line, then the YAML file, then config_init."
+        )
+        super().__init__(
+            usage=f"%(prog)s {{{','.join(typing.get_args(Mode))}}} [--SETTING VALUE ...]",
+            description=description,
+            add_help=False,
+            allow_abbrev=False,
+            argument_default=argparse.SUPPRESS,
+        )
+        self._negative_number_matcher = re.compile(r"-\.?\d")  # argparse's own takes -1e-5 for a flag
+        config, servers = initial_settings(cls)
+        self.flags = {"config": FieldInfo(annotation=str, description="Path of a YAML file; flags override it.")}
+        for prefix, model in (("", ServerManagerConfig), (SERVER_PREFIX, type(servers[0])), (ENV_PREFIX, type(config))):
+            self.flags |= {f"{prefix}{name}": field for name, field in model.model_fields.items()}
+        for name, field in self.flags.items():
+            takes_several = _is_list(field.annotation)
+            default = "" if field.is_required() or takes_several else field.get_default(call_default_factory=True)
+            shown = "" if default in ("", None) else f" (default: {default})"
+            text = f"{field.description or ''}{shown}".strip().replace("%", "%%")
+            self.add_argument(f"--{name}", metavar="VALUE", nargs="+" if takes_several else None, help=text)
 
-def check_arguments(arguments: Sequence[str], modes: Sequence[str], flags: Mapping[str, FieldInfo]) -> None:
-    """Reject unknown flags and values without a flag, without repeating a value. Raises: FailedExecutionException."""
-    if not arguments or (arguments[0] not in modes and arguments[0] != "--help"):
-        raise usage_error(f"The first word must be one of {', '.join(modes)}. `--help` after it lists the settings.")
-    if arguments[0] == "--help":
-        return
-    for name, values in _flag_words(arguments[1:]):
-        if not name:
-            raise usage_error("Expected a flag, found a value (not shown). Flags begin with two dashes.")
-        if name not in {*flags, "help"}:
-            near = difflib.get_close_matches(name, flags, n=3)
+    def error(self, message: str) -> NoReturn:
+        """Raise FailedExecutionException."""
+        raise usage_error(message)
+
+    def passed(self, arguments: Sequence[str]) -> dict[str, Any]:
+        """Return the given flags without dashes; ``None`` means None. Raises: FailedExecutionException for unknown flags and values."""
+        given, unknown = self.parse_known_args(arguments)
+        for word in unknown:
+            if not word.startswith("--"):
+                raise usage_error(
+                    "Expected a flag, found a value (not shown). Flags begin with two dashes; quote a value that contains spaces."
+                )
+            name = word[2:].partition("=")[0]
+            near = difflib.get_close_matches(name, self.flags, n=3)
             hint = f" Did you mean {' or '.join(f'--{other}' for other in near)}?" if near else ""
             raise usage_error(f"There is no setting --{name}.{hint}")
-        if not values and name != "help":
-            raise usage_error(f"--{name} takes a value and got none.")
-        if len(values) > 1 and not is_list(flags[name].annotation):
-            raise usage_error(f"--{name} takes one value and got {len(values)}; quote a value that contains spaces.")
+        return {name: None if value in ("None", ["None"]) else value for name, value in vars(given).items()}
 
 
-def passed_flags(arguments: Sequence[str]) -> dict[str, Any]:
-    """Return the given flags without dashes. Several values become a list, no value means True, ``None`` means None."""
-    flags: dict[str, Any] = {}
-    for name, values in _flag_words(arguments):
-        if name:
-            flags[name] = True if not values else _none(values[0]) if len(values) == 1 else values
-    return flags
-
-
-def _flag_words(arguments: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Return (name, values) per flag; values before the first flag, and words with one dash, have an empty name."""
-    found: list[tuple[str, list[str]]] = []
-    takes_values = False
-    for word in arguments:
-        if not _is_flag(word):
-            if takes_values:
-                found[-1][1].append(word)
-            else:
-                found.append(("", [word]))
-            continue
-        name, equals, value = word[2:].partition("=") if word.startswith("--") else ("", "", word)
-        found.append((name, [value] if equals else []))
-        takes_values = bool(name) and not equals
-    return found
-
-
-def _is_flag(word: str) -> bool:
-    """Return whether a word is a flag; a negative number is a value."""
-    if not word.startswith("-") or word == "-":
-        return False
-    try:
-        float(word)
-    except ValueError:
-        return True
-    return False
-
-
-def _none(text: str) -> str | None:
-    return None if text == "None" else text
+def _is_list(annotation: Any) -> bool:
+    """Return whether a field's type is a list, or a list or None."""
+    if typing.get_origin(annotation) in {typing.Union, types.UnionType}:
+        return any(_is_list(part) for part in typing.get_args(annotation))
+    return annotation is list or typing.get_origin(annotation) is list
 
 
 def _within(flags: dict[str, Any], prefix: str) -> dict[str, Any]:
@@ -201,12 +190,9 @@ def _section(value: object, name: str) -> dict[str, Any]:
 
 def _warn_unknown(given: Iterable[object], known: Collection[str], where: str) -> None:
     if unknown := sorted(str(name) for name in given if name not in known):
-        rows = ", ".join(f"{name!r}{_hint(difflib.get_close_matches(name, known, n=1))}" for name in unknown)
+        near = {name: difflib.get_close_matches(name, known, n=1) for name in unknown}
+        rows = ", ".join(f"{name!r} (did you mean {found[0]!r}?)" if found else repr(name) for name, found in near.items())
         warnings.warn(f"{where} has unknown fields, which have no effect: {rows}", stacklevel=2)
-
-
-def _hint(near: Sequence[str]) -> str:
-    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 # ---------------------------------------------------------------------- configurations
@@ -217,21 +203,9 @@ def _env_config(config: BaseModel, mode: Mode, name: str | None, from_yaml: dict
     if mode == "process":
         defaults |= {"ensure_scores_are_not_same": False, "include_messages": True}
         defaults["data_path_to_save_groups"] = defaults.get("data_path_to_save_groups") or f"data/{name or 'groups'}.jsonl"
-    fields = type(config).model_fields
     section = _section(from_yaml.get(ENV_NAMESPACE), ENV_NAMESPACE)
-    _warn_unknown(section, fields, f"The YAML file's `{ENV_NAMESPACE}`")
-    given = {
-        field: [value] if field in fields and is_list(fields[field].annotation) and isinstance(value, str) else value
-        for field, value in _within(flags, ENV_PREFIX).items()
-    }
-    return _validated(type(config), merge_dicts(defaults, section, given), ENV_PREFIX)
-
-
-def is_list(annotation: Any) -> bool:
-    """Return whether a field's type is a list, or a list or None."""
-    if typing.get_origin(annotation) in {typing.Union, types.UnionType}:
-        return any(is_list(part) for part in typing.get_args(annotation))
-    return annotation is list or typing.get_origin(annotation) is list
+    _warn_unknown(section, type(config).model_fields, f"The YAML file's `{ENV_NAMESPACE}`")
+    return _validated(type(config), merge_dicts(defaults, section, _within(flags, ENV_PREFIX)), ENV_PREFIX)
 
 
 def _server_configs(defaults: list[APIServerConfig], from_yaml: Any, flags: dict[str, Any]) -> list[APIServerConfig]:
@@ -253,12 +227,6 @@ def _server_configs(defaults: list[APIServerConfig], from_yaml: Any, flags: dict
     return [_validated(type(defaults[0]), merged, SERVER_PREFIX)]
 
 
-def _manager_config(from_yaml: dict[str, Any], flags: dict[str, Any]) -> ServerManagerConfig:
-    names = ServerManagerConfig.model_fields
-    chosen = {name: source[name] for source in (from_yaml, flags) for name in names if name in source}
-    return _validated(ServerManagerConfig, chosen, "")
-
-
 def _validated(model: Any, values: dict[str, Any], prefix: str) -> Any:
     """Build ``model``; errors name the setting and never its value, which may be a key."""
     try:
@@ -272,10 +240,13 @@ def _validated(model: Any, values: dict[str, Any], prefix: str) -> Any:
 # ---------------------------------------------------------------------- secrets
 
 
-def without_secrets(model: BaseModel, keys: Collection[str] = ()) -> dict[str, Any]:
-    """Return a configuration as plain data, without fields named like secrets and without the given ``keys``."""
+def without_secrets(model: BaseModel, keys: Collection[str] = (), **choice: Any) -> dict[str, Any]:
+    """Return a configuration as plain data, without fields named like secrets and without the given ``keys``.
+
+    ``choice`` says which fields, as for ``model_dump``.
+    """
     secrets = frozenset(key for key in keys if len(key) >= SHORTEST_KEY)
-    return typing.cast("dict[str, Any]", _stripped(model.model_dump(mode="json"), secrets))
+    return typing.cast("dict[str, Any]", _stripped(model.model_dump(mode="json", **choice), secrets))
 
 
 def is_secret_name(name: str) -> bool:

@@ -39,12 +39,7 @@ TESTS, SOLUTION = "tests", "solution"
 """Names of the tests' own module, and of the module with the solution's proxies."""
 LONGEST_ANSWER = 1 << 24
 """Maximum bytes of one answer."""
-CONTAINERS: dict[str, type[list[Any] | tuple[Any, ...] | set[Any] | frozenset[Any]]] = {
-    "list": list,
-    "tuple": tuple,
-    "set": set,
-    "frozenset": frozenset,
-}
+CONTAINERS: dict[str, Any] = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
 
 
 class Failed(Exception):
@@ -105,6 +100,8 @@ class Solution:
             cwd=os.path.dirname(path) or None,
             start_new_session=True,
         )
+        self._stdin: Any = self._process.stdin
+        self._stdout: Any = self._process.stdout
         self._timer = threading.Timer(seconds, self._kill)
         self._timer.start()
 
@@ -135,14 +132,6 @@ class Solution:
             self._stdin.close()
         self._stdout.close()
         self._process.wait()
-
-    @property
-    def _stdin(self) -> Any:
-        return self._process.stdin
-
-    @property
-    def _stdout(self) -> Any:
-        return self._process.stdout
 
     def _answer(self, what: str) -> Any:
         line = self._stdout.readline(LONGEST_ANSWER)

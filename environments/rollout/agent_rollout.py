@@ -6,6 +6,8 @@ Place in the flow: ``HermesAgentBaseEnv.agent_rollout`` yields an `AgentRollout`
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import inspect
 import logging
 import math
@@ -13,13 +15,14 @@ import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any
+from typing import Any, SupportsIndex
 
 from environments.agent_loop import AgentResult
 from environments.loop.end import RolloutEnd, current_record, end_of_result
 from environments.loop.log_once import log_once
 from environments.rollout.hosted import recording_reward_errors
 from environments.sandbox.nonblocking_calls import bridged
+from environments.tokens.sampled_turns import LONG_TEXT
 from environments.tool_context import ToolContext
 from environments.trainer import scoring
 from environments.trainer.scoring import UnearnedScore
@@ -95,7 +98,9 @@ async def _item_of(env: Any, rollout: AgentRollout, reward: float, server: Any) 
         env._counts["train/truncated_turns_masked"] += 1
     if server is env.server or result.managed_state is None:
         complete = scoring.without_last_reply(result.messages) if mask_incomplete else None
-        return await scoring.chat_item_beside_loop(env.tokenizer, result.messages, reward, complete=complete)
+        item_of = functools.partial(scoring.chat_item, env.tokenizer, result.messages, reward, complete=complete)
+        is_long = len(scoring.transcript(result.messages)) > LONG_TEXT  # then the event loop serves other rollouts meanwhile
+        return await asyncio.to_thread(item_of) if is_long else item_of()
     nodes = result.managed_state.get("nodes") or []
     if len(nodes) > 1:
         env._counts["train/split_rollouts"] += 1
@@ -117,13 +122,9 @@ async def _item_of(env: Any, rollout: AgentRollout, reward: float, server: Any) 
 
 def check_count(name: str, value: object) -> None:
     """Check a limit. Raises: TypeError unless it is an integer, ValueError when it is less than 1."""
-    try:
-        number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise TypeError(f"{name} must be an integer, got {_shown(value)}") from None
-    if isinstance(value, bool):
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
         raise TypeError(f"{name} must be an integer, got {_shown(value)}")
-    if number < 1:
+    if (number := operator.index(value)) < 1:
         raise ValueError(f"{name} must be at least 1, got {number}: nothing would run")
 
 

@@ -92,9 +92,11 @@ def load_rows(name: str, split: str, *, config_name: str | None = None, preferre
 
     path = os.path.expanduser(name)
     try:
-        if os.path.isdir(path) and _was_saved_to_disk(path):
-            return _split_of(datasets.load_from_disk(path), split)
-        if os.path.isfile(path) or _looks_like_a_file(path):
+        if os.path.isdir(path):
+            if any(os.path.exists(os.path.join(path, mark)) for mark in ("dataset_info.json", "dataset_dict.json")):
+                return _split_of(datasets.load_from_disk(path), split)
+        # also a path that does not exist, if it is meant as a file and not as a name on the hub
+        elif os.path.isfile(path) or path.startswith(("/", "./", "../")) or _suffix_of(path) in READERS:
             return datasets.load_dataset(_reader_of(path), data_files={split.partition("[")[0]: path}, split=split)
         return _load_by_name(datasets, path, split, config_name, preferred_config)
     except ConnectionError:
@@ -120,15 +122,6 @@ def _load_by_name(datasets: Any, name: str, split: str, config_name: str | None,
         if "scripts are no longer supported" not in str(error):
             raise
         return datasets.load_dataset(name, config_name or preferred, split=split, revision=CONVERTED)
-
-
-def _was_saved_to_disk(path: str) -> bool:
-    return any(os.path.exists(os.path.join(path, mark)) for mark in ("dataset_info.json", "dataset_dict.json"))
-
-
-def _looks_like_a_file(path: str) -> bool:
-    """Return whether a path that does not exist is meant as a file, not as a name on the hub."""
-    return not os.path.isdir(path) and (path.startswith(("/", "./", "../")) or _suffix_of(path) in READERS)
 
 
 def _split_of(loaded: Any, split: str) -> Any:

@@ -1,6 +1,6 @@
 """An evaluation: runs the agent on every held-out item, again where it failed, and logs samples and metrics.
 
-Place in the flow: `HermesAgentBaseEnv.evaluate_items` is `evaluate_items`; a benchmark calls `run_each` with `evaluated` itself.
+Place in the flow: `evaluate_items` is a method of `HermesAgentBaseEnv`; a benchmark calls `run_each` with `evaluated` itself.
 
 A sample has ``prompt``, ``score`` and, once the agent has run, ``turns``, ``finished``, ``tool_errors`` (a count) and
 ``messages``; then the fields of ``item_fields`` and ``score``. An item that failed has the score None, an ``error``, and the
@@ -55,17 +55,39 @@ class Evaluation:
 
 async def evaluate_items(
     env: Any,
-    items: Sequence[Any] | None,
+    items: Sequence[Any] | None = None,
     *,
-    score: Score | None,
-    metrics: MoreMetrics | None,
-    item_fields: ItemFields | None,
-    pass_score: float | None,
-    max_concurrent: int | None,
-    temperature: float,
-    settings: dict[str, Any],
+    score: Score | None = None,
+    metrics: MoreMetrics | None = None,
+    item_fields: ItemFields | None = None,
+    pass_score: float | None = 1.0,
+    max_concurrent: int | None = None,
+    temperature: float = 0.0,
+    **settings: Any,
 ) -> Evaluation:
-    """Return the logged evaluation; `HermesAgentBaseEnv.evaluate_items` describes the arguments and the errors."""
+    """Run the agent on every item, score the rollouts, log metrics and samples with `evaluate_log`, and return them.
+
+    An item that fails (its prompt, the tools, the model server, the score) is run again as a rollout is (``rollout_retries``),
+    which is counted in ``eval/retries``. If it fails in every attempt, it is logged, counted in ``eval/errors`` and left out of
+    the means; the others continue. Training metrics do not change. The module's docstring lists the fields of a sample.
+
+    Args:
+        env: The environment, whose method this is.
+        items: The items to evaluate; `get_eval_items` by default.
+        score: ``async (rollout) -> float``, or fields of the sample with ``score`` among them; `compute_reward` by default.
+            Its synchronous tool calls do not block the event loop.
+        metrics: Returns further metrics of the samples that were scored; not called when every item failed. If it fails, the
+            evaluation is logged without them.
+        item_fields: Returns further fields of an item's sample, from the item alone.
+        pass_score: The score from which an item counts in ``eval/pass_rate``; None omits this metric.
+        max_concurrent: How many items run at once; the setting ``max_eval_workers`` by default.
+        temperature: The sampling temperature.
+        **settings: Further arguments of `agent_rollout`, except ``prompt``, which is each item's. Take a limit that differs
+            from training's from a field of the configuration with "eval" in its name, such as ``eval_max_turns``.
+
+    Raises: ValueError when there are no items; TypeError or ValueError for an invalid argument, before any item runs;
+        RuntimeError when ``metrics`` failed, after the rest was logged.
+    """
     _check_settings(env, settings, temperature)
     if pass_score is not None:
         check_number("pass_score", pass_score)
@@ -86,7 +108,9 @@ async def evaluate_items(
     )
     failure: Exception | None = None
     try:
-        evaluation.metrics.update(await _further_metrics(metrics, samples))
+        if metrics is not None and (scored := _scored(samples)):
+            returned: Any = metrics(scored)
+            evaluation.metrics.update(_fields("metrics", await returned if inspect.isawaitable(returned) else returned))
     except Exception as error:  # noqa: BLE001 - raised below, after the log
         failure = error
     logger.info("Evaluated %d items: %s", len(samples), evaluation.metrics)
@@ -252,18 +276,6 @@ def _metrics_of(samples: Sequence[Sample], *, pass_score: float | None) -> dict[
     metrics["eval/finished_rate"] = fmean(sample["finished"] for sample in scored)
     metrics["eval/mean_tool_errors"] = fmean(sample["tool_errors"] for sample in scored)
     return metrics
-
-
-async def _further_metrics(metrics: MoreMetrics | None, samples: Sequence[Sample]) -> Mapping[str, Any]:
-    """Return what ``metrics`` computes from the samples that were scored; nothing without it, or if every item failed.
-
-    Raises: what ``metrics`` raises; TypeError when it returns no mapping.
-    """
-    scored = _scored(samples)
-    if metrics is None or not scored:
-        return {}
-    returned: Any = metrics(scored)
-    return _fields("metrics", await returned if inspect.isawaitable(returned) else returned)
 
 
 def _scored(samples: Sequence[Sample]) -> list[Sample]:

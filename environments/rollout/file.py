@@ -1,6 +1,6 @@
 """Files of rollouts: the JSON lines of ``process`` (groups) and of ``evaluate`` (samples), read for pages and exports, and their page.
 
-Lines that are no rollouts say why, so that no reader drops them silently. ``process`` writes the page next to its file, and
+Lines that are not rollouts say why, so that no reader drops them silently. ``process`` writes the page next to its file, and
 ``hermes-env view`` writes it for any such file. What a model says is data: every text is escaped, the page has no script, and its
 policy loads nothing; atroposlib's own page renders the model's markup, and leaves tool calls out.
 """

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -38,8 +37,7 @@ def joined(attempts: Sequence[Attempt], config: Any, counts: Counter[str]) -> Gr
     """
     items = [attempt.item for attempt in attempts if attempt.item is not None]
     if without := sum(attempt.item is None and not attempt.has_failed for attempt in attempts):
-        logger.warning("%d of %d rollouts of a group returned no item; the group is dropped", without, len(attempts))
-        counts["train/groups_dropped"] += 1
+        drop_group(counts, f"{without} of its {len(attempts)} rollouts returned no item")
         return None
     failed = [attempt for attempt in attempts if attempt.item is None or trainer_groups.is_failed_item(attempt.item)]
     ends = ", ".join(sorted({str(attempt.end) for attempt in failed}))
@@ -49,7 +47,10 @@ def joined(attempts: Sequence[Attempt], config: Any, counts: Counter[str]) -> Gr
             if error := next((attempt.error for attempt in attempts if attempt.error), None):
                 raise error
             return None
-    elif failed and _takes_the_group(failed, config):
+    elif failed and (
+        config.failed_rollouts == "drop_group"
+        or (config.reward_errors == "drop_group" and any(made.end is RolloutEnd.REWARD_FAILED for made in failed))
+    ):
         drop_group(counts, f"{len(failed)} of its {len(attempts)} rollouts failed ({ends})")
         return None
     elif failed:
@@ -58,11 +59,6 @@ def joined(attempts: Sequence[Attempt], config: Any, counts: Counter[str]) -> Gr
     return scoring.group_of(
         [attempt.item or scoring.absent_item(items[0], attempt.end or RolloutEnd.ENVIRONMENT_FAILED) for attempt in attempts]
     )
-
-
-def _takes_the_group(failed: Sequence[Attempt], config: Any) -> bool:
-    by_reward = config.reward_errors == "drop_group" and any(made.end is RolloutEnd.REWARD_FAILED for made in failed)
-    return config.failed_rollouts == "drop_group" or by_reward
 
 
 def prepared(scored_data: Any, config: Any, counts: Counter[str], max_token_len: int, *, is_sent: bool) -> list[Group]:
@@ -88,7 +84,7 @@ def _may_be_sent(group: Group, config: Any, counts: Counter[str]) -> bool:
         drop_group(counts, f"its scores are not all finite numbers: {str(group['scores'])[:200]}", "train/groups_without_score")
         return False
     rows = range(len(group["scores"]))
-    is_dropped = config.failed_rollouts == "drop_group" and trainer_groups.has_failed_rollout(group)
+    is_dropped = config.failed_rollouts == "drop_group" and any(trainer_groups.failed_rows(group))
     if is_dropped or (rows and all(scoring.is_left_out(group, row) for row in rows)):
         drop_group(counts, "it has rollouts that failed", "train/groups_not_sent")
         return False
@@ -117,12 +113,6 @@ def counting_errors(postprocess: Callable[..., Any]) -> Callable[..., Any]:
             raise
 
     return counted
-
-
-def count_if_timed_out(start_time: float | None, worker_timeout: float, counts: Counter[str]) -> None:
-    """Count a group whose worker was cancelled when it had run longer than ``worker_timeout`` seconds; atroposlib does not repeat it."""
-    if start_time is not None and 0 < worker_timeout < time.time() - start_time:
-        drop_group(counts, f"its worker ran longer than worker_timeout ({worker_timeout:g} s)", "train/groups_timed_out")
 
 
 def _count_if_too_long(group: Group, max_token_len: int, config: Any, counts: Counter[str]) -> None:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -48,10 +47,14 @@ _servers: ContextVar[_Servers | None] = ContextVar("hermes_hosted_servers", defa
 _computes_reward: ContextVar[bool] = ContextVar("hermes_computes_reward", default=False)
 
 
+def _servers_of(env: object) -> _Servers | None:
+    servers = _servers.get()
+    return servers if servers is not None and servers.env_id == id(env) else None
+
+
 def is_hosted(env: object) -> bool:
     """Return whether the current rollout of ``env`` runs on a server that it was given."""
-    servers = _servers.get()
-    return servers is not None and servers.env_id == id(env)
+    return _servers_of(env) is not None
 
 
 def given_server(env: object) -> Any:
@@ -59,10 +62,8 @@ def given_server(env: object) -> Any:
 
     None means the configured one.
     """
-    servers = _servers.get()
-    if servers is None or servers.env_id != id(env):
-        return None
-    return servers.judge if _computes_reward.get() else servers.policy
+    servers = _servers_of(env)
+    return servers and (servers.judge if _computes_reward.get() else servers.policy)
 
 
 def recording_reward_errors(compute_reward: Callable[..., Coroutine[Any, Any, T]]) -> Callable[..., Coroutine[Any, Any, T]]:
@@ -86,15 +87,6 @@ def recording_reward_errors(compute_reward: Callable[..., Coroutine[Any, Any, T]
     return run
 
 
-@contextmanager
-def _on_servers(servers: _Servers) -> Iterator[None]:
-    token = _servers.set(servers)
-    try:
-        yield
-    finally:
-        _servers.reset(token)
-
-
 def only_row(group: Any) -> Mapping[str, Any] | None:
     """Return the row of a group with one rollout; None for no group. Raises: ValueError for any other number of rollouts."""
     groups = [one for one in (group if isinstance(group, list) else [group]) if one]
@@ -116,11 +108,14 @@ async def collect_outcome(
     """
     row: Mapping[str, Any] | None = None
     raised: Exception | None = None
-    with recording(RolloutRecord()) as record, _on_servers(_Servers(env_id=id(env), policy=policy, judge=judge)):
+    token = _servers.set(_Servers(env_id=id(env), policy=policy, judge=judge))
+    with recording(RolloutRecord()) as record:
         try:
             row = await collect()
         except Exception as error:  # noqa: BLE001 - returned in the outcome
             raised = error
+        finally:
+            _servers.reset(token)
     end, reward, why = _judged(record, row, raised)
     messages = (row or {}).get("messages") or (record.results[-1].messages if record.results else [])
     return RolloutOutcome(

@@ -4,7 +4,7 @@ Files are sent as base64 in chunks. Every path is quoted, every chunk is checked
 complete, and no file name in a sandbox can make a download write outside its target directory. Reading has a size limit and a
 time limit, and only regular files are opened: a FIFO or a device of the agent cannot stall or flood the reader.
 
-Place in the flow: `ToolContext` calls these functions with the shell of its rollout.
+Place in the flow: transfers of files and directories are methods of `ToolContext`, which is the shell of its rollout.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ import shlex
 import tempfile
 import time
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 MAX_BYTES = 64 * 2**20
 """Bytes that one read or download returns at most, unless the caller says otherwise."""
@@ -56,16 +55,17 @@ class NotReadable(TransferError):
     """A file must not be read: it is not a regular file, it exceeds the size limit, or reading takes too long."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Shell:
-    """How a rollout's commands run; both functions take the command and its timeout in seconds.
+class Shell(Protocol):
+    """How a rollout's commands run; both methods take the command and its timeout in seconds."""
 
-    ``terminal`` is hermes' tool, which cuts and redacts output. ``uncut`` returns a command's whole output; None if it fails or if
-    hermes has no environment for the rollout, as when a double answers the tools.
-    """
+    def terminal(self, command: str, timeout: int) -> dict[str, Any]:
+        """Run a command with hermes' tool, which cuts and redacts output."""
 
-    terminal: Callable[[str, int], dict[str, Any]]
-    uncut: Callable[[str, int], str | None]
+    def _uncut(self, command: str, timeout: int) -> str | None:
+        """Return a command's whole output.
+
+        None if it fails or if hermes has no environment for the rollout, as when a double answers the tools.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,13 +83,6 @@ class _Limits:
             raise self.timed_out(remote)
         return max(1, int(left))
 
-    def check_size(self, remote: str, size: int) -> None:
-        """Raises: a file of ``size`` bytes exceeds the limit → NotReadable."""
-        if size > self.max_bytes:
-            raise NotReadable(
-                f"Cannot read {remote}: it exceeds the limit of {self.max_bytes:,} bytes; max_bytes= raises the limit"
-            )
-
     def timed_out(self, remote: str) -> NotReadable:
         """Return the error for a read that took too long."""
         return NotReadable(f"Cannot read {remote}: it takes longer than {self.timeout} seconds; timeout= raises the limit")
@@ -99,47 +92,63 @@ def _limits(max_bytes: int, timeout: int) -> _Limits:
     return _Limits(max_bytes=max_bytes, timeout=timeout, deadline=time.monotonic() + timeout)
 
 
-def upload_file(shell: Shell, local: Path, remote: str) -> dict[str, Any]:
-    """Copy ``local`` into the sandbox; see `ToolContext.upload_file`."""
+def upload_file(shell: Shell, local_path: str, remote_path: str) -> dict[str, Any]:
+    """Copy a file of this machine, byte for byte, into the sandbox.
+
+    Returns ``{"exit_code": 0, "output": ..., "bytes": n}``, or an exit code other than 0 with the reason as output.
+    """
     try:
-        data = local.read_bytes()
+        data = Path(local_path).read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a NUL in the local path
-        return {"exit_code": -1, "output": f"Cannot read local file {local}: {error}"}
+        return {"exit_code": -1, "output": f"Cannot read local file {local_path}: {error}"}
     try:
-        _write_bytes(shell, data, remote)
+        _write_bytes(shell, data, remote_path)
     except TransferError as error:
         return {"exit_code": -1, "output": str(error)}
-    return {"exit_code": 0, "output": f"{len(data)} bytes to {remote}", "bytes": len(data)}
+    return {"exit_code": 0, "output": f"{len(data)} bytes to {remote_path}", "bytes": len(data)}
 
 
-def upload_dir(shell: Shell, local: Path, remote: str) -> list[dict[str, Any]]:
-    """Copy every regular file under ``local``; see `ToolContext.upload_dir`."""
+def upload_dir(shell: Shell, local_dir: str, remote_dir: str) -> list[dict[str, Any]]:
+    """Copy every file under a directory of this machine into the sandbox; one result per file."""
+    local = Path(local_dir)
     if not local.is_dir():
         return [{"exit_code": -1, "output": f"Local directory not found: {local}"}]
-    files = sorted(path for path in local.rglob("*") if path.is_file())
-    return [
-        {"path": str(path), **upload_file(shell, path, posixpath.join(remote, path.relative_to(local).as_posix()))}
-        for path in files
-    ]
+    files = {str(path): path.relative_to(local).as_posix() for path in sorted(local.rglob("*")) if path.is_file()}
+    return [{"path": path, **upload_file(shell, path, posixpath.join(remote_dir, name))} for path, name in files.items()]
 
 
-def download_file(shell: Shell, remote: str, local: Path, *, max_bytes: int, timeout: int) -> dict[str, Any]:
-    """Copy one file out of the sandbox; see `ToolContext.download_file`."""
-    return _download(shell, remote, local, _limits(max_bytes, timeout))
+def download_file(
+    shell: Shell, remote_path: str, local_path: str, *, max_bytes: int = MAX_BYTES, timeout: int = FILE_TIMEOUT_S
+) -> dict[str, Any]:
+    """Copy a regular file of the sandbox, byte for byte, to this machine.
+
+    Returns ``{"success": True, "bytes": n}`` or ``{"success": False, "error": reason}``; no partial file is left behind.
+    ``max_bytes`` and ``timeout`` (seconds) limit the download.
+    """
+    return _download(shell, remote_path, Path(local_path), _limits(max_bytes, timeout))
 
 
-def download_dir(shell: Shell, remote: str, local: Path, *, max_bytes: int, timeout: int) -> list[dict[str, Any]]:
-    """Copy every regular file under ``remote``; see `ToolContext.download_dir`."""
+def download_dir(
+    shell: Shell, remote_dir: str, local_dir: str, *, max_bytes: int = MAX_BYTES, timeout: int = DIRECTORY_TIMEOUT_S
+) -> list[dict[str, Any]]:
+    """Copy every regular file under a sandbox directory to this machine; one result per file, never outside ``local_dir``.
+
+    ``max_bytes`` and ``timeout`` (seconds) limit the download of all files together.
+    """
     limits = _limits(max_bytes, timeout)
     try:
-        names = _list_files(shell, remote, limits)
+        names = _list_files(shell, remote_dir, limits)
     except TransferError as error:
-        return [{"success": False, "path": remote, "error": str(error)}]
-    root = Path(os.path.realpath(local))
+        return [{"success": False, "path": remote_dir, "error": str(error)}]
+    root = Path(os.path.realpath(local_dir))
     root.mkdir(parents=True, exist_ok=True)
     results = []
     for name in names:
-        result = _download_into(shell, remote, name, root, limits)
+        target = Path(os.path.realpath(root / name))
+        if target.is_relative_to(root) and target != root:
+            result = _download(shell, posixpath.join(remote_dir, name), target, limits)
+        else:
+            result = {"success": False, "error": f"Refused: the listed name {name!r} leads outside {root}"}
         limits = replace(limits, max_bytes=limits.max_bytes - result.get("bytes", 0))
         results.append({"path": name, **result})
     return results
@@ -164,7 +173,7 @@ def _read(shell: Shell, remote: str, limits: _Limits) -> bytes:
 def _read_beginning(shell: Shell, remote: str, limits: _Limits) -> tuple[int, bytes]:
     """Return a file's size and its first bytes: all of them if they fit one command."""
     length = UNCUT_BYTES
-    answer = shell.uncut(_beginning(remote, length, "command -p "), limits.seconds_left(remote))
+    answer = shell._uncut(_beginning(remote, length, "command -p "), limits.seconds_left(remote))
     if answer is None:
         length = DOWNLOAD_BYTES
         answer = _run_reading(shell, _beginning(remote, length), remote, limits)
@@ -172,7 +181,10 @@ def _read_beginning(shell: Shell, remote: str, limits: _Limits) -> tuple[int, by
     if not size_text.strip().isdecimal():
         raise TransferError(f"Cannot read {remote}: its size came back as {size_text[:200]!r}")
     size = int(size_text)
-    limits.check_size(remote, size)
+    if size > limits.max_bytes:
+        raise NotReadable(
+            f"Cannot read {remote}: it exceeds the limit of {limits.max_bytes:,} bytes; max_bytes= raises the limit"
+        )
     data = _from_base64(encoded) or b""
     return size, data if len(data) == min(size, length) else b""
 
@@ -190,7 +202,7 @@ def _read_chunk(shell: Shell, remote: str, start: int, left: int, limits: _Limit
     """Return the next bytes from ``start``: uncut where hermes has an environment, else with the terminal."""
     path = _quoted(remote)
     length = min(left, UNCUT_BYTES)
-    uncut = shell.uncut(f"{_cut(path, start, length, 'command -p ')} | command -p base64", limits.seconds_left(remote))
+    uncut = shell._uncut(f"{_cut(path, start, length, 'command -p ')} | command -p base64", limits.seconds_left(remote))
     if uncut is not None and (chunk := _from_base64(uncut)) is not None and len(chunk) == length:
         return chunk
     length = min(left, DOWNLOAD_BYTES)
@@ -243,14 +255,6 @@ def _list_files(shell: Shell, remote: str, limits: _Limits) -> list[str]:
         shell.terminal(f"rm -f -- {listing}", COMMAND_TIMEOUT_S)
     names = [entry.decode(errors="surrogateescape") for entry in raw.split(b"\0") if entry]
     return sorted(name.removeprefix("./") for name in names if not name.endswith("/" + listing))
-
-
-def _download_into(shell: Shell, remote: str, name: str, root: Path, limits: _Limits) -> dict[str, Any]:
-    """Download one listed file, unless its path would lie outside ``root``."""
-    target = Path(os.path.realpath(root / name))
-    if not target.is_relative_to(root) or target == root:
-        return {"success": False, "error": f"Refused: the listed name {name!r} leads outside {root}"}
-    return _download(shell, posixpath.join(remote, name), target, limits)
 
 
 def _download(shell: Shell, remote: str, local: Path, limits: _Limits) -> dict[str, Any]:

@@ -22,7 +22,10 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
+
+from tools import browser_tool, file_tools, process_registry, terminal_tool
 
 from hermes_env_shared.abandoned import claim, remove_abandoned
 from hermes_env_shared.processes import kill_processes, mark_commands, now, tag_descendants
@@ -55,7 +58,10 @@ _lock = threading.Lock()
 _remove_abandoned_once = functools.cache(remove_abandoned)
 
 PROCESSES_PER_ROLLOUT = 64
-"""Background processes per rollout that hermes remembers, including ended ones; its default limit covers all sessions together."""
+"""Background processes per open rollout that hermes remembers, including ended ones.
+
+Beyond its limit, which covers all sessions together, hermes forgets the one that ended first: its rollout would lose its output.
+"""
 
 KILL_GRACE_S = 2.0
 """Seconds that a killed command may take to end."""
@@ -77,22 +83,16 @@ def open_sandbox(task_id: str) -> None:
     Idempotent. On the local backend the session starts in a new, empty directory. An override by the environment that lacks the
     keys that make hermes isolate a session (with only a working directory, say) is completed.
     """
-    from tools.terminal_tool import (  # noqa: PLC0415 - hermes is heavy
-        _resolve_container_task_id,
-        _task_env_overrides,
-        register_task_env_overrides,
-    )
-
     with _lock:
         held = _sandboxes.setdefault(task_id, _Sandbox())
         if held.opened is None:
             tag_descendants()
             held.opened = now()
-            _let_hermes_remember()
-        given = _task_env_overrides.get(task_id, {})
+            process_registry.MAX_PROCESSES = PROCESSES_PER_ROLLOUT * len(_sandboxes)
+        given = terminal_tool._task_env_overrides.get(task_id, {})
         backend = os.environ.get("TERMINAL_ENV", "local")
         has_its_place = backend != "local" or "cwd" in given
-        if given and has_its_place and _resolve_container_task_id(task_id) == task_id:
+        if given and has_its_place and terminal_tool._resolve_container_task_id(task_id) == task_id:
             return
         overrides = {"env_type": backend, **given}
         if backend == "local" and "cwd" not in overrides:
@@ -100,7 +100,7 @@ def open_sandbox(task_id: str) -> None:
             _remove_abandoned_once()
             with contextlib.suppress(OSError):  # no room for a note: after a kill the directory would stay
                 held.release = claim(held.directory, held.mark)
-        register_task_env_overrides(task_id, overrides)
+        terminal_tool.register_task_env_overrides(task_id, overrides)
 
 
 def _make_directory(task_id: str) -> str:
@@ -111,43 +111,17 @@ def _make_directory(task_id: str) -> str:
     return os.path.realpath(tempfile.mkdtemp(prefix=f"hermes-{_plain(task_id)}-", dir=place))
 
 
-def _let_hermes_remember() -> None:
-    """Raise the number of background processes that hermes remembers to that of one session per open rollout.
-
-    Beyond its limit hermes forgets the process that ended first, of any rollout, and that rollout would lose its output.
-    """
-    from tools import process_registry as processes  # noqa: PLC0415 - hermes is heavy
-
-    processes.MAX_PROCESSES = PROCESSES_PER_ROLLOUT * len(_sandboxes)
-
-
 def sandbox_directory(task_id: str) -> str | None:
     """Return the working directory created for ``task_id``, or None on backends with files elsewhere."""
     return held.directory if (held := _sandboxes.get(task_id)) is not None else None
 
 
-class ResultStorage:
-    """The sandbox that hermes gets to store long results: with a separate temporary directory per rollout.
+def result_storage(task_id: str, sandbox: Any) -> Any:
+    """Return the sandbox that hermes gets to store long results of ``task_id``, or None when it has none yet.
 
-    hermes names the file after the tool call's id, in one directory for all rollouts; ids of concurrent rollouts may be equal.
+    It has a temporary directory of its own, which `close_sandbox` removes: hermes names the file after the tool call's id, in one
+    directory for all rollouts, and ids of concurrent rollouts may be equal.
     """
-
-    def __init__(self, sandbox: Any, directory: str) -> None:
-        """Write with ``sandbox``, into ``directory``."""
-        self._sandbox = sandbox
-        self._directory = directory
-
-    def get_temp_dir(self) -> str:
-        """Return the directory in which hermes creates one for results."""
-        return self._directory
-
-    def execute(self, *args: Any, **kwargs: Any) -> Any:
-        """Run a command in the sandbox."""
-        return self._sandbox.execute(*args, **kwargs)
-
-
-def result_storage(task_id: str, sandbox: Any) -> ResultStorage | None:
-    """Return the storage for long results of ``task_id``, or None when it has no sandbox yet. `close_sandbox` removes it."""
     if sandbox is None:
         return None
     with _lock:
@@ -155,7 +129,8 @@ def result_storage(task_id: str, sandbox: Any) -> ResultStorage | None:
         if held.storage is None:
             temporary = sandbox.get_temp_dir() if hasattr(sandbox, "get_temp_dir") else "/tmp"  # noqa: S108 - in the sandbox
             held.storage = f"{str(temporary).rstrip('/')}/hermes-{_plain(task_id)}-{uuid.uuid4().hex[:12]}"
-        return ResultStorage(sandbox, held.storage)
+        directory = held.storage
+    return SimpleNamespace(get_temp_dir=lambda: directory, execute=sandbox.execute)
 
 
 def has_run_commands(task_id: str) -> bool:
@@ -165,9 +140,7 @@ def has_run_commands(task_id: str) -> bool:
 
 def _environment(task_id: str) -> Any:
     """Return hermes' environment of ``task_id``; None without one."""
-    from tools.terminal_tool import _resolve_container_task_id, get_active_env  # noqa: PLC0415 - hermes is heavy
-
-    return get_active_env(task_id) if _resolve_container_task_id(task_id) == task_id else None
+    return terminal_tool.get_active_env(task_id) if terminal_tool._resolve_container_task_id(task_id) == task_id else None
 
 
 def run_uncut(task_id: str, command: str, timeout: int) -> str | None:
@@ -198,7 +171,7 @@ def close_sandbox(task_id: str) -> None:
     """
     if not task_id:
         return  # hermes reads "no task" as "every task"
-    for step in (_kill_processes, _close_browser, _remove_results, _close_terminal, _kill_detached):
+    for step in (process_registry.process_registry.kill_all, _close_browser, _remove_results, _close_terminal, _kill_detached):
         _attempt(step, task_id)
     with _lock:
         held = _sandboxes.get(task_id, _Sandbox())
@@ -250,68 +223,50 @@ def _attempt(step: Callable[[str], None], task_id: str) -> None:
         logger.warning("Cleaning up %s failed in %s", task_id, step.__name__, exc_info=True)
 
 
-def _kill_processes(task_id: str) -> None:
-    from tools.process_registry import process_registry  # noqa: PLC0415
-
-    process_registry.kill_all(task_id)
-
-
 def _forget_processes(task_id: str) -> None:
     """Remove a rollout's background processes from hermes' registries, which would keep them for half an hour.
 
     Their reader threads must have ended first, because these register the end again. A process that ended immediately may be in
     both registries: hermes may register its start after its end.
     """
-    from tools.process_registry import process_registry  # noqa: PLC0415
-
-    registers = (process_registry._running, process_registry._finished)
-    with process_registry._lock:
+    registry = process_registry.process_registry
+    registers = (registry._running, registry._finished)
+    with registry._lock:
         sessions = [session for register in registers for session in register.values() if session.task_id == task_id]
     deadline = time.monotonic() + KILL_GRACE_S
     for session in sessions:
         if session.process is not None and session._reader_thread is not None:
             session._reader_thread.join(max(0.0, deadline - time.monotonic()))
-    with process_registry._lock:
+    with registry._lock:
         for session in sessions:
             for register in registers:
                 register.pop(session.id, None)
-            process_registry._completion_consumed.discard(session.id)
-            process_registry._poll_observed.discard(session.id)
+            registry._completion_consumed.discard(session.id)
+            registry._poll_observed.discard(session.id)
 
 
 def _close_browser(task_id: str) -> None:
-    from tools import browser_tool  # noqa: PLC0415
-
     if any(key.split("::")[0] == task_id for key in list(browser_tool._active_sessions)):
         browser_tool.cleanup_browser(task_id)
 
 
 def _remove_results(task_id: str) -> None:
-    from tools.terminal_tool import get_active_env  # noqa: PLC0415
-
     with _lock:
         held = _sandboxes.get(task_id, _Sandbox())
         directory, held.storage = held.storage, None
-    sandbox = get_active_env(task_id)
+    sandbox = terminal_tool.get_active_env(task_id)
     if directory is not None and sandbox is not None:
         sandbox.execute(f"rm -r -- {shlex.quote(directory)}", timeout=30)
 
 
 def _close_terminal(task_id: str) -> None:
-    from tools.terminal_tool import cleanup_vm  # noqa: PLC0415
-
-    cleanup_vm(task_id, force_remove=True)
+    terminal_tool.cleanup_vm(task_id, force_remove=True)
 
 
 def _forget_session(task_id: str) -> None:
-    from tools import file_tools  # noqa: PLC0415
-    from tools.terminal_tool import clear_task_env_overrides  # noqa: PLC0415
-
-    clear_task_env_overrides(task_id)
+    terminal_tool.clear_task_env_overrides(task_id)
     file_tools.reset_file_dedup(task_id)
-    trackers = getattr(file_tools, "_read_tracker", None)
-    if isinstance(trackers, dict):
-        trackers.pop(task_id, None)
+    file_tools._read_tracker.pop(task_id, None)
 
 
 def _plain(task_id: str) -> str:

@@ -21,6 +21,7 @@ import functools
 import inspect
 import logging
 import threading
+import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any, TypeVar
 
@@ -58,34 +59,26 @@ class _Carrier(greenlet.greenlet):
             except BaseException as thrown:  # noqa: BLE001 - a cancellation: it belongs to the coroutine
                 error = thrown
 
-    def wait(self, awaitable: Awaitable[T]) -> T:
-        """Suspend the coroutine's synchronous frame until the driving task has awaited ``awaitable``."""
-        return self.parent.switch((_AWAIT, awaitable))  # type: ignore[no-any-return]
 
-
-class _Bridged:
-    """An awaitable that drives a `_Carrier` from the task that awaits it."""
-
-    def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
-        self._coroutine = coroutine
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        carrier = _Carrier(self._coroutine)
-        kind, value = carrier.switch()
-        while True:
-            if kind == _DONE:
-                return value
-            if kind == _RAISED:
-                raise value
-            try:
-                if kind == _AWAIT:
-                    answer = yield from value.__await__()
-                else:
-                    answer = yield value
-            except BaseException as error:  # noqa: BLE001 - raised again inside the coroutine, where it happened
-                kind, value = carrier.throw(error)
+@types.coroutine
+def _driven(coroutine: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
+    """Run a coroutine in a `_Carrier`, driven from the task that awaits it."""
+    carrier = _Carrier(coroutine)
+    kind, value = carrier.switch()
+    while True:
+        if kind == _DONE:
+            return value  # type: ignore[no-any-return]
+        if kind == _RAISED:
+            raise value
+        try:
+            if kind == _AWAIT:
+                answer = yield from value.__await__()
             else:
-                kind, value = carrier.switch(answer)
+                answer = yield value
+        except BaseException as error:  # noqa: BLE001 - raised again inside the coroutine, where it happened
+            kind, value = carrier.throw(error)
+        else:
+            kind, value = carrier.switch(answer)
 
 
 def is_bridged() -> bool:
@@ -94,14 +87,14 @@ def is_bridged() -> bool:
 
 
 def wait_for(awaitable: Awaitable[T]) -> T:
-    """Await ``awaitable`` from a synchronous frame of a bridged coroutine, without blocking the event loop.
+    """Await ``awaitable`` from a synchronous frame of a bridged coroutine, without blocking the event loop: the driving task does.
 
     Raises: RuntimeError when the current frame is not inside one; see `is_bridged`.
     """
     carrier = greenlet.getcurrent()
     if not isinstance(carrier, _Carrier):
         raise RuntimeError("wait_for() needs a bridged coroutine around it; see environments.sandbox.nonblocking_calls.bridged")  # noqa: TRY004 - wrong place of the call, not wrong type
-    return carrier.wait(awaitable)
+    return carrier.parent.switch((_AWAIT, awaitable))  # type: ignore[no-any-return]
 
 
 def bridged(function: Callable[..., Coroutine[Any, Any, T]]) -> Callable[..., Coroutine[Any, Any, T]]:
@@ -117,7 +110,7 @@ def bridged(function: Callable[..., Coroutine[Any, Any, T]]) -> Callable[..., Co
         coroutine = function(*args, **kwargs)
         if is_bridged():
             return await coroutine
-        return await _Bridged(coroutine)  # type: ignore[no-any-return]
+        return await _driven(coroutine)
 
     run.__bridged__ = True  # type: ignore[attr-defined]
     return run

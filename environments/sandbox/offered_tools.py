@@ -32,20 +32,21 @@ def offered_tools(enabled: list[str] | None, disabled: list[str] | None, distrib
     _check_toolsets([*(enabled or ()), *(disabled or ())])
     schemas = model_tools.get_tool_definitions(enabled_toolsets=enabled, disabled_toolsets=disabled, quiet_mode=True)
     if not schemas:
-        raise ValueError(_no_tools_message(enabled, disabled))
+        raise ValueError(
+            _with_shadowing(
+                f"No tool is available with enabled_toolsets={enabled} and disabled_toolsets={disabled}: hermes leaves out tools "
+                f"whose requirements are not met (an API key, a browser, Docker). Known toolsets: {toolsets.get_toolset_names()}"
+            )
+        )
     names = {schema["function"]["name"] for schema in schemas}
     _warn_of_hidden_tools(enabled or [], disabled or [], names)
     return schemas, names
 
 
-class _WithoutDesktopTools(logging.Filter):
-    """Leave out hermes' warnings that the tools of its desktop app are missing: they are in no environment."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        return not any(name in record.getMessage() for name in ("close_terminal", "read_terminal"))
-
-
-logging.getLogger("tools.registry").addFilter(_WithoutDesktopTools())
+# hermes warns that the tools of its desktop app are missing, which are in no environment
+logging.getLogger("tools.registry").addFilter(
+    lambda record: not any(name in record.getMessage() for name in ("close_terminal", "read_terminal"))
+)
 
 
 def _check_toolsets(names: list[str]) -> None:
@@ -53,13 +54,6 @@ def _check_toolsets(names: list[str]) -> None:
     unknown = [name for name in names if not toolsets.validate_toolset(name) and name not in legacy]
     if unknown:
         raise ValueError(_with_shadowing(f"Unknown toolsets {unknown}. Known toolsets: {toolsets.get_toolset_names()}"))
-
-
-def _no_tools_message(enabled: list[str] | None, disabled: list[str] | None) -> str:
-    return _with_shadowing(
-        f"No tool is available with enabled_toolsets={enabled} and disabled_toolsets={disabled}: hermes leaves out tools "
-        f"whose requirements are not met (an API key, a browser, Docker). Known toolsets: {toolsets.get_toolset_names()}"
-    )
 
 
 def _warn_of_hidden_tools(enabled: list[str], disabled: list[str], offered: set[str]) -> None:

@@ -7,15 +7,13 @@ no token, has the load and the rollouts by end. Every answer is JSON; an error n
 from __future__ import annotations
 
 import asyncio
-import functools
 import hmac
 import json
-import logging
-from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import from_json
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -26,10 +24,6 @@ from environments.loop.end import RolloutEnd
 from environments.rollout.concurrency import to_the_end
 from environments.service.service import RolloutFailed, RolloutRequest, RolloutService, engine_key, without_key
 from environments.service.waiting_line import Refused
-
-logger = logging.getLogger(__name__)
-
-Endpoint = Callable[[Request], Awaitable[Response]]
 
 STATUS_OF_END = {
     RolloutEnd.MODEL_FAILED: HTTPStatus.BAD_GATEWAY,
@@ -46,31 +40,13 @@ RETRY_AFTER = {"Retry-After": "1"}
 def build_app(service: RolloutService, *, token: str, max_body: int) -> Starlette:
     """Return the app. ``max_body`` is the size of the largest request, in bytes."""
 
-    def guarded(endpoint: Endpoint) -> Endpoint:
-        @functools.wraps(endpoint)
-        async def run(request: Request) -> Response:
-            try:
-                _check_token(request, token)
-                return await endpoint(request)
-            except Refused as error:
-                return _error(error.status, error.code, str(error), RETRY_AFTER if error.status in {429, 503} else None)
-            except RolloutFailed as error:
-                status = STATUS_OF_END.get(error.code, HTTPStatus.INTERNAL_SERVER_ERROR)
-                done = error.outcome
-                return _error(status, error.code, str(error), turns=done and done.turns, messages=done and done.messages)
-            except Exception as error:
-                logger.exception("%s %s failed", request.method, request.url.path)
-                return _error(HTTPStatus.INTERNAL_SERVER_ERROR, "service_failed", f"{type(error).__name__}: {error}")
-
-        return run
-
     async def health(_request: Request) -> Response:
         line = service.line
         return JSONResponse(
             {
                 "status": "draining" if line.is_closed else "ok",
                 "environment": type(service.env).__name__,
-                "running": line.running,
+                "running": len(line.running),
                 "waiting": line.waiting,
                 "concurrency": line.places,
                 "queue": line.length,
@@ -79,6 +55,7 @@ def build_app(service: RolloutService, *, token: str, max_body: int) -> Starlett
         )
 
     async def tasks(request: Request) -> Response:
+        _check_token(request, token)
         split, count = request.query_params.get("split", "train"), request.query_params.get("n")
         if split not in {"train", "eval"}:
             raise Refused(422, "bad_request", "split must be train or eval")
@@ -88,24 +65,28 @@ def build_app(service: RolloutService, *, token: str, max_body: int) -> Starlett
         return JSONResponse({"environment": type(service.env).__name__, "split": split, "tasks": found})
 
     async def rollout(request: Request) -> Response:
+        _check_token(request, token)
         asked = _parsed(await _body(request, max_body))
         engine_key.set(asked.api_key.get_secret_value())
         service.check(asked, request.client.host if request.client else None)
         return JSONResponse(await _until_gone(request, service.rollout(asked)))
 
     return Starlette(
-        routes=[
-            Route("/health", health),
-            Route("/tasks", guarded(tasks)),
-            Route("/rollout", guarded(rollout), methods=["POST"]),
-        ],
-        exception_handlers={HTTPException: _http_error},
+        routes=[Route("/health", health), Route("/tasks", tasks), Route("/rollout", rollout, methods=["POST"])],
+        exception_handlers=dict.fromkeys((Refused, RolloutFailed, HTTPException, Exception), _answer_to),
     )
 
 
-async def _http_error(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    return _error(error.status_code, HTTPStatus(error.status_code).name.lower(), str(error.detail))
+async def _answer_to(_request: Request, error: Exception) -> Response:
+    """Return the response to an error. One of the service itself is raised again by Starlette, and logged by uvicorn."""
+    if isinstance(error, Refused):
+        return _error(error.status, error.code, str(error), RETRY_AFTER if error.status in {429, 503} else None)
+    if isinstance(error, RolloutFailed):
+        status, done = STATUS_OF_END.get(error.code, HTTPStatus.INTERNAL_SERVER_ERROR), error.outcome
+        return _error(status, error.code, str(error), turns=done and done.turns, messages=done and done.messages)
+    if isinstance(error, HTTPException):
+        return _error(error.status_code, HTTPStatus(error.status_code).name.lower(), error.detail)
+    return _error(HTTPStatus.INTERNAL_SERVER_ERROR, "service_failed", f"{type(error).__name__}: {error}")
 
 
 def _check_token(request: Request, token: str) -> None:
@@ -132,20 +113,14 @@ async def _body(request: Request, limit: int) -> bytes:
 def _parsed(body: bytes) -> RolloutRequest:
     """Return the request. Raises: Refused, which never quotes a value."""
     try:
-        values = json.loads(body, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        raise Refused(400, "bad_request", f"the body is not JSON: {type(error).__name__}") from None
-    try:
-        return RolloutRequest.model_validate(values)
+        return RolloutRequest.model_validate(from_json(body, allow_inf_nan=False))
     except ValidationError as error:
         rows = (
             f"{'.'.join(map(str, row['loc']))}: {row['msg']}" for row in error.errors(include_input=False, include_url=False)
         )
         raise Refused(422, "bad_request", "; ".join(rows)) from None
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
+    except ValueError as error:
+        raise Refused(400, "bad_request", f"the body is not JSON: {error}") from None
 
 
 async def _until_gone(request: Request, rollout: Any) -> Any:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import logging
 import os
 import secrets
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import uvicorn
@@ -32,15 +32,32 @@ GRACE_S = 10
 """Seconds in which open connections may end after the last rollout."""
 
 
+def _checked(kind: type[int | float], is_valid: Callable[[float], bool], requirement: str) -> Callable[[str], float]:
+    """Return the type of an option whose value is a number of that kind."""
+
+    def read(text: str) -> float:
+        with contextlib.suppress(ValueError):
+            if is_valid(number := kind(text)):
+                return number
+        raise argparse.ArgumentTypeError(f"must be {requirement}, not {text!r}")
+
+    return read
+
+
+_positive = _checked(int, lambda number: number >= 1, "at least 1")
+_not_negative = _checked(int, lambda number: number >= 0, "at least 0")
+_seconds = _checked(float, lambda number: 0 < number < float("inf"), "a number of seconds above 0")
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
     parser.add_argument("--port", type=int, default=8765, help="port to listen on; 0 picks a free one (default: 8765)")
     parser.add_argument(
-        "--concurrency", type=_at_least(1), default=16, metavar="N", help="rollouts that run at once (default: 16)"
+        "--concurrency", type=_positive, default=16, metavar="N", help="rollouts that run at once (default: 16)"
     )
     parser.add_argument(
-        "--queue", type=_at_least(0), default=256, metavar="N", help="rollouts that wait; others get 429 (default: 256)"
+        "--queue", type=_not_negative, default=256, metavar="N", help="rollouts that wait; others get 429 (default: 256)"
     )
     parser.add_argument(
         "--token",
@@ -62,27 +79,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--drain", type=_seconds, default=600.0, metavar="S", help="seconds to finish rollouts on SIGTERM (default: 600)"
     )
-    parser.add_argument("--max-body", type=_at_least(1), default=8, metavar="MB", help="largest request (default: 8)")
+    parser.add_argument("--max-body", type=_positive, default=8, metavar="MB", help="largest request (default: 8)")
     parser.add_argument("--config", metavar="FILE", help="YAML file with the environment's settings; --env.* flags override it")
-
-
-def _at_least(least: int) -> Callable[[str], int]:
-    def integer(text: str) -> int:
-        if (number := int(text)) < least:
-            raise argparse.ArgumentTypeError(f"must be at least {least}")
-        return number
-
-    return integer
-
-
-def _seconds(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be a number of seconds above 0, not {text!r}")
-    return number
 
 
 def run(cls: Any, options: argparse.Namespace, flags: Sequence[str]) -> int:
@@ -101,8 +99,7 @@ def _environment(cls: Any, options: argparse.Namespace, flags: Sequence[str]) ->
         raise command_settings.usage_error(
             "--openai.* has no meaning here: each request names the policy's endpoint, and --judge-base-url the judge's"
         )
-    command_settings.check_arguments(["serve", *flags], ["serve"], command_settings.flags_of(cls))
-    settings = command_settings.settings_of(cls, "serve", options.config, flags)
+    settings = command_settings.settings_of(cls, "serve", flags, options.config)
     # a rollout is a group of one; groups, files and wandb are the engine's
     config = settings.env.model_copy(update={"group_size": 1, "use_wandb": False, "data_path_to_save_groups": None})
     judge = APIServerConfig(
@@ -132,7 +129,7 @@ async def _serve(env: Any, options: argparse.Namespace) -> int:
             raise command_settings.usage_error(f"{type(env).__name__} has nothing to serve: {error}") from error
         token = options.token or secrets.token_urlsafe(32)
         app = build_app(service, token=token, max_body=options.max_body * MEGABYTE)
-        server = _Server(
+        server = uvicorn.Server(
             uvicorn.Config(
                 app,
                 log_config=None,
@@ -142,65 +139,50 @@ async def _serve(env: Any, options: argparse.Namespace) -> int:
                 timeout_graceful_shutdown=GRACE_S,
             )
         )
-        with _listening(options.host, options.port) as listener:
+        server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign,assignment]  # `_stop_on_signals` has them
+        with _listener(options.host, options.port) as listener:
             host, port = listener.getsockname()[:2]
             shown = "" if options.token else f", token {token}"
             sys.stdout.write(f"rollouts of {type(env).__name__} on http://{host}:{port}{shown}\n")
             sys.stdout.flush()
-            _stop_on_signals(server, service, options.drain)
+            stopping = _stop_on_signals(server, service.line, options.drain)
             await server.serve(sockets=[listener])
+            stopping.cancel()
     finally:
         await service.close()
         await command_line.close_servers(env)
     return 0
 
 
-class _Server(uvicorn.Server):
-    """A server that leaves signals to `_stop_on_signals`."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
-@contextmanager
-def _listening(host: str, port: int) -> Iterator[socket.socket]:
+def _listener(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        created = socket.create_server((host, port), family=family, backlog=2048)
+        return socket.create_server((host, port), family=family, backlog=2048)
     except (OSError, OverflowError) as error:
         raise command_settings.usage_error(
             f"the service cannot listen on {host}:{port}: {error}; choose another --port"
         ) from error
-    with created as listener:
-        yield listener
 
 
-def _stop_on_signals(server: uvicorn.Server, service: RolloutService, drain_s: float) -> None:
+def _stop_on_signals(server: uvicorn.Server, line: WaitingLine, drain_s: float) -> asyncio.Task[None]:
     """On the first signal, admit no rollouts and let those that run finish; on the second, or too late, cancel them."""
     loop = asyncio.get_running_loop()
-    stopping: list[asyncio.Task[None]] = []
-    second = asyncio.Event()
+    signals = asyncio.Semaphore(0)
 
     async def stop() -> None:
-        service.line.close()
-        logger.info("shutting down: %d rollouts may finish within %g seconds", service.line.running, drain_s)
-        ends = [loop.create_task(service.line.empty()), loop.create_task(second.wait())]
+        await signals.acquire()
+        line.close()
+        logger.info("shutting down: %d rollouts may finish within %g seconds", len(line.running), drain_s)
+        ends = [loop.create_task(line.empty()), loop.create_task(signals.acquire())]
         await asyncio.wait(ends, timeout=drain_s, return_when=asyncio.FIRST_COMPLETED)
-        second.set()
-        if service.line.running:
-            logger.warning("shutting down: %d rollouts are cancelled", service.line.running)
-            await service.cancel()
+        if line.running:
+            logger.warning("shutting down: %d rollouts are cancelled", len(line.running))
+            await line.cancel()
         server.should_exit = True
 
-    def signalled() -> None:
-        if not stopping:
-            stopping.append(loop.create_task(stop()))
-        else:
-            second.set()
-
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, signalled)
+        loop.add_signal_handler(number, signals.release)
+    return loop.create_task(stop())
 
 
 class _WithoutKeys(logging.Formatter):

@@ -17,8 +17,6 @@ from atroposlib.envs.server_handling.server_manager import ServerManager
 from environments.loop.end import current_record
 from environments.service.waiting_line import Refused
 
-LOOPBACK_NAMES = frozenset({"localhost"})
-
 
 class JudgeMissing(RuntimeError):
     """`compute_reward` asked a model, and the service has no judge."""
@@ -60,7 +58,7 @@ def _address(host: str) -> object:
 
 def _is_loopback(host: str) -> bool:
     address = _address(host)
-    return host in LOOPBACK_NAMES or bool(getattr(address, "is_loopback", False))
+    return host == "localhost" or bool(getattr(address, "is_loopback", False))
 
 
 class PolicyServer(OpenAIServer):
@@ -125,16 +123,11 @@ class MissingJudge:
 
     async def chat_completion(self, **_request: Any) -> Any:
         """Raise JudgeMissing."""
-        raise self._error()
-
-    async def completion(self, **_request: Any) -> Any:
-        """Raise JudgeMissing."""
-        raise self._error()
-
-    def _error(self) -> JudgeMissing:
         error = JudgeMissing(
             "compute_reward asked a model, and this service has no judge: start it with --judge-base-url and --judge-model. The "
             "policy's endpoint is not used for it, because the engine would train on the judge's replies"
         )
         current_record().reward_error = error
-        return error
+        raise error
+
+    completion = chat_completion

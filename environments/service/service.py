@@ -85,20 +85,12 @@ class RolloutService:
         self._judge = None if has_judge else MissingJudge()
         self._endpoint_hosts = endpoint_hosts
         self._timeout = rollout_timeout
-        self._running: set[asyncio.Task[Any]] = set()
-        self._since_log = 0
         # no proxy, no redirect: the key goes to the endpoint and nowhere else
         self._http = httpx.AsyncClient(follow_redirects=False, trust_env=False, limits=httpx.Limits(max_connections=None))
 
     async def close(self) -> None:
         """Close the connections to engines."""
         await self._http.aclose()
-
-    async def cancel(self) -> None:
-        """Cancel the rollouts that run, and return when their sandboxes are released."""
-        for task in self._running:
-            task.cancel()
-        await self.line.empty()
 
     def check(self, asked: RolloutRequest, client: str | None) -> None:
         """Check a request of ``client``, an address. Raises: Refused."""
@@ -112,9 +104,6 @@ class RolloutService:
         """
         async with self.line.place():
             started = time.monotonic()
-            task = asyncio.current_task()
-            assert task is not None
-            self._running.add(task)
             try:
                 async with asyncio.timeout(self._timeout):
                     outcome = await self._outcome(asked)
@@ -124,10 +113,7 @@ class RolloutService:
             except asyncio.CancelledError:
                 self.counts["cancelled"] += 1
                 raise
-            finally:
-                self._running.discard(task)
             seconds = time.monotonic() - started
-        await self._log_now_and_then()
         code = outcome.end.value
         try:
             result = _result_of(outcome, seconds)
@@ -136,6 +122,8 @@ class RolloutService:
             raise
         finally:
             self.counts[code] += 1
+            if not self.counts.total() % ROLLOUTS_PER_LOG:
+                await self._log()
         return result
 
     async def _outcome(self, asked: RolloutRequest) -> RolloutOutcome:
@@ -155,11 +143,7 @@ class RolloutService:
             return RolloutOutcome(end=RolloutEnd.MODEL_FAILED, error=failure, messages=outcome.messages, turns=outcome.turns)
         return outcome
 
-    async def _log_now_and_then(self) -> None:
-        self._since_log += 1
-        if self._since_log < ROLLOUTS_PER_LOG:
-            return
-        self._since_log = 0
+    async def _log(self) -> None:
         try:
             await self.env.wandb_log({})
         except Exception:

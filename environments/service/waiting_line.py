@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 
 class Refused(Exception):
@@ -22,16 +23,14 @@ class WaitingLine:
     def __init__(self, places: int, length: int) -> None:
         self.places = places
         self.length = length
-        self.running = 0
+        self.running: set[asyncio.Task[Any]] = set()
         self.waiting = 0
         self.is_closed = False
         self._free = asyncio.Semaphore(places)
-        self._empty = asyncio.Event()
-        self._empty.set()
 
     @asynccontextmanager
     async def place(self) -> AsyncIterator[None]:
-        """Hold a place for the block. Raises: Refused."""
+        """Hold a place for the block, which is all that the current task runs. Raises: Refused."""
         self._admit()
         if self.waiting >= self.length and self._free.locked():
             raise Refused(429, "queue_full", "as many rollouts wait as may; try again, or another service")
@@ -40,17 +39,14 @@ class WaitingLine:
             await self._free.acquire()
         finally:
             self.waiting -= 1
+        task = asyncio.current_task()
+        assert task is not None
         try:
             self._admit()
-            self.running += 1
-            self._empty.clear()
-            try:
-                yield
-            finally:
-                self.running -= 1
-                if not self.running:
-                    self._empty.set()
+            self.running.add(task)
+            yield
         finally:
+            self.running.discard(task)
             self._free.release()
 
     def _admit(self) -> None:
@@ -64,5 +60,12 @@ class WaitingLine:
             self._free.release()
 
     async def empty(self) -> None:
-        """Return when no rollout runs."""
-        await self._empty.wait()
+        """Return when the rollouts that run have ended."""
+        if self.running:
+            await asyncio.wait(self.running)
+
+    async def cancel(self) -> None:
+        """Cancel the rollouts that run, and return when their sandboxes are released."""
+        for task in self.running:
+            task.cancel()
+        await self.empty()

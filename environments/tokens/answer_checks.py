@@ -40,14 +40,9 @@ def described(server: Any) -> str:
 class SampledIds(list[int]):
     """The ids of a completion, with the text that the server returned for them, if any."""
 
-    text: Any = None
-
-    @classmethod
-    def of(cls, ids: Sequence[int], text: Any) -> SampledIds:
-        """Return the ids with their text."""
-        made = cls(ids)
-        made.text = text
-        return made
+    def __init__(self, ids: Sequence[int], text: Any) -> None:
+        super().__init__(ids)
+        self.text = text
 
 
 class CheckedServer:

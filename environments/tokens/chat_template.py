@@ -178,7 +178,8 @@ class ChatTemplate:
             )
         for position in (1, 3):
             conversation = _ROUNDS[: position + 2]
-            after = self.after_reply(position, conversation, _raw_rounds(conversation), _PROBE_TOOLS)
+            raw = [{"role": "assistant", "content": "I look."} if one["role"] == "assistant" else one for one in conversation]
+            after = self.after_reply(position, conversation, raw, _PROBE_TOOLS)
             if after is None:
                 after = self.render(conversation, _PROBE_TOOLS)
             if f"result {position}" not in after:
@@ -251,7 +252,3 @@ def _round(number: int) -> list[Message]:
 
 
 _ROUNDS: list[Message] = [{"role": "user", "content": "look"}, *_round(1), *_round(3)]
-
-
-def _raw_rounds(messages: Sequence[Message]) -> list[Message]:
-    return [{"role": "assistant", "content": "I look."} if message["role"] == "assistant" else message for message in messages]

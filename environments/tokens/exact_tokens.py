@@ -49,11 +49,14 @@ class ExactVLLMServer(VLLMServer):
             tokens: list[list[int]] = [
                 _all_of(self, own, sampled) for own, sampled in zip(ids, answer.get("token_ids") or ids, strict=True)
             ]
-            _check_count(self, len(tokens), len(finish_reasons))
+            if len(tokens) != len(finish_reasons):
+                raise TokenModeError(
+                    f"{described(self)} returned {len(tokens)} completions and {len(finish_reasons)} finish reasons. {ADVICE}"
+                )
             if (seen := answer.get("prompt_token_ids")) is not None:
                 check_prompt(self, prompt, seen)
             texts = answer.get("text") or []
-            tokens = [SampledIds.of(row, texts[n] if n < len(texts) else None) for n, row in enumerate(tokens)]
+            tokens = [SampledIds(row, texts[n] if n < len(texts) else None) for n, row in enumerate(tokens)]
         return prompt, tokens, [[logprob for _, logprob in row] for row in pairs], finish_reasons
 
 
@@ -82,14 +85,7 @@ def _read_sglang(server: Any, prompt: list[int], answer: Mapping[str, Any]) -> t
         )
     if (seen := meta.get("prompt_tokens")) is not None:
         check_prompt_length(server, prompt, seen)
-    return SampledIds.of(ids, answer.get("text")), [entry[0] for entry in entries], meta.get("finish_reason")
-
-
-def _check_count(server: Any, completions: int, finish_reasons: int) -> None:
-    if completions != finish_reasons:
-        raise TokenModeError(
-            f"{described(server)} returned {completions} completions and {finish_reasons} finish reasons. {ADVICE}"
-        )
+    return SampledIds(ids, answer.get("text")), [entry[0] for entry in entries], meta.get("finish_reason")
 
 
 def _take_prompt(tokenizer: Any, kwargs: dict[str, Any]) -> list[int]:

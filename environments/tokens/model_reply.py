@@ -13,6 +13,7 @@ import importlib
 import inspect
 import logging
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,8 +97,8 @@ class ReplyReader:
 
     def __init__(self, template: ChatTemplate, parser_name: str) -> None:
         self._template = template
-        self._parser = _Parser.named(parser_name, template.tokenizer)
-        self._fallback = _Parser.named(_FALLBACK_PARSER, template.tokenizer)
+        self._parse = _parser_of(parser_name, template.tokenizer)
+        self._parse_fallback = _parser_of(_FALLBACK_PARSER, template.tokenizer)
         specials = sorted(template.special_tokens, key=len, reverse=True)
         self._specials = re.compile("|".join(map(re.escape, specials))) if specials else None
 
@@ -118,13 +119,13 @@ class ReplyReader:
         Formats whose last tag is a special token may need ``whole``, which includes the token that ended the text. Calls in
         the Hermes format are read from every model: the agent loop would run them anyway, under new ids.
         """
-        candidates = [(self._parser, text)]
+        candidates = [(self._parse, text)]
         if whole != text:
-            candidates.append((self._parser, whole))
+            candidates.append((self._parse, whole))
         if _FALLBACK_TAG in text:
-            candidates.append((self._fallback, text))
-        for parser, candidate in candidates:
-            content, calls = parser.parse(candidate, tools)
+            candidates.append((self._parse_fallback, text))
+        for parse, candidate in candidates:
+            content, calls = parse(candidate, tools)
             if calls:
                 return content or "", calls
         return text, []
@@ -134,24 +135,18 @@ class ReplyReader:
         return self._specials.sub("", text) if self._specials is not None else text
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Parser:
-    """A common interface for our tool-call parsers and vLLM's."""
+def _parser_of(name: str, tokenizer: Any) -> Callable[[str, Tools], tuple[str | None, list[dict[str, Any]]]]:
+    """Return a function that parses with one of our tool-call parsers, or of vLLM's."""
+    is_vllm = name.startswith(VLLM_PREFIX)
+    parser: Any = VllmToolCallParser(name.removeprefix(VLLM_PREFIX), tokenizer) if is_vllm else get_parser(name)
+    # A parser that an environment registered for the old layer takes the text alone
+    takes_tools = "tools" in inspect.signature(parser.parse).parameters
 
-    parser: Any
-    takes_tools: bool
-
-    @classmethod
-    def named(cls, name: str, tokenizer: Any) -> _Parser:
-        if name.startswith(VLLM_PREFIX):
-            return cls(parser=VllmToolCallParser(name.removeprefix(VLLM_PREFIX), tokenizer), takes_tools=True)
-        parser = get_parser(name)
-        # A parser that an environment registered for the old layer takes the text alone
-        return cls(parser=parser, takes_tools="tools" in inspect.signature(parser.parse).parameters)
-
-    def parse(self, text: str, tools: Tools) -> tuple[str | None, list[dict[str, Any]]]:
-        content, calls = self.parser.parse(text, tools=tools) if self.takes_tools else self.parser.parse(text)
+    def parse(text: str, tools: Tools) -> tuple[str | None, list[dict[str, Any]]]:
+        content, calls = parser.parse(text, tools=tools) if takes_tools else parser.parse(text)
         return content, [_as_dict(call) for call in calls or ()]
+
+    return parse
 
 
 def _as_dict(call: Any) -> dict[str, Any]:

@@ -108,13 +108,9 @@ class TokenServerManager(ServerManager):
         self._mode = mode
 
     @asynccontextmanager
-    async def managed_server(
-        self, tokenizer: Any = None, base_url: str | None = None, preserve_think_blocks: bool = False
-    ) -> AsyncIterator[Any]:
+    async def managed_server(self, *args: Any, **settings: Any) -> AsyncIterator[Any]:
         """Open a managed server as atroposlib does."""
-        async with super().managed_server(
-            tokenizer=tokenizer, base_url=base_url, preserve_think_blocks=preserve_think_blocks
-        ) as managed:
+        async with super().managed_server(*args, **settings) as managed:
             yield self._mode.adopt(managed)
 
 

@@ -7,6 +7,7 @@ schema allows several, and how each is parsed, follows vLLM (``vllm.tool_parsers
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import math
 import re
@@ -16,13 +17,13 @@ from typing import Any
 from environments.tool_call_parsers.interface import ToolSchemas, json_text
 from environments.tool_call_parsers.json_extent import read_json
 
-__all__ = ["corrected_arguments", "offered_names", "parameters_of", "typed_arguments", "typed_texts"]
-
 _NOT_THIS_TYPE = object()
 
 _LITERAL = re.compile(r"[-+.\d\[({'\"]|True\Z|False\Z|None\Z")
 _LONGEST_LITERAL = 10_000
 """Characters; Python's compiler takes more than linear time and memory for a longer text that is deeply nested."""
+
+_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 _OTHER_NAMES = {
     **dict.fromkeys(("str", "text", "varchar", "char", "enum"), "string"),
@@ -139,31 +140,23 @@ def _null(text: str) -> Any:
 
 
 def _integer(text: str) -> Any:
-    try:
+    with contextlib.suppress(ValueError):
         return int(text)
-    except ValueError:
-        return _NOT_THIS_TYPE
+    return _NOT_THIS_TYPE
 
 
 def _number(text: str) -> Any:
     if (whole := _integer(text)) is not _NOT_THIS_TYPE:
         return whole
-    try:
-        value = float(text)
-    except ValueError:
-        return _NOT_THIS_TYPE
-    if not math.isfinite(value):
-        return _NOT_THIS_TYPE
-    return int(value) if value.is_integer() else value
-
-
-def _boolean(text: str) -> Any:
-    return {"true": True, "1": True, "false": False, "0": False}.get(text.strip().lower(), _NOT_THIS_TYPE)
+    with contextlib.suppress(ValueError):
+        if math.isfinite(value := float(text)):
+            return int(value) if value.is_integer() else value
+    return _NOT_THIS_TYPE
 
 
 def _json(text: str, default: Any = _NOT_THIS_TYPE) -> Any:
     value, is_json = read_json(text)
-    return value if is_json and _is_finite(value) else default
+    return value if is_json and json_text(value) is not None else default
 
 
 def _python(text: str) -> Any:
@@ -174,22 +167,14 @@ def _python(text: str) -> Any:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return _NOT_THIS_TYPE
-    return value if _is_finite(value) else _NOT_THIS_TYPE
-
-
-def _is_finite(value: Any) -> bool:
-    try:
-        json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
-        return False
-    return True
+    return value if json_text(value) is not None else _NOT_THIS_TYPE
 
 
 _READERS: dict[str, Callable[[str], Any]] = {
     "null": _null,
     "integer": _integer,
     "number": _number,
-    "boolean": _boolean,
+    "boolean": lambda text: _BOOLEANS.get(text.strip().lower(), _NOT_THIS_TYPE),
     "object": _json,
     "array": _json,
     "string": lambda text: text,

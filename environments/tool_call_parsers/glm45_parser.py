@@ -13,8 +13,6 @@ from environments.tool_call_parsers.interface import ParseResult, ToolCallParser
 from environments.tool_call_parsers.json_extent import CUT_OFF, skip_space
 from environments.tool_call_parsers.marked_text import THINK_TAGS, Reading, end_of_call, find_calls, no_call, one_of
 
-__all__ = ["Glm45ToolCallParser", "Glm47ToolCallParser"]
-
 _OPEN, _CLOSE = "<tool_call>", "</tool_call>"
 _KEY, _KEY_END = "<arg_key>", "</arg_key>"
 _VALUE, _VALUE_END = "<arg_value>", "</arg_value>"
@@ -34,8 +32,7 @@ class Glm45ToolCallParser(ToolCallParser):
 Glm47ToolCallParser = Glm45ToolCallParser
 
 
-def _read(text: str, tools: ToolSchemas, marker: str, start: int, inside: int) -> Reading | None:
-    del marker
+def _read(text: str, tools: ToolSchemas, _marker: str, start: int, inside: int) -> Reading | None:
     name = _NAME.match(text, inside)
     if not name:
         return None

@@ -13,8 +13,6 @@ from environments.tool_call_parsers.interface import ParseResult, ToolCallParser
 from environments.tool_call_parsers.json_extent import end_of_json, skip_space
 from environments.tool_call_parsers.marked_text import THINK_TAGS, Reading, end_of_call, find_calls, no_call, one_of
 
-__all__ = ["HermesToolCallParser", "LongcatToolCallParser", "QwenToolCallParser"]
-
 
 class TaggedJsonParser(ToolCallParser):
     """Reads JSON between tags. A malformed block stays in the content; its well-formed neighbours are still read."""
@@ -28,8 +26,7 @@ class TaggedJsonParser(ToolCallParser):
         tags = [tag for pair in self.think_tags for tag in pair]
         return find_calls(text, one_of([self.opening, *tags]), lambda *at: self._read(text, *at), self.think_tags)
 
-    def _read(self, text: str, marker: str, start: int, inside: int) -> Reading:
-        del marker
+    def _read(self, text: str, _marker: str, start: int, inside: int) -> Reading:
         body = skip_space(text, inside)
         after = end_of_json(text, body)
         end = None if after < 0 else end_of_call(text, skip_space(text, after), self.closing, (self.opening,))

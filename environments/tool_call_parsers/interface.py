@@ -13,8 +13,6 @@ from openai.types.chat.chat_completion_message_tool_call import ChatCompletionMe
 
 from environments.tool_call_parsers.json_extent import read_json
 
-__all__ = ["ParseResult", "ToolCallParser", "ToolSchemas", "json_text", "new_id", "read_envelope", "tool_call"]
-
 ParseResult: TypeAlias = tuple[str | None, list[ChatCompletionMessageToolCall] | None]
 """(content or None, tool calls or None)."""
 
@@ -52,11 +50,11 @@ def tool_call(name: object, arguments: str | None, call_id: str | None = None) -
 
 
 def json_text(value: object) -> str | None:
-    """Return a value as JSON, unescaped if possible; None when JSON cannot represent it (infinity, NaN)."""
+    """Return a value as JSON, unescaped if possible; None when JSON cannot represent it (infinity, NaN, a set)."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
         return text if is_unicode(text) else json.dumps(value, allow_nan=False)
-    except (ValueError, RecursionError):
+    except (TypeError, ValueError, RecursionError):
         return None
 
 

@@ -10,13 +10,12 @@ import json
 import re
 from typing import Any
 
-__all__ = ["BROKEN", "CUT_OFF", "end_of_json", "read_json", "skip_space"]
-
 MAX_DEPTH = 200
 """Nesting beyond which a text counts as malformed. Python's parser fails near 1000, or earlier inside deep calls."""
 
 _NOT_SPACE = re.compile(r"[^ \t\n\r]")
-_CONTROL = re.compile(r"[\x00-\x1f]")
+_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]++|\\[^\x00-\x1f])*+("|\\?\Z)')
+"""Matches a string, and one that the text cuts off, whose group is not a quote."""
 _SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null")
 _BEGINNING_OF_SCALAR = re.compile(r"tr?u?|fa?l?s?|nu?l?|-?[0-9]*\.?[0-9]*[eE]?[+-]?")
 _CLOSERS = {"{": "}", "[": "]"}
@@ -45,13 +44,11 @@ def end_of_json(text: str, start: int, braces: set[int] | None = None) -> int:
         if bracket in _CLOSERS:
             if braces is not None and bracket == "{":
                 braces.add(position)
+            closers.append(_CLOSERS[bracket])
             position = skip_space(text, position + 1)
-            if text.startswith(_CLOSERS[bracket], position):
-                position += 1
-            elif len(closers) == MAX_DEPTH:
-                return BROKEN
-            else:
-                closers.append(_CLOSERS[bracket])
+            if not text.startswith(closers[-1], position):
+                if len(closers) > MAX_DEPTH:
+                    return BROKEN
                 position = _after_key(text, position) if bracket == "{" else position
                 if position < 0:
                     return position
@@ -107,24 +104,10 @@ def _end_of_scalar(text: str, position: int, *, is_inside: bool) -> int:
 
 
 def _end_of_string(text: str, quote: int) -> int:
-    position = quote + 1
-    while True:
-        end = text.find('"', position)
-        if _CONTROL.search(text, position, len(text) if end < 0 else end):
-            return BROKEN
-        if end < 0:
-            return CUT_OFF
-        if not _is_escaped(text, end):
-            return end + 1
-        position = end + 1
-
-
-def _is_escaped(text: str, quote: int) -> bool:
-    """Return whether a quote inside a string follows an odd number of backslashes."""
-    first = quote
-    while text[first - 1] == "\\":
-        first -= 1
-    return (quote - first) % 2 == 1
+    found = _STRING.match(text, quote)
+    if not found:
+        return BROKEN
+    return found.end() if found.group(1) == '"' else CUT_OFF
 
 
 def read_json(text: str) -> tuple[Any, bool]:

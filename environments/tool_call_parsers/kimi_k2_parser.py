@@ -5,6 +5,7 @@ The history is rendered with these ids, and the model counts them on: any other 
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable
 
@@ -13,9 +14,7 @@ from openai.types.chat.chat_completion_message_tool_call import ChatCompletionMe
 from environments.tool_call_parsers.argument_types import corrected_arguments, parameters_of
 from environments.tool_call_parsers.interface import ParseResult, ToolCallParser, ToolSchemas, tool_call
 from environments.tool_call_parsers.json_extent import end_of_json, skip_space
-from environments.tool_call_parsers.marked_text import THINK_TAGS, Reading, end_of_call, find_calls, no_call, one_of
-
-__all__ = ["KimiK2ToolCallParser"]
+from environments.tool_call_parsers.marked_text import THINK_TAGS, Reading, end_of_call, find_calls, in_section, no_call, one_of
 
 _SECTION_BEGIN = ("<|tool_calls_section_begin|>", "<|tool_call_section_begin|>")
 _SECTION_END = ("<|tool_calls_section_end|>", "<|tool_call_section_end|>")
@@ -30,39 +29,30 @@ class KimiK2ToolCallParser(ToolCallParser):
 
     def parse(self, text: str, tools: ToolSchemas = None) -> ParseResult:
         """Return content and calls. Arguments are corrected by the tool's schema, as vLLM does."""
-        content, calls = find_calls(text, _MARKERS, _Reader(text, tools).read)
+        content, calls = find_calls(
+            text, _MARKERS, in_section(_SECTION_BEGIN, _CALL_BEGIN, functools.partial(_read, text, tools))
+        )
         _count_on(calls or [])
         return content, calls
 
 
-class _Reader:
-    def __init__(self, text: str, tools: ToolSchemas) -> None:
-        self._text = text
-        self._tools = tools
-        self._is_in_section = False
+def _read(text: str, tools: ToolSchemas, start: int, inside: int) -> Reading | None:
+    header = _ID.match(text, inside)
+    if not header or not text.startswith(_ARGUMENTS_BEGIN, header.end()):
+        return None
+    body = skip_space(text, header.end() + len(_ARGUMENTS_BEGIN))
+    after = body if _end_of_call(text, body) is not None else end_of_json(text, body)
+    end = None if after < 0 else _end_of_call(text, skip_space(text, after))
+    if end is None or body == len(text):
+        return no_call(text, inside, after)
+    name = _name_in(header.group(1))
+    arguments = corrected_arguments(text[body:after] or "{}", parameters_of(tools, name))
+    call = tool_call(name, arguments, header.group(1))
+    return Reading(calls=[call], end=end, spans=[(start, end)]) if call else None
 
-    def read(self, marker: str, start: int, end: int) -> Reading | None:
-        if marker != _CALL_BEGIN:
-            self._is_in_section = self._is_in_section or marker in _SECTION_BEGIN
-            return Reading(end=end, spans=[(start, end)])
-        return self._read_call(start, end) if self._is_in_section else None
 
-    def _read_call(self, start: int, inside: int) -> Reading | None:
-        header = _ID.match(self._text, inside)
-        if not header or not self._text.startswith(_ARGUMENTS_BEGIN, header.end()):
-            return None
-        body = skip_space(self._text, header.end() + len(_ARGUMENTS_BEGIN))
-        after = body if self._end_of_call(body) is not None else end_of_json(self._text, body)
-        end = None if after < 0 else self._end_of_call(skip_space(self._text, after))
-        if end is None or body == len(self._text):
-            return no_call(self._text, inside, after)
-        name = _name_in(header.group(1))
-        arguments = corrected_arguments(self._text[body:after] or "{}", parameters_of(self._tools, name))
-        call = tool_call(name, arguments, header.group(1))
-        return Reading(calls=[call], end=end, spans=[(start, end)]) if call else None
-
-    def _end_of_call(self, position: int) -> int | None:
-        return end_of_call(self._text, position, _CALL_END, (*_SECTION_END, _CALL_BEGIN))
+def _end_of_call(text: str, position: int) -> int | None:
+    return end_of_call(text, position, _CALL_END, (*_SECTION_END, _CALL_BEGIN))
 
 
 def _name_in(call_id: str) -> str:

@@ -16,8 +16,6 @@ from openai.types.chat.chat_completion_message_tool_call import ChatCompletionMe
 from environments.tool_call_parsers.interface import ParseResult
 from environments.tool_call_parsers.json_extent import CUT_OFF
 
-__all__ = ["THINK_TAGS", "Reading", "end_of_call", "find_calls", "no_call", "one_of"]
-
 THINK_TAGS = (("<think>", "</think>"),)
 """The tags around a thought, as (opening, closing)."""
 
@@ -89,6 +87,20 @@ def find_calls(
     if not calls:
         return text, None
     return _without(text, spans).strip() or None, calls
+
+
+def in_section(openings: Sequence[str], call: str, read: Callable[[int, int], Reading | None]) -> ReadAtMarker:
+    """Return how to read a format whose calls count only inside a section; markers other than ``call`` are not content."""
+    is_inside = False
+
+    def read_at(marker: str, start: int, end: int) -> Reading | None:
+        nonlocal is_inside
+        if marker == call:
+            return read(start, end) if is_inside else None
+        is_inside = is_inside or marker in openings
+        return Reading(end=end, spans=[(start, end)])
+
+    return read_at
 
 
 def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:

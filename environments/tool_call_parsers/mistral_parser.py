@@ -15,8 +15,6 @@ from environments.tool_call_parsers.interface import ParseResult, ToolCallParser
 from environments.tool_call_parsers.json_extent import BROKEN, CUT_OFF, end_of_json, skip_space
 from environments.tool_call_parsers.marked_text import THINK_TAGS, Reading, find_calls, no_call, one_of
 
-__all__ = ["MistralToolCallParser"]
-
 _MARKER = "[TOOL_CALLS]"
 _THINK_TAGS = (*THINK_TAGS, ("[THINK]", "[/THINK]"))
 _MARKERS = one_of([_MARKER, *(tag for pair in _THINK_TAGS for tag in pair)])
@@ -34,8 +32,7 @@ class MistralToolCallParser(ToolCallParser):
         return find_calls(text, _MARKERS, lambda *at: _read(text, tools, *at), _THINK_TAGS)
 
 
-def _read(text: str, tools: ToolSchemas, marker: str, start: int, inside: int) -> Reading | None:
-    del marker
+def _read(text: str, tools: ToolSchemas, _marker: str, start: int, inside: int) -> Reading | None:
     body = skip_space(text, inside)
     if text.startswith(_MARKER, body):
         return Reading(end=body, spans=[(start, body)])
@@ -67,55 +64,36 @@ def _read_named(text: str, tools: ToolSchemas, start: int, inside: int) -> Readi
 
 
 def _read_array(text: str, start: int, bracket: int) -> Reading | None:
-    """Read an array of calls. If an element is broken, the complete ones around it are still read."""
-    array = _Array(text)
-    end = array.read(skip_space(text, bracket + 1))
-    calls = [call for *_, call in array.found]
-    if end is not None:
-        return Reading(calls=calls, end=end, spans=[(start, end)]) if calls else None
-    spans = [(begin, end) for begin, end, _ in array.found]
-    return Reading(calls=calls, end=spans[-1][1] if spans else bracket, spans=spans, data_until=array.data_until)
+    """Read an array of calls. If an element is broken, the complete ones around it, up to the next marker, are still read."""
+    braces: set[int] = set()  # of objects inside elements, which are not calls
+    found: list[tuple[int, int, ChatCompletionMessageToolCall]] = []
+    data_until = 0
 
-
-class _Array:
-    """Reads the elements of one array; ``found`` holds (start, end, call) of each that is a call."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._braces: set[int] = set()  # of objects inside elements, which are not calls
-        self.found: list[tuple[int, int, ChatCompletionMessageToolCall]] = []
-        self.data_until = 0
-
-    def read(self, position: int) -> int | None:
-        """Read all elements. Return the end of the array; None when it is broken."""
-        while self._text.startswith("{", position):
-            end = self._read_element(position, needs_arguments=False)
-            if end is None:
-                break
-            position = skip_space(self._text, end)
-            if position == len(self._text) or self._text.startswith("]", position):
-                return min(position + 1, len(self._text))
-            if not self._text.startswith(",", position):
-                break
-            position = skip_space(self._text, position + 1)
-        self._read_what_is_whole(position)
-        return None
-
-    def _read_what_is_whole(self, position: int) -> None:
-        """Read the calls in the rest of a broken array, up to the next marker or the end of the text."""
-        limit = self._text.find(_MARKER, position)
-        limit = len(self._text) if limit < 0 else limit
-        while element := _ELEMENT.search(self._text, position, limit):
-            position = element.end()
-            if position not in self._braces:
-                position = self._read_element(position, needs_arguments=True) or position
-
-    def _read_element(self, start: int, *, needs_arguments: bool) -> int | None:
-        """Return the end of the object at ``start`` if it is a call."""
-        end = end_of_json(self._text, start, self._braces)
-        self.data_until = max(self.data_until, len(self._text) if end == CUT_OFF else end)
-        call = None if end < 0 else read_envelope(self._text[start:end], needs_arguments=needs_arguments)
+    def read_element(begin: int, *, needs_arguments: bool) -> int | None:
+        """Return the end of the object at ``begin`` if it is a call."""
+        nonlocal data_until
+        end = end_of_json(text, begin, braces)
+        data_until = max(data_until, len(text) if end == CUT_OFF else end)
+        call = None if end < 0 else read_envelope(text[begin:end], needs_arguments=needs_arguments)
         if call is None:
             return None
-        self.found.append((start, end, call))
+        found.append((begin, end, call))
         return end
+
+    position = skip_space(text, bracket + 1)
+    while text.startswith("{", position) and (end := read_element(position, needs_arguments=False)) is not None:
+        position = skip_space(text, end)
+        if position == len(text) or text.startswith("]", position):
+            end = min(position + 1, len(text))
+            return Reading(calls=[call for *_, call in found], end=end, spans=[(start, end)])
+        if not text.startswith(",", position):
+            break
+        position = skip_space(text, position + 1)
+    limit = text.find(_MARKER, position)
+    while element := _ELEMENT.search(text, position, len(text) if limit < 0 else limit):
+        position = element.end()
+        if position not in braces:
+            position = read_element(position, needs_arguments=True) or position
+    spans = [(begin, end) for begin, end, _ in found]
+    end = spans[-1][1] if spans else bracket
+    return Reading(calls=[call for *_, call in found], end=end, spans=spans, data_until=data_until)

@@ -13,8 +13,6 @@ from environments.tool_call_parsers.interface import ParseResult, ToolCallParser
 from environments.tool_call_parsers.json_extent import BROKEN, CUT_OFF, skip_space
 from environments.tool_call_parsers.marked_text import THINK_TAGS, Reading, end_of_call, find_calls, no_call, one_of
 
-__all__ = ["Qwen3CoderToolCallParser"]
-
 _BLOCK, _BLOCK_END = "<tool_call>", "</tool_call>"
 _FUNCTION, _FUNCTION_END = "<function=", "</function>"
 _PARAMETER, _PARAMETER_END = "<parameter=", "</parameter>"

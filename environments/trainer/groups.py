@@ -48,15 +48,9 @@ def is_scored(group: Mapping[str, Any]) -> bool:
         return False
 
 
-def has_failed_rollout(group: Mapping[str, Any]) -> bool:
-    """Return whether a row is left out because its rollout failed."""
-    return any(_has_failed(group, row) for row in range(len(group.get("scores") or ())))
-
-
-def has_only_failed_rollouts(group: Any) -> bool:
-    """Return whether every row of a group is left out because its rollout failed."""
-    scores = (group.get("scores") or ()) if isinstance(group, dict) else ()
-    return len(scores) > 0 and all(_has_failed(group, row) for row in range(len(scores)))
+def failed_rows(group: Mapping[str, Any]) -> list[bool]:
+    """Return for each row whether it is left out because its rollout failed."""
+    return [_has_failed(group, row) for row in range(len(group.get("scores") or ()))]
 
 
 def is_failed_item(item: Any) -> bool:

@@ -53,12 +53,6 @@ class _Delivery:
     attempts: int = 0
     errors: int = 0
 
-    @property
-    def last_group(self) -> dict[str, Any]:
-        """The group that run-api would have received last."""
-        group: dict[str, Any] = self.payload[-1] if isinstance(self.payload, list) else self.payload
-        return group
-
 
 class RunApiLink:
     """The groups that run-api has not acknowledged, oldest first. ``count(name, number)`` adds to a metric."""
@@ -85,7 +79,7 @@ class RunApiLink:
             return  # the task that delivers takes it
         self._is_delivering = True
         try:
-            while self._waiting and await self._is_settled_or_unsendable(self._waiting[0]):
+            while self._waiting and await self._is_settled(self._waiting[0]):
                 del self._waiting[0]
         finally:
             self._is_delivering = False
@@ -127,20 +121,11 @@ class RunApiLink:
             return _State.DOWN
         return _State.REGISTERED if status < HTTPStatus.BAD_REQUEST and not self._was_refused else _State.RESTARTED
 
-    async def _is_settled_or_unsendable(self, delivery: _Delivery) -> bool:
-        """Return `_is_settled`; a group that cannot be written as JSON is given up, or those after it would never be sent."""
-        try:
-            return await self._is_settled(delivery)
-        except Exception:
-            logger.exception("A delivery cannot be sent; counted in train/deliveries_refused")
-            self._count("train/deliveries_refused", 1)
-            return True
-
     async def _is_settled(self, delivery: _Delivery) -> bool:
         """Return whether a delivery needs no further attempt: it was acknowledged, or is given up and counted."""
-        if await self._state() is not _State.REGISTERED:
-            return False
         try:
+            if await self._state() is not _State.REGISTERED:
+                return False
             if delivery.is_unsure and (arrived := await self._has_arrived(delivery)) is not False:
                 self._count("train/deliveries_unknown", arrived is None)
                 return True
@@ -155,6 +140,10 @@ class RunApiLink:
             self._count("train/deliveries_failed", 1)
             logger.warning("run-api did not acknowledge a delivery (%s: %s); it is kept", type(error).__name__, error)
             return False
+        except Exception:  # it cannot be written as JSON: those after it would never be sent
+            logger.exception("A delivery cannot be sent; counted in train/deliveries_refused")
+            self._count("train/deliveries_refused", 1)
+            return True
         delivery.is_unsure = False
         return self._is_final(delivery, status)
 
@@ -174,7 +163,7 @@ class RunApiLink:
 
     async def _has_arrived(self, delivery: _Delivery) -> bool | None:
         """Return whether a delivery without an answer has arrived; None if nobody can know."""
-        group = delivery.last_group
+        group = delivery.payload[-1] if isinstance(delivery.payload, list) else delivery.payload
         if len(group["tokens"]) != self._env.config.group_size:
             return None  # run-api's buffer for such groups cannot be seen
         _, latest = await self._get("/latest_example")

@@ -9,7 +9,6 @@ nats, 1.0 where masked. A group holds a list of each, one row per rollout; a rol
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import json
 import logging
@@ -121,15 +120,6 @@ def chat_item(
     trained = len(tokens) if complete is messages else len(_placeholders(tokenizer, complete))
     labels = [IGNORED, *tokens[1:trained]][: len(tokens)]
     return {**item, "masks": labels + [IGNORED] * (len(tokens) - len(labels))}
-
-
-async def chat_item_beside_loop(
-    tokenizer: Any, messages: list[dict[str, Any]], reward: float, *, complete: Sequence[dict[str, Any]] | None = None
-) -> dict[str, Any]:
-    """Return `chat_item`; a long conversation is tokenised in a thread, so that the event loop serves other rollouts meanwhile."""
-    if len(transcript(messages)) <= LONG_TEXT:
-        return chat_item(tokenizer, messages, reward, complete=complete)
-    return await asyncio.to_thread(chat_item, tokenizer, messages, reward, complete=complete)
 
 
 def _placeholders(tokenizer: Any, messages: Sequence[dict[str, Any]]) -> list[int]:

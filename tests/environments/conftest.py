@@ -34,7 +34,7 @@ def completion(content: str | None = None, *calls: Any, **fields: Any) -> Simple
 
 
 def tool_call(name: str, arguments: Any = None, call_id: str = "call_1") -> SimpleNamespace:
-    """A tool call as an object; arguments that are no text are written as JSON, None is no argument."""
+    """A tool call as an object; arguments that are not text are written as JSON, None is not an argument."""
     text = arguments if isinstance(arguments, str) else json.dumps({} if arguments is None else arguments)
     return SimpleNamespace(id=call_id, type="function", function=SimpleNamespace(name=name, arguments=text))
 

@@ -70,7 +70,7 @@ def test_dict_calls_of_token_mode_read_like_objects(fake, ran):
 
 
 def test_user_task_is_the_first_user_message_cut_at_500(fake, ran):
-    """Tools are told the first 500 characters of the task."""
+    """Tools get the first 500 characters of the task."""
     run(fake, fake.completion(None, fake.call("look")), prompt="x" * 600)
 
     assert ran[0]["user_task"] == "x" * 500
@@ -118,7 +118,7 @@ def test_unknown_tool_is_told_and_recorded_and_does_not_run(fake, ran):
     ],
 )
 def test_arguments_that_are_no_object_do_not_run(fake, ran, arguments, reason):
-    """What is no JSON object is told to the model and recorded; nothing runs, and the rollout goes on."""
+    """What is not a JSON object is reported to the model and recorded; nothing runs, and the rollout goes on."""
     result = run(fake, fake.completion(None, fake.call("look", arguments)))
 
     error = result.tool_errors[0]
@@ -238,7 +238,7 @@ def test_raw_tool_call_text_is_parsed(fake, ran):
     ],
 )
 def test_text_that_only_looks_like_a_call_is_an_answer(fake, ran, text):
-    """What is thought, malformed or quoted is no call; the text stays as it is."""
+    """What is thought, malformed or quoted is not a call; the text stays as it is."""
     result = run(fake, fake.completion(text))
 
     assert ran == []

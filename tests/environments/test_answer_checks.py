@@ -198,7 +198,7 @@ GOOD = {
 @pytest.mark.parametrize("server_type", SERVERS)
 @pytest.mark.parametrize("way", GOOD)
 def test_answer_that_servers_give_is_accepted(make_env, mock_server, server_type, way):
-    """What they strip, and what they add, is no fault."""
+    """What they strip, and what they add, is not a fault."""
     env, group, error = answered(make_env, mock_server, server_type, GOOD[way][server_type])
 
     assert error is None

@@ -11,7 +11,7 @@ from pydantic import Field
 from pydantic_cli import FailedExecutionException
 
 from environments.command_line.main import main
-from environments.command_line.settings import check_arguments, flags_of, passed_flags, settings_of, without_secrets
+from environments.command_line.settings import FlagParser, settings_of, without_secrets
 from environments.hermes_base_env import HermesAgentEnvConfig
 
 KEY = "sk-secret-0123456789abcdef"
@@ -36,7 +36,7 @@ def settings(tmp_path: Any, flags: str = "", yaml: str | None = None, mode: Any 
     if yaml is not None:
         path = str(tmp_path / "c.yaml")
         (tmp_path / "c.yaml").write_text(yaml)
-    return settings_of(environment(returned), mode, path, [mode, *flags.split()])
+    return settings_of(environment(returned), mode, flags.split(), path)
 
 
 def refused(act: Any, *arguments: Any, **keywords: Any) -> str:
@@ -52,26 +52,25 @@ def refused(act: Any, *arguments: Any, **keywords: Any) -> str:
     ("arguments", "flags"),
     [
         ([], {}),
-        (["process"], {}),
-        (["--a", "1"], {"a": "1"}),
-        (["--a=1"], {"a": "1"}),
-        (["--a="], {"a": ""}),
-        (["--a=x=y"], {"a": "x=y"}),
-        (["--a"], {"a": True}),
-        (["--a", "--b", "2"], {"a": True, "b": "2"}),
-        (["--a", "-1"], {"a": "-1"}),
-        (["--a", "-1.5"], {"a": "-1.5"}),
-        (["--a", "-1e-5"], {"a": "-1e-5"}),
-        (["--a", "-.5"], {"a": "-.5"}),
-        (["--a", "x", "y"], {"a": ["x", "y"]}),
-        (["--a", "None"], {"a": None}),
-        (["--a", "1", "--a", "2"], {"a": "2"}),
-        (["--a", "-"], {"a": "-"}),
+        (["--env.margin", "1"], {"env.margin": "1"}),
+        (["--env.margin=1"], {"env.margin": "1"}),
+        (["--env.system_prompt="], {"env.system_prompt": ""}),
+        (["--env.system_prompt=x=y"], {"env.system_prompt": "x=y"}),
+        (["--env.system_prompt", "be good"], {"env.system_prompt": "be good"}),
+        (["--env.margin", "-1"], {"env.margin": "-1"}),
+        (["--env.margin", "-1.5"], {"env.margin": "-1.5"}),
+        (["--env.margin", "-1e-5"], {"env.margin": "-1e-5"}),
+        (["--env.margin", "-.5"], {"env.margin": "-.5"}),
+        (["--env.enabled_toolsets", "x", "y"], {"env.enabled_toolsets": ["x", "y"]}),
+        (["--env.enabled_toolsets", "None"], {"env.enabled_toolsets": None}),
+        (["--env.system_prompt", "None"], {"env.system_prompt": None}),
+        (["--env.margin", "1", "--env.margin", "2"], {"env.margin": "2"}),
+        (["--env.system_prompt", "-"], {"env.system_prompt": "-"}),
     ],
 )
 def test_flags_are_read(arguments, flags):
-    """Negative numbers are values, several words a list, none is True, the last one wins."""
-    assert passed_flags(arguments) == flags
+    """Negative numbers are values, a list takes several, the last flag of a name wins."""
+    assert FlagParser(environment()).passed(arguments) == flags
 
 
 def test_flags_win_over_yaml_over_config_init(tmp_path):
@@ -106,7 +105,6 @@ def test_process_keeps_every_group_and_its_messages(tmp_path):
         ("--env.margin -1e-5", "margin", -1e-5),
         ("--env.total_steps -1", "total_steps", -1),
         ("--env.use_wandb false", "use_wandb", False),
-        ("--env.thinking_mode", "thinking_mode", True),
         ("--env.enabled_toolsets terminal file", "enabled_toolsets", ["terminal", "file"]),
         ("--env.enabled_toolsets terminal", "enabled_toolsets", ["terminal"]),
         ("--env.enabled_toolsets None", "enabled_toolsets", None),
@@ -172,7 +170,7 @@ def test_yaml_errors_say_where_and_never_what(tmp_path, yaml, words):
 
 def test_missing_yaml_file_is_an_error(tmp_path):
     """The path is named."""
-    message = refused(settings_of, environment(), "process", str(tmp_path / "none.yaml"), ["process"])
+    message = refused(settings_of, environment(), "process", [], str(tmp_path / "none.yaml"))
 
     assert message == f"Cannot read --config {tmp_path}/none.yaml: No such file or directory"
 
@@ -200,22 +198,24 @@ def test_misspelt_yaml_fields_warn(tmp_path, yaml, words):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "The first word must be one of process."),
-        ([KEY], "The first word must be one of process."),
-        (["process", "--openai.api_keyy", KEY], "There is no setting --openai.api_keyy. Did you mean --openai.api_key"),
-        (["process", "--openai.api_ke=" + KEY], "There is no setting --openai.api_ke."),
-        (["process", "--env.total_step", "3"], "There is no setting --env.total_step. Did you mean --env.total_steps"),
-        (["process", KEY], "Expected a flag, found a value (not shown)."),
-        (["process", "--env.use_wandb=false", KEY], "Expected a flag, found a value"),
-        (["process", f"-{KEY}"], "Expected a flag, found a value"),
-        (["process", "--env.total_steps"], "--env.total_steps takes a value and got none."),
-        (["process", "--env.tokenizer_name", "--openai.api_key", KEY], "--env.tokenizer_name takes a value and got none."),
-        (["process", "--openai.api_key", "a", KEY], "--openai.api_key takes one value and got 2"),
+        (["--openai.api_keyy", KEY], "There is no setting --openai.api_keyy. Did you mean --openai.api_key"),
+        (["--openai.api_ke=" + KEY], "There is no setting --openai.api_ke."),
+        (["--env.total_step", "3"], "There is no setting --env.total_step. Did you mean --env.total_steps"),
+        ([KEY], "Expected a flag, found a value (not shown)."),
+        (["--env.use_wandb=false", KEY], "Expected a flag, found a value"),
+        ([f"-{KEY}"], "Expected a flag, found a value"),
+        (["--env.total_steps"], "argument --env.total_steps: expected one argument"),
+        (["--env.enabled_toolsets"], "argument --env.enabled_toolsets: expected at least one argument"),
+        (["--env.tokenizer_name", "--openai.api_key", KEY], "argument --env.tokenizer_name: expected one argument"),
+        (
+            ["--openai.api_key", "a", KEY],
+            "Expected a flag, found a value (not shown). Flags begin with two dashes; quote a value",
+        ),
     ],
 )
 def test_wrong_arguments_are_named_without_their_values(arguments, words):
     """A misspelt flag is an error, also one that only begins like a real one; what stood behind it is not repeated."""
-    message = refused(check_arguments, arguments, ["process"], flags_of(environment()))
+    message = refused(FlagParser(environment()).passed, arguments)
 
     assert message.startswith(words)
 
@@ -232,24 +232,29 @@ def test_help_lists_every_setting_and_shows_no_value_of_config_init(arguments, m
     assert (ended.value.code, KEY in shown, "from-init" in shown) == (0, False, False)
     assert "{serve,process,evaluate}" in shown
     assert "--env.margin VALUE A number that may be negative. (default: 0.0)" in shown
-    assert [name for name in flags_of(environment()) if f"--{name} VALUE" not in shown] == []
+    assert [name for name in FlagParser(environment()).flags if f"--{name} VALUE" not in shown] == []
 
 
-@pytest.mark.parametrize(("arguments", "code"), [(["process", "--env.total_step", "3"], 2), (["process"], 0)])
-def test_the_command_line_ends_with_its_code(arguments, code, monkeypatch, capsys):
-    """A usage error is told without a traceback."""
+@pytest.mark.parametrize(
+    ("arguments", "code", "error"),
+    [
+        (["process", "--env.total_step", "3"], 2, "There is no setting --env.total_step. "),
+        ([], 2, "The first word must be one of serve, "),
+        ([KEY], 2, "The first word must be one of serve, "),
+        (["process"], 0, ""),
+    ],
+)
+def test_the_command_line_ends_with_its_code(arguments, code, error, monkeypatch, capsys):
+    """A usage error has no traceback."""
     monkeypatch.setattr("sys.argv", ["env.py", *arguments])
     monkeypatch.setattr("environments.command_line.main._run", lambda cls, mode, settings: print(mode, settings.env.group_size))
 
     with pytest.raises(SystemExit) as ended:
         main(environment())
 
-    told = capsys.readouterr()
-    assert (ended.value.code, told.out, told.err[:38]) == (
-        code,
-        "" if code else "process 3\n",
-        "There is no setting --env.total_step. " if code else "",
-    )
+    shown = capsys.readouterr()
+    assert (ended.value.code, shown.out, KEY in shown.err) == (code, "" if code else "process 3\n", False)
+    assert shown.err.startswith(error)
 
 
 def test_wrong_value_is_named_without_the_value(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from environments.sandbox import file_transfer
-from environments.sandbox.file_transfer import Shell, _quoted, upload_file
+from environments.sandbox.file_transfer import _quoted, upload_file
 
 OK = {"exit_code": 0, "output": ""}
 
@@ -25,7 +26,7 @@ class Files:
         self.data = data
         self.size = size
         self.commands: list[str] = []
-        self.shell = Shell(terminal=self.terminal, uncut=uncut or (lambda command, timeout: None))
+        self.shell: Any = SimpleNamespace(terminal=self.terminal, _uncut=uncut or (lambda command, timeout: None))
 
     def terminal(self, command: str, timeout: int) -> dict[str, Any]:
         self.commands.append(command)
@@ -46,7 +47,7 @@ class Failing:
     def __init__(self, number: int) -> None:
         self.number = number
         self.commands: list[str] = []
-        self.shell = Shell(terminal=self.terminal, uncut=lambda command, timeout: None)
+        self.shell: Any = SimpleNamespace(terminal=self.terminal, _uncut=lambda command, timeout: None)
 
     def terminal(self, command: str, timeout: int) -> dict[str, Any]:
         self.commands.append(command)
@@ -65,7 +66,7 @@ def download_dir(files: Any, remote: str, local: Path, *, max_bytes: int = 2**20
     "name", [b"../outside", b"./../outside", b"/tmp/outside", b"a/../../outside", b"..", b"./", b"link/outside"]
 )
 def test_listed_name_cannot_lead_outside(tmp_path, name):
-    """A hostile listing is refused name by name; nothing is written beside the target, nor through a link in it."""
+    """A hostile listing is refused name by name; nothing is written outside the target, nor through a link in it."""
     target = tmp_path / "target"
     target.mkdir()
     (target / "link").symlink_to(tmp_path)
@@ -95,7 +96,7 @@ def test_link_in_place_of_the_file_is_not_followed_out(tmp_path):
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
 def test_failure_of_any_chunk_is_reported_and_the_part_removed(tmp_path, number):
-    """Making the directory, either chunk, moving into place: a failure is told and nothing half is left in place."""
+    """Making the directory, either chunk, moving into place: a failure is reported and nothing half is left in place."""
     (tmp_path / "source").write_bytes(b"x" * 60_000)
     terminal = Failing(number)
 
@@ -169,7 +170,7 @@ def test_time_limit_ends_a_directory(tmp_path, monkeypatch):
         now[0] += 4
         return real(command, timeout)
 
-    shell = Shell(terminal=slow, uncut=files.shell.uncut)
+    shell: Any = SimpleNamespace(terminal=slow, _uncut=files.shell._uncut)
 
     results = file_transfer.download_dir(shell, "/logs", tmp_path, max_bytes=1_000, timeout=16)
 

@@ -38,7 +38,7 @@ def test_the_documentation_has_the_table_of_what_is_tried(tmp_path: Path) -> Non
     "name", ["HermesAgentBaseEnv", "HermesAgentEnvConfig", "AgentResult", "HermesAgentLoop", "ToolContext"]
 )
 def test_a_name_of_the_package_is_the_class_whatever_was_imported_before(tmp_path: Path, name: str) -> None:
-    """First, again, and beside a module of that folder; the package stays a namespace package."""
+    """First, again, and alongside a module of that folder; the package stays a namespace package."""
     code = f"""
 from environments import {name}
 from environments import {name} as again

@@ -64,7 +64,7 @@ def test_what_is_not_proven_is_an_attempt(env, agent_result, tool_context, fake_
 
 
 def test_image_without_python_is_said(env, agent_result, tool_context, fake_sandbox, caplog):
-    """An attempt can be told from nothing, but the author must know that nothing can pass."""
+    """An attempt can be distinguished from nothing, but the author must know that nothing can pass."""
     fake_sandbox.files["solution.py"] = "x"
     fake_sandbox.on(VERIFIER, "/usr/bin/bash: python3: command not found", exit_code=127)
 

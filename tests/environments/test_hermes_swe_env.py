@@ -65,12 +65,12 @@ def test_config_init_is_that_of_its_namesake():
 
 
 def test_default_yaml_says_what_config_init_says():
-    """The YAML file beside it names only fields that exist, and changes nothing but the configuration of the data set."""
+    """The YAML file next to it names only fields that exist, and changes nothing but the configuration of the data set."""
     from environments.command_line.settings import settings_of
 
     path = os.path.join(os.path.dirname(hermes_swe_env.__file__), "default.yaml")
 
-    plain, from_yaml = settings_of(HermesSweEnv, "serve", None, []), settings_of(HermesSweEnv, "serve", path, [])
+    plain, from_yaml = settings_of(HermesSweEnv, "serve", []), settings_of(HermesSweEnv, "serve", [], path)
 
     assert from_yaml.env.model_dump() == {**plain.env.model_dump(), "dataset_config": "python"}
     assert [server.model_dump() for server in from_yaml.servers] == [server.model_dump() for server in plain.servers]

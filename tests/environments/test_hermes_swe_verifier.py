@@ -102,7 +102,7 @@ HACKS = {
         "    except OSError: pass\n"
         "def double(n): return n"
     ),
-    "answers with what is no answer": (
+    "answers with what is not an answer": (
         "import os\n"
         "def double(n):\n"
         "    for fd in range(3, 20):\n"

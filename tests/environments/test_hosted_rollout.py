@@ -41,7 +41,7 @@ class Env(HermesAgentBaseEnv):
 def play(
     make_env: Any, cls: type, script: Any = POLICY, *, judge: Any = None, item: Any = None, **fields: Any
 ) -> RolloutOutcome:
-    """Run one rollout of ``cls`` on an endpoint of its own, beside the configured server."""
+    """Run one rollout of ``cls`` on an endpoint of its own, next to the configured server."""
     settings = {"enabled_toolsets": ["todo"], "group_size": 1, **fields}
 
     async def scenario() -> RolloutOutcome:

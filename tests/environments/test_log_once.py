@@ -26,7 +26,7 @@ def raised(error: Exception) -> Exception:
     return caught.value
 
 
-def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+def logged_texts(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
 
 
@@ -34,22 +34,22 @@ def test_errors_that_differ_in_numbers_and_ids_have_one_cause(caplog: pytest.Log
     for number in range(9):
         log_once(logger, raised(ValueError(f"port {number} of 4d5f-{number}")), "Rollout %d failed", number)
 
-    assert len(told(caplog)) == 1
-    assert told(caplog)[0].startswith("Rollout 0 failed: ValueError: port 0 of 4d5f-0\n")
+    assert len(logged_texts(caplog)) == 1
+    assert logged_texts(caplog)[0].startswith("Rollout 0 failed: ValueError: port 0 of 4d5f-0\n")
 
 
 def test_where_a_long_text_is_cut_makes_no_other_cause(caplog: pytest.LogCaptureFixture) -> None:
     for number in (1, 10, 1000):
         log_once(logger, raised(ValueError(f"call {number} {'of the same cause ' * 100}")), "Rollout failed")
 
-    assert len(told(caplog)) == 1
+    assert len(logged_texts(caplog)) == 1
 
 
 def test_a_cause_is_logged_again_at_each_power_of_ten(caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(100):
         log_once(logger, raised(ValueError("again")), "Rollout failed")
 
-    assert [text.rpartition("(")[2] for text in told(caplog)[1:]] == ["10 times)", "100 times)"]
+    assert [text.rpartition("(")[2] for text in logged_texts(caplog)[1:]] == ["10 times)", "100 times)"]
 
 
 def test_the_last_frames_are_logged_unless_the_error_comes_from_the_server(caplog: pytest.LogCaptureFixture) -> None:
@@ -57,7 +57,7 @@ def test_the_last_frames_are_logged_unless_the_error_comes_from_the_server(caplo
     log_once(logger, raised(openai.APIConnectionError(request=request)), "The server failed")
     log_once(logger, raised(KeyError("answer")), "compute_reward failed")
 
-    server, reward = told(caplog)
+    server, reward = logged_texts(caplog)
     assert "raise error" not in server
     assert "raise error" in reward
 

@@ -86,7 +86,7 @@ def test_silent_model_is_not_rewarded_and_trains_nothing(make_env):
 )
 @pytest.mark.hermes_allow_leftovers
 def test_broken_reward_is_scored_zero_and_counted(make_env, caplog, bad):
-    """A reward that raises, or is no finite number, is 0.0, logged once with the place that raised, and counted apart; it trains nothing."""
+    """A reward that raises, or is not a finite number, is 0.0, logged once with the place that raised, and counted apart; it trains nothing."""
     env, group, _ = collect(make_env, [say("done")], reward=bad)
 
     assert (group["scores"], env._reward_errors) == ([0.0, 0.0], 2)
@@ -97,7 +97,7 @@ def test_broken_reward_is_scored_zero_and_counted(make_env, caplog, bad):
 
 @pytest.mark.parametrize("good", [0.0, 0, -2.5, np.float32(0.5), Decimal("0.5")])
 def test_honest_reward_is_kept_as_a_float(make_env, good):
-    """Any finite number is a reward, an honest 0.0 is no error."""
+    """Any finite number is a reward, an honest 0.0 is not an error."""
     env, group, _ = collect(make_env, [say("done")], reward=good)
 
     assert (group["scores"], env._reward_errors) == ([float(good)] * 2, 0)
@@ -139,7 +139,7 @@ def test_rollout_without_an_item_drops_the_group_and_says_so(make_env, caplog):
     _, group, backlog = collect(make_env, [say("done")], env_class=Half)
 
     assert (group, backlog) == (None, ["again"])
-    assert "1 of 2 rollouts of a group returned no item; the group is dropped" in caplog.text
+    assert "A group is not trained: 1 of its 2 rollouts returned no item" in caplog.text
 
 
 def test_reward_of_a_mixin_does_not_stop_other_rollouts(make_env):

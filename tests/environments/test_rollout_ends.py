@@ -277,7 +277,7 @@ def test_call_in_a_cut_reply_does_not_run(make_env, mode):
 
 
 def test_message_of_null_is_a_failed_model(make_env):
-    """A choice without a message is no empty answer."""
+    """A choice without a message is not an empty answer."""
     choice = {"index": 0, "message": None, "finish_reason": "stop"}
     body = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
 

@@ -122,7 +122,7 @@ def test_group_carries_every_column_that_the_trainer_knows():
 
 
 def test_column_that_only_some_have_is_an_error():
-    """Entries could not be told apart afterwards."""
+    """Entries could not be distinguished afterwards."""
     with pytest.raises(ValueError, match="1 of 2 items of the group have no 'inference_logprobs'; all must have it, or none"):
         group_of([item(inference_logprobs=[1.0, -0.5]), item()])
 
@@ -241,7 +241,7 @@ def test_replies_without_tokens_are_an_error():
 
 
 def test_columns_of_different_lengths_are_an_error():
-    """The trainer would put labels beside the wrong tokens."""
+    """The trainer would assign labels to the wrong tokens."""
     broken = SimpleNamespace(tokens=[1, 2], masked_tokens=[-100], logprobs=[1.0, -0.5])
 
     with pytest.raises(ValueError, match="different lengths") as error:

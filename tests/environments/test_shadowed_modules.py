@@ -59,7 +59,7 @@ def test_hidden_module_is_named_with_its_file(tmp_path, module):
 
 
 def test_directory_without_a_package_hides_nothing(tmp_path):
-    """A folder of that name is no module as long as hermes' package is there."""
+    """A folder of that name is not a module as long as hermes' package is there."""
     (tmp_path / "tools").mkdir()
 
     finished = run(tmp_path, LOOK)

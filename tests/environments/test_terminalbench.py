@@ -63,10 +63,10 @@ def task(**fields: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("cls", [TerminalBench2EvalEnv, TBLiteEvalEnv])
 def test_the_yaml_files_name_only_fields_that_exist(cls: Any, recwarn: Any) -> None:
-    """Those beside the environments; a field of the namesakes' files that did nothing would be warned of."""
+    """Those next to the environments; a field of the namesakes' files that did nothing would be warned of."""
     path = Path(sys.modules[cls.__module__].__file__).with_name("default.yaml")
 
-    settings = settings_of(cls, "evaluate", str(path), [])
+    settings = settings_of(cls, "evaluate", [], str(path))
 
     assert (settings.env.wandb_name, settings.env.max_concurrent_tasks) == (cls.name, 8)
     assert [str(warning.message) for warning in recwarn if "unknown fields" in str(warning.message)] == []

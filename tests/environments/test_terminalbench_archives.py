@@ -105,3 +105,11 @@ def test_an_archive_that_holds_more_than_the_limit_is_refused(tmp_path: Path, mo
         unpack(base64.b64encode(buffer.getvalue()).decode(), tmp_path, max_bytes=1_000_000)
 
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_archive_with_more_members_than_the_limit_is_refused(tmp_path: Path) -> None:
+    """Empty files cost no bytes of the archive's limit, and an inode each."""
+    with pytest.raises(
+        ArchiveError, match="it holds more than 20,000 members, which is the limit for a task; leave the task out"
+    ):
+        unpack(archive(*(member(f"d{n % 9}", tarfile.DIRTYPE) for n in range(20_001))), tmp_path)

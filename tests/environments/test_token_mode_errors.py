@@ -157,7 +157,7 @@ def test_server_that_gives_too_few_logprobs(make_env, mock_server, server_type, 
 
 @pytest.mark.parametrize("server_type", ["vllm", "sglang"])
 def test_server_that_gives_logprobs_without_numbers(make_env, mock_server, server_type):
-    """None is no logprob."""
+    """None is not a logprob."""
     message, _ = failure_of(make_env, mock_server, turn(say("d"), sampled(logprobs="null")), server_type=server_type)
 
     assert message == (
@@ -186,7 +186,7 @@ def test_server_without_generate(make_env, mock_server):
 
 
 def test_answer_in_another_shape(make_env, mock_server):
-    """What cannot be read is told with the reason."""
+    """What cannot be read is reported with the reason."""
     message, _ = failure_of(make_env, mock_server, garbage('{"text": "hi"}'))
 
     assert message == (

@@ -280,7 +280,7 @@ def test_usual_templates_pass_the_check(template, caplog):
 
 
 @pytest.mark.parametrize("jinja", [ALTERNATING], ids=["alternating"])
-def test_template_that_does_not_show_the_tools_is_told(jinja, caplog):
+def test_template_that_does_not_show_the_tools_is_reported(jinja, caplog):
     """The author may describe them in the system prompt; results must be shown."""
     tokenizer = AutoTokenizer.from_pretrained(shared_tokenizer("mistral"))
     tokenizer.chat_template = jinja
@@ -450,14 +450,13 @@ def test_content_has_no_special_tokens():
 def split(
     replies: Sequence[str], first: list[dict[str, Any]], then: Any, caplog: Any, tools: Any = TOOLS, **settings: Any
 ) -> tuple[Rollout, str]:
-    """Ask twice, the second time for ``then(messages)``; returns the rollout and what the author was told."""
+    """Ask twice, the second time for ``then(messages)``; returns the rollout and the warning."""
     rollout = Rollout(replies, **settings)
     messages = rollout.talk(first, 1)
     with caplog.at_level(logging.WARNING, logger="environments.tokens.token_mode"):
         rollout.ask(then(messages), tools=tools)
-    told = [record.getMessage() for record in caplog.records]
-    assert len(told) == 1
-    return rollout, told[0]
+    (warning,) = [record.getMessage() for record in caplog.records]
+    return rollout, warning
 
 
 def test_changed_message_begins_a_sequence(caplog):
@@ -466,14 +465,14 @@ def test_changed_message_begins_a_sequence(caplog):
     def shortened(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return [messages[0], {"role": "assistant", "content": "I looked."}, {"role": "user", "content": "go on"}]
 
-    rollout, told = split(["I look, and I look.<|im_end|>", "two<|im_end|>"], [USER], shortened, caplog)
+    rollout, warning = split(["I look, and I look.<|im_end|>", "two<|im_end|>"], [USER], shortened, caplog)
 
     assert rollout.spoken == ["I look, and I look.<|im_end|>", "two<|im_end|>"]
     assert rollout.texts[1].endswith(
         "assistant\nI looked.<|im_end|>\n<|im_start|>user\ngo on<|im_end|>\n<|im_start|>assistant\ntwo<|im_end|>"
     )
     place = rollout.texts[1].index("I looked.") + len("I look")
-    assert told == (
+    assert warning == (
         "A rollout became several sequences: message 1 has changed since the model answered. The prompts differ first at "
         f"character {place}: so far 'd<|im_end|>\\n<|im_start|>assistant\\nI look, and I look.<|im_end|>', now "
         "'d<|im_end|>\\n<|im_start|>assistant\\nI looked.<|im_end|>\\n<|im_start|>user\\ngo on<|im'. Only append to a "
@@ -483,32 +482,34 @@ def test_changed_message_begins_a_sequence(caplog):
 
 def test_changed_tools_begin_a_sequence(caplog):
     """A sequence that goes on would not show them to the model."""
-    rollout, told = split(["one<|im_end|>", "two<|im_end|>"], [USER], lambda messages: messages, caplog, tools=None)
+    rollout, warning = split(["one<|im_end|>", "two<|im_end|>"], [USER], lambda messages: messages, caplog, tools=None)
 
     assert len(rollout.nodes) == 2
-    assert told.startswith("A rollout became several sequences: the offered tools have changed. The prompts differ first at ")
-    assert " Offer the same tools in every turn. The setting split_rollouts" in told
+    assert warning.startswith(
+        "A rollout became several sequences: the offered tools have changed. The prompts differ first at "
+    )
+    assert " Offer the same tools in every turn. The setting split_rollouts" in warning
 
 
 def test_going_back_begins_a_sequence(caplog):
     """A second reply to the same question is one of its own; nothing trains twice."""
-    rollout, told = split(["one<|im_end|>", "two<|im_end|>"], [USER], lambda messages: messages[:1], caplog)
+    rollout, warning = split(["one<|im_end|>", "two<|im_end|>"], [USER], lambda messages: messages[:1], caplog)
 
     assert rollout.spoken == ["one<|im_end|>", "two<|im_end|>"]
-    assert told.startswith(
+    assert warning.startswith(
         "A rollout became several sequences: the conversation went back to an earlier turn. The prompts differ"
     )
-    assert " Each continuation becomes a separate sequence. The setting split_rollouts" in told
+    assert " Each continuation becomes a separate sequence. The setting split_rollouts" in warning
 
 
 def test_template_that_hides_where_a_reply_ends_is_named(caplog):
     """It repeats the reply, so that nothing shows what follows it; and it renders it differently from what was sampled."""
     jinja = "{% for m in messages %}{{ m.role }}: {{ m.content | upper }} ({{ m.content }})\n{% endfor %}"
 
-    rollout, told = split(["one<|im_end|>", "two<|im_end|>"], [USER], lambda messages: messages, caplog, jinja=jinja)
+    rollout, warning = split(["one<|im_end|>", "two<|im_end|>"], [USER], lambda messages: messages, caplog, jinja=jinja)
 
     assert len(rollout.nodes) == 2
-    assert told.startswith(
+    assert warning.startswith(
         f"A rollout became several sequences: the chat template of {rollout.tokenizer.name_or_path!r} does not mark where a reply "
         "ends. The prompts differ first at character"
     )

@@ -1,4 +1,4 @@
-"""vLLM's parsers in place of ours, with a double of vLLM's modules: vLLM itself is no dependency."""
+"""vLLM's parsers in place of ours, with a double of vLLM's modules: vLLM itself is not a dependency."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ def test_reading_again_gives_the_content_again(sandbox):
 
 
 def test_long_file_is_read_whole(sandbox):
-    """5,000 lines come as 5,000 lines, without numbers; hermes' numbered view stands beside them."""
+    """5,000 lines come as 5,000 lines, without numbers; hermes' numbered view comes with them."""
     sandbox.terminal("seq -f 'line %g' 1 5000 > long.txt")
 
     result = sandbox.read_file("long.txt")
@@ -207,7 +207,7 @@ def test_content_is_the_files_own_text(sandbox, tmp_path, content):
 
 
 def test_missing_file_is_an_error(sandbox, tmp_path):
-    """What is not there is told, in every direction, and leaves nothing behind."""
+    """What does not exist is reported, in every direction, and leaves nothing behind."""
     read = sandbox.read_file("nowhere.txt")
     down = sandbox.download_file("nowhere.txt", str(tmp_path / "target"))
     listed = sandbox.download_dir("nowhere", str(tmp_path / "all"))

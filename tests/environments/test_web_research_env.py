@@ -59,7 +59,7 @@ def score(make_env: Any, script: Any, item: Any = ITEM, **settings: Any) -> tupl
 
 
 def test_grade_has_every_part_of_the_reward(make_env, web):
-    """0.6 x the judge's score, 0.2 for the web, 0.2 for few calls; one host is no bonus."""
+    """0.6 x the judge's score, 0.2 for the web, 0.2 for few calls; one host earns no bonus."""
     reward, grades = score(make_env, Script(RESEARCH, judge=verdict(0.5)))
 
     assert reward == pytest.approx(0.7)

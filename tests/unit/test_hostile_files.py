@@ -81,7 +81,7 @@ def refused(read: Callable[[Path], object], path: Path, expected: type[BaseExcep
         pytest.param(read_cases, BadCases, id="cases"),
         pytest.param(lambda path: load_prices(str(path)), UsageError, id="prices"),
         pytest.param(
-            lambda path: settings_of(TerminalTestEnv, "serve", str(path), []), FailedExecutionException, id="configuration"
+            lambda path: settings_of(TerminalTestEnv, "serve", [], str(path)), FailedExecutionException, id="configuration"
         ),
     ],
 )

@@ -11,7 +11,6 @@ import difflib
 import functools
 import gzip
 import io
-import logging
 import lzma
 import tarfile
 import zlib
@@ -23,10 +22,10 @@ import yaml
 
 from environments.rollout.data_rows import check_columns, load_items, unique_items
 
-logger = logging.getLogger(__name__)
-
 MAX_BYTES = 256 * 2**20
 """Bytes of an archive, unpacked: a few kilobytes of a dataset could otherwise fill memory and disk."""
+MAX_MEMBERS = 20_000
+"""Files, directories and links of an archive: empty ones have no bytes, and use up the disk's inodes."""
 
 _DECOMPRESSED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
 """The first bytes of a compressed archive -> the function that opens it."""
@@ -36,24 +35,26 @@ class ArchiveError(ValueError):
     """An archive cannot be read, or is not safe to unpack."""
 
 
-def unpack(text: str, directory: Path, *, max_bytes: int = MAX_BYTES) -> None:
+def unpack(text: str, directory: Path, *, max_bytes: int = MAX_BYTES, max_members: int = MAX_MEMBERS) -> None:
     """Unpack an archive into ``directory``: plain files, directories, and links downwards.
 
     A path or link that goes up is refused even if it would stay inside: tarfile's own filter was led out by chains of such links
     (CVE-2025-4517, fixed in Python 3.12.11 and 3.13.4), and links that only go down lead nowhere else.
 
-    Raises: ArchiveError for an archive that cannot be read, for a member that goes up, for devices, and for more than ``max_bytes``.
+    Raises: ArchiveError for an archive that cannot be read, for a member that goes up, for devices, and for more than ``max_bytes``
+        or ``max_members``.
     """
     size = 0
     try:
         data = base64.b64decode(text, validate=True)
         opened = next((opened for start, opened in _DECOMPRESSED.items() if data.startswith(start)), lambda plain: plain)
         plain = opened(io.BytesIO(data)).read(max_bytes + 1)
-        _check_size(len(plain), max_bytes)
+        _check_limit(len(plain), max_bytes, "bytes")
         with tarfile.open(fileobj=io.BytesIO(plain), mode="r|") as archive:
-            for member in archive:
+            for count, member in enumerate(archive, 1):
                 size += member.size  # a sparse file is larger than its part of the archive
-                _check_size(size, max_bytes)
+                _check_limit(size, max_bytes, "bytes")
+                _check_limit(count, max_members, "members")
                 if any(".." in path.split("/") for path in (member.name, member.linkname)):
                     raise ArchiveError(f"it holds a path that goes up: {member.name[:200]} {member.linkname[:200]}".rstrip())
                 archive.extract(member, directory, filter="data")
@@ -61,10 +62,10 @@ def unpack(text: str, directory: Path, *, max_bytes: int = MAX_BYTES) -> None:
         raise ArchiveError(f"the archive cannot be unpacked: {type(error).__name__}: {error}") from error
 
 
-def _check_size(size: int, max_bytes: int) -> None:
-    if size > max_bytes:
+def _check_limit(number: int, limit: int, unit: str) -> None:
+    if number > limit:
         raise ArchiveError(
-            f"it holds more than {max_bytes:,} bytes, which is the limit for a task; leave the task out with skip_tasks"
+            f"it holds more than {limit:,} {unit}, which is the limit for a task; leave the task out with skip_tasks"
         )
 
 

@@ -1,4 +1,4 @@
-"""A rollout service of a small environment on a free loopback port, beside an engine's endpoint."""
+"""A rollout service of a small environment on a free loopback port, alongside an engine's endpoint."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def engine_key() -> str:
 
 @pytest.fixture
 def served(make_env: Any) -> Callable[..., Any]:
-    """``served(test, mixin=None, script=..., **options)`` runs ``await test(served, server)`` beside a service of `Env`."""
+    """``served(test, mixin=None, script=..., **options)`` runs ``await test(served, server)`` alongside a service of `Env`."""
 
     def play(
         test: Callable[[Served, MockServer], Awaitable[Any]],

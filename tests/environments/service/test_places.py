@@ -67,7 +67,7 @@ def test_a_client_that_goes_away_cancels_its_rollout_and_its_sandbox_is_gone(ser
         going = asyncio.create_task(here.rollout())
         await env.started.acquire()
         going.cancel()
-        await _until(lambda: here.service.line.running == 0)
+        await _until(lambda: not here.service.line.running)
         env.go.set()
         return list(cleaned), (await here.rollout()).status_code, dict(here.service.counts)
 

@@ -109,7 +109,7 @@ def test_a_rollout_that_takes_too_long_is_cancelled(served, error_of):
             return 1.0
 
     async def test(here: Any, _server: Any) -> Any:
-        return error_of(await here.rollout()), here.service.line.running
+        return error_of(await here.rollout()), len(here.service.line.running)
 
     assert served(test, Waits, rollout_timeout=0.2) == ((504, "rollout_timeout"), 0)
 

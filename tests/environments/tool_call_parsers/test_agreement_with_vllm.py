@@ -1,4 +1,4 @@
-"""Our parsers beside vLLM's, on the same outputs. Where they differ, a rule of docs/reference/tool-call-parsers.md says why."""
+"""Our parsers compared with vLLM's, on the same outputs. Where they differ, a rule of docs/reference/tool-call-parsers.md says why."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Case:
 
     @property
     def thought(self) -> str:
-        """All that is thought, told apart by the tags alone."""
+        """All that is thought, recognised by the tags alone."""
         opening, closing = ("(?:" + "|".join(map(re.escape, {tag, plain})) + ")" for tag, plain in self._think_tags())
         first = re.search(f"{opening}|{closing}", self.text)
         if first and re.fullmatch(closing, first.group()):

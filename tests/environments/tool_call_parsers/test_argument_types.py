@@ -141,7 +141,7 @@ def test_arguments_without_a_change_stay_as_they_were_written():
 
 
 def test_tools_are_found_in_openais_format(formats):
-    """Names and parameters come from the schemas; what is no schema is passed over."""
+    """Names and parameters come from the schemas; what is not a schema is skipped."""
     tools = [formats.schema("ls", at={"type": "string"}), {"name": "bare", "parameters": {"properties": {"x": {}}}}, "no", {}]
 
     assert offered_names(None) is None

@@ -29,7 +29,7 @@ CALL, OTHER = ("ls", '{"at": "/"}'), ("ps", "{}")
     ],
 )
 def test_calls_are_read(read, name, text, content, calls):
-    """White space beside tags does not count, that of values does; tags of no argument are data inside a value."""
+    """White space next to tags does not count, that of values does; tags of no argument are data inside a value."""
     assert read(name, text) == (content, calls)
 
 

@@ -1,4 +1,4 @@
-"""Where a JSON value ends: told like Python's own reader, without raising."""
+"""Where a JSON value ends: as Python's own reader finds it, without raising."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_end_is_that_of_pythons_reader(text):
     ],
 )
 def test_opened_objects_are_told(text, braces):
-    """Objects are told whether or not the value is whole; braces in strings are none."""
+    """Objects are found whether or not the value is complete; braces in strings do not count."""
     found: set[int] = set()
 
     end_of_json(text, 0, found)

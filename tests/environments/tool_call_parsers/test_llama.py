@@ -33,7 +33,7 @@ def tools(formats):
     ],
 )  # fmt: skip
 def test_calls_are_read(read, tools, name, text, content, calls):
-    """Objects with a name and arguments are calls, alone, in a row, in a list or beside prose and broken ones."""
+    """Objects with a name and arguments are calls, alone, in a row, in a list or next to prose and broken ones."""
     assert read(name, text, tools) == (content, calls)
 
 
@@ -53,7 +53,7 @@ def test_calls_are_read(read, tools, name, text, content, calls):
     ],
 )  # fmt: skip
 def test_what_is_no_call_stays_text(read, tools, text):
-    """Other JSON is an answer, and what is nested in it is no call."""
+    """Other JSON is an answer, and what is nested in it is not a call."""
     assert read("llama3_json", text, tools) == (text, [])
     assert read("llama3_json", text) == (text, [])
 

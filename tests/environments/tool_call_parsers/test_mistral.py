@@ -32,7 +32,7 @@ CALL, OTHER = ("ls", '{"at": "/"}'), ("ps", "{}")
     ],
 )  # fmt: skip
 def test_calls_are_read(read, text, content, calls):
-    """Both formats are told apart by the text alone."""
+    """Both formats are distinguished by the text alone."""
     assert read("mistral", text) == (content, calls)
 
 

@@ -49,7 +49,7 @@ def test_doubled_marker_starts_one_call(name, text, content):
     ],
 )
 def test_arguments_that_are_no_object_or_empty(name, text, arguments):
-    """JSON that is no object is passed on for the loop to refuse; no arguments are an empty object."""
+    """JSON that is not an object is passed on for the loop to refuse; no arguments are an empty object."""
     _, calls = get_parser(name).parse(text)
 
     assert [call.function.arguments for call in calls] == [arguments]

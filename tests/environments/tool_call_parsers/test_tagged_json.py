@@ -70,7 +70,7 @@ def test_calls_are_read(read, name, text, content, calls):
     ],
 )
 def test_malformed_call_stays_text_and_its_neighbours_are_read(read, broken):
-    """A block that is no call stays in the content; the calls around it are found."""
+    """A block that is not a call stays in the content; the calls around it are found."""
     block = f"<tool_call>{broken}</tool_call>"
     good = f"<tool_call>{LS}</tool_call>"
 
