@@ -1,8 +1,9 @@
 """`FaultPlan`: which request or tool call of a test fails, and how. Standard library only.
 
 Place in the flow: the mock model, the run-api of the tests, the trainer double and the tool seam ask the plan before they answer;
-`wire` and `tool_calls` play the fault. A planned fault that is never played is a leftover, which fails the test.
-The steps ``fail`` and ``hang`` of a script are faults of the model, too: short forms for a fault of one turn.
+`wire` and `tool_calls` play the fault. A planned fault that is never played fails the test.
+The steps ``fail`` and ``hang`` of a script are faults of the model, too: short forms for a fault of one turn. So are the faults of
+an `Answer`, such as ``sandbox.on("make", raises=OSError)``, and the step that fails in a scenario of the contract.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ STATUSES = {"rate_limited": 429, "server_error": 500}
 class PlannedFault:
     """One fault. ``at``, ``times`` and ``rate`` count the requests or calls whose text contains ``where``.
 
-    For a fault of a turn, ``times`` counts the attempts of one request. ``status`` and ``message`` are those of a failure.
+    For a fault of a turn, ``times`` counts the attempts of one request. ``status`` and ``message`` are those of a failure, ``error``
+    is what a tool raises.
     """
 
     place: str
@@ -69,6 +71,7 @@ class PlannedFault:
     seconds: float = SLOW_S
     status: int | None = None
     message: str = ""
+    error: BaseException | type[BaseException] | None = None
 
     def __str__(self) -> str:
         if self.kind == SCRIPTED_STATUS:
@@ -107,7 +110,7 @@ class _Entry:
 class FaultPlan:
     """The faults of one test: ``plan.on("model", "reset", at=3)``. Thread-safe.
 
-    Give it to ``MockServer(faults=plan)``, ``RunApiThread(faults=plan)``, ``Trainer(url, faults=plan)`` and ``ToolSeam(world,
+    Give it to ``MockServer(faults=plan)``, ``RunApiThread(faults=plan)``, ``Trainer(url, faults=plan)`` and ``ToolSeam(sandbox,
     faults=plan)``, or take the fixture ``fault_plan``, which does that. ``seed`` determines which requests fail at a rate.
     """
 
@@ -138,13 +141,23 @@ class FaultPlan:
 
         Raises: no such place or fault, a number out of range → UsageError.
         """
-        _check_kind(place, kind)
+        known = FAULTS.get(place)
+        if kind not in (known or ()):
+            raise UsageError(
+                "a fault plan has no such fault.\n"
+                f"  expected  {f'a fault of {place!r}: ' + ', '.join(known) if known else 'a place: ' + ', '.join(FAULTS)}\n"
+                f"  seen      on({shorten(repr(place))}, {shorten(repr(kind))})\n"
+                "  fix       plan.on('model', 'reset', at=2)"
+            )
         for name, number in (("at", at), ("times", times)):
             if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
                 raise UsageError(f"{name}= of a planned fault must be an integer from 1; got {with_type(number)}.")
         if rate is not None and not 0 < rate <= 1:
             raise UsageError(f"rate= of a planned fault must be above 0 and at most 1; got {with_type(rate)}.")
-        fault = PlannedFault(place=place, kind=kind, where=where, at=at, times=times, rate=rate, seconds=seconds)
+        return self.add(PlannedFault(place=place, kind=kind, where=where, at=at, times=times, rate=rate, seconds=seconds))
+
+    def add(self, fault: PlannedFault) -> Self:
+        """Plan a fault that is not checked."""
         with self._lock:
             self._entries.append(_Entry(fault, random.Random(f"{self.seed}:{len(self._entries)}")))  # noqa: S311 - not a secret
         return self
@@ -191,15 +204,3 @@ def _is_due(entry: _Entry) -> bool:
     if fault.rate is not None and entry.chance.random() >= fault.rate:
         return False
     return entry.seen >= fault.at and (fault.times is None or entry.struck < fault.times)
-
-
-def _check_kind(place: str, kind: str) -> None:
-    if kind in FAULTS.get(place, {}):
-        return
-    known = FAULTS.get(place)
-    raise UsageError(
-        "a fault plan has no such fault.\n"
-        f"  expected  {f'a fault of {place!r}: ' + ', '.join(known) if known else 'a place: ' + ', '.join(FAULTS)}\n"
-        f"  seen      on({shorten(repr(place))}, {shorten(repr(kind))})\n"
-        "  fix       plan.on('model', 'reset', at=2)"
-    )

@@ -1,13 +1,14 @@
-"""Plays the faults of tools: where a tool seam would answer a call, and where the layer makes a sandbox's directory."""
+"""Plays the faults of tools: where a tool seam or a script would answer a call, and where the layer makes a sandbox's directory."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import json
+import math
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from pytest_hermes_env.faults.plan import FAULTS, FaultPlan, PlannedFault
@@ -25,18 +26,31 @@ def answer_or_fault(plan: FaultPlan | None, name: str, arguments: dict[str, Any]
     fault = None if plan is None else plan.strike("sandbox", text, ANSWERED)
     if plan is None or fault is None:
         return answer()
-    if fault.kind == "raises":
-        raise RuntimeError(f"planned fault: {fault}")
+    play([fault], "raises")
     if fault.kind == "disk_full":
         if name == "terminal":
             return FULL_TERMINAL
         raise _no_space()
     if fault.kind == "broken_json":
         whole = answer()
-        return whole[: len(whole) // 2] if isinstance(whole, str) else whole
+        return half(whole) if isinstance(whole, str) else whole
     if _is_interrupted(plan, fault):
         return INTERRUPTED
     return answer()
+
+
+def play(faults: Iterable[PlannedFault], kind: str, *, at_most_s: float = math.inf) -> None:
+    """Play what the faults of a kind do before there is an answer: wait, or raise."""
+    for fault in faults:
+        if fault.kind == kind == "slow":
+            time.sleep(min(fault.seconds, at_most_s))
+        elif fault.kind == kind == "raises":
+            raise fault.error or RuntimeError(f"planned fault: {fault}")
+
+
+def half(result: str) -> str:
+    """Return the first half of a result: broken JSON."""
+    return result[: len(result) // 2]
 
 
 def _is_interrupted(plan: FaultPlan, fault: PlannedFault) -> bool:

@@ -16,7 +16,10 @@ import struct
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from pytest_hermes_env.faults.plan import WIRE, Describe, FaultPlan, PlannedFault
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse
+
+from pytest_hermes_env.faults.plan import WIRE, Describe, FaultPlan
 from pytest_hermes_env.patches import intercept
 
 if TYPE_CHECKING:
@@ -34,7 +37,9 @@ def breaking(app: ASGIApp, plan: FaultPlan, describe: Describe) -> ASGIApp:
         if scope["type"] != "http":
             await app(scope, receive, send)
             return
-        body = await _body(receive)
+        body = b""
+        with contextlib.suppress(ClientDisconnect):
+            body = await Request(scope, receive).body()
         place, text = describe(scope["path"], body)
         fault = plan.strike(place, f"{scope['method']} {scope['path']}\n{text}", SERVED)
         again = _replayed(body, receive)
@@ -51,18 +56,10 @@ def breaking(app: ASGIApp, plan: FaultPlan, describe: Describe) -> ASGIApp:
         elif fault.kind in {"cut", "broken_json"}:
             await _half(app, scope, again, send, is_cut=fault.kind == "cut")
         else:
-            await _error(fault, send)
+            status, headers, content = fault.answer()
+            await JSONResponse(content, status, headers)(scope, again, send)
 
     return broken
-
-
-async def _error(fault: PlannedFault, send: Send) -> None:
-    status, headers, body = fault.answer()
-    content = json.dumps(body).encode()
-    headers |= {"content-type": "application/json", "content-length": str(len(content))}
-    pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": status, "headers": pairs})
-    await send({"type": "http.response.body", "body": content})
 
 
 async def _half(app: ASGIApp, scope: Scope, receive: Receive, send: Send, *, is_cut: bool) -> None:
@@ -99,15 +96,6 @@ def _reset(receive: Receive) -> None:
 
 def _transport(receive: Any) -> Any:
     return getattr(receive, "real", receive).__self__.transport
-
-
-async def _body(receive: Receive) -> bytes:
-    body: bytes = b""
-    while True:
-        message = await receive()
-        body += message.get("body", b"")
-        if not message.get("more_body"):
-            return body
 
 
 class _replayed:  # noqa: N801 - called like a function

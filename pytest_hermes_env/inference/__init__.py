@@ -5,8 +5,7 @@ Importing this package loads only the standard library; what is heavy is loaded 
 
 from __future__ import annotations
 
-from pytest_hermes_env.inference.conversation import Conversation
-from pytest_hermes_env.inference.request_log import Exchange
+from pytest_hermes_env.inference.conversation import Conversation, Exchange
 from pytest_hermes_env.inference.script import Script
 from pytest_hermes_env.inference.server import MockServer
 from pytest_hermes_env.inference.steps import (

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from pytest_hermes_env.inference.request_log import Exchange
+    from pytest_hermes_env.inference.conversation import Exchange
     from pytest_hermes_env.inference.server import MockServer
 
 OK, UNEXPECTED, USAGE = 0, 1, 2

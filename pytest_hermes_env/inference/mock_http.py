@@ -53,7 +53,10 @@ class MockHttp(respx.MockRouter):
 
     def unexpected(self, request: httpx.Request, cause: Exception) -> HermesEnvError:
         """Remember a request that cannot be answered, and return its error."""
-        url = request.url.copy_with(query=None)
+        # without the values of the query, one of which may be a key
+        names = [f"{urllib.parse.quote(name)}=***" for name, _ in request.url.params.multi_items()]
+        query = f"?{'&'.join(names)}" if names else ""
+        url, body = request.url.copy_with(query=None), request.content.decode("utf-8", "replace")
         happened = "no route of mock_http matches a request"
         fix = f'add the route: mock_http.{request.method.lower()}("{url}").respond(json=...)'
         if not isinstance(cause, AllMockedAssertionError):
@@ -62,7 +65,7 @@ class MockHttp(respx.MockRouter):
         text = (
             f"{happened}.\n"
             f"  expected  {_listed(self.routes) or 'no request: mock_http has no routes'}\n"
-            f"  seen      {shorten(f'{request.method} {_masked(request.url)} {_body(request)}'.rstrip())}\n"
+            f"  seen      {shorten(f'{request.method} {url}{query} {body}'.rstrip())}\n"
             f"  fix       {fix}"
         )
         self._unexpected[text] += 1
@@ -123,13 +126,3 @@ def _described(route: respx.Route) -> str:
     url = f"{parts.get('scheme', 'http(s)')}://{parts['host']}{port}{parts.get('path', '')}"
     others = [repr(each) for each in patterns if getattr(each, "key", "") not in parts]
     return " ".join([str(parts.get("method", "any method")), url, *others])
-
-
-def _masked(url: httpx.URL) -> str:
-    """Return a URL without the values of its query, one of which may be a key."""
-    names = "&".join(f"{urllib.parse.quote(name)}=***" for name, _ in url.params.multi_items())
-    return f"{url.copy_with(query=None)}{'?' if names else ''}{names}"
-
-
-def _body(request: httpx.Request) -> str:
-    return request.content.decode("utf-8", "replace")

@@ -11,28 +11,35 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.errors import HermesEnvError, UnexpectedRequest, shorten
 from pytest_hermes_env.failures import Problem, combined_error
-from pytest_hermes_env.inference import request as read
-from pytest_hermes_env.inference.conversation import Conversation, ConversationIndex
+from pytest_hermes_env.inference.conversation import JOURNAL_LIMIT, Conversation, ConversationIndex, Exchange, Kind, RequestLog
 from pytest_hermes_env.inference.generate import read_request
-from pytest_hermes_env.inference.offered_tools import check_calls, constrained, offered_tools
-from pytest_hermes_env.inference.refusals import chat_refusal, completion_refusal
-from pytest_hermes_env.inference.request_log import JOURNAL_LIMIT, Exchange, Kind, RequestLog
+from pytest_hermes_env.inference.refusals import chat_refusal, check_calls, completion_refusal, constrained, offered_tools
 from pytest_hermes_env.inference.steps import Garbage, Say, Turn
-from pytest_hermes_env.inference.stream import chat_chunks, server_sent_events, text_chunks
-from pytest_hermes_env.inference.wire import chat_completion, error_body, model_entry, model_list, text_completion
+from pytest_hermes_env.inference.wire import (
+    chat_chunks,
+    chat_completion,
+    error_body,
+    model_entry,
+    model_list,
+    server_sent_events,
+    text_chunks,
+    text_completion,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pytest_hermes_env.inference.refusals import Refusal
-    from pytest_hermes_env.inference.script_choice import ScriptChoice
+    from pytest_hermes_env.inference.script import ScriptChoice
     from pytest_hermes_env.inference.token_mode import TokenMode
     from pytest_hermes_env.types import JsonObject, JsonValue
 
 ENDPOINTS = "POST /v1/chat/completions, POST /v1/completions, POST /generate, GET /v1/models, GET /health"
 OK, BAD_REQUEST, NOT_FOUND, METHOD_NOT_ALLOWED = 200, 400, 404, 405
 JSON, EVENTS, PLAIN = "application/json", "text/event-stream", "text/plain; charset=utf-8"
-NOT_SAMPLING = frozenset({"messages", "prompt", "tools", "model", *read.SECRET_FIELDS})
+SECRET_FIELDS = frozenset({"api_key", "apikey", "api-key", "authorization", "x-api-key"})
+NOT_SAMPLING = frozenset({"messages", "prompt", "tools", "model", *SECRET_FIELDS})
+HEALTH_MESSAGES = [{"role": "user", "content": "hi"}]
 HEALTHY = Turn(steps=(Say(text="hi"),))
 
 
@@ -45,9 +52,8 @@ class Reply:
     media_type: str
     delay_s: float
     exchange: Exchange
-    number: int
-    """The place of the exchange in ``log``, which is no longer the model's after `MockModel.reset`."""
-    log: RequestLog
+    entry: list[Exchange]
+    """The entry of the log, which is no longer the model's after `MockModel.reset`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,8 +138,7 @@ class MockModel:
 
     def delivered(self, reply: Reply) -> None:
         """Log a reply that is on its way to the client."""
-        exchange = replace(reply.exchange, ended_s=time.monotonic())
-        reply.log.replace(reply.number, exchange)
+        exchange = reply.entry[0] = replace(reply.exchange, ended_s=time.monotonic())
         if self._on_exchange is not None:
             self._on_exchange(exchange)
 
@@ -174,7 +179,8 @@ class MockModel:
     ) -> Reply:
         exchange = _incoming(path, "unexpected")
         try:
-            body = read.redact(read.parse_body(path, data))
+            body = _parsed(path, data)
+            body = {name: "[redacted]" if name.lower() in SECRET_FIELDS else value for name, value in body.items()}
             exchange = replace(exchange, request=body)
             if (refused := refusal_of(body)) is not None:
                 return self._refuse(exchange, refused.error(path), status=refused.status, answer=refused.body)
@@ -212,12 +218,12 @@ class MockModel:
                 is_forced=isinstance(choice, dict) and choice["type"] != "allowed_tools",
             )
 
-        if read.is_health_check(body):
+        if _is_health_check(body):
             return _Question(kind="health", complete=complete)
         return _Question(kind="chat", conversations=[conversation], complete=complete, chunks=chat_chunks)
 
     def _completion(self, path: str, body: dict[str, Any]) -> _Question:
-        prompts = read.prompts(path, body, None if self.tokens is None else self.tokens.sampler.decode)
+        prompts = _prompts(path, body, None if self.tokens is None else self.tokens.sampler.decode)
         located = [self._locate(({"role": "user", "content": prompt},), body) for prompt in prompts]
         conversations = [conversation for conversation, _ in located]
         prompt_bytes = sum(size for _, size in located)
@@ -228,7 +234,7 @@ class MockModel:
                 turns=turns, key=key, model=conversations[0].model, n=body.get("n") or 1, prompt_bytes=prompt_bytes
             )
 
-        if read.is_health_check(body):
+        if _is_health_check(body):
             return _Question(kind="health", complete=complete, chunks=text_chunks)
         return _Question(kind="completion", conversations=conversations, complete=complete, chunks=text_chunks)
 
@@ -252,15 +258,8 @@ class MockModel:
         if request.is_scoring:
             scored = tokens.score(prompt, position.root, request.max_tokens)
             return _Question(kind="score", complete=lambda _: tokens.answer(request, scored))
-        conversation = Conversation(
-            id=position.root,
-            turn=position.turn,
-            messages=tokens.restore(prompt.messages, position.root),
-            root_length=position.root_length,
-            tools=prompt.tools,
-            model=self.name,
-            sampling=request.sampling,
-        )
+        messages = tokens.restore(prompt.messages, position.root)
+        conversation = position.conversation(messages, tools=prompt.tools, model=self.name, sampling=request.sampling)
 
         def complete(turns: Sequence[Turn]) -> JsonObject | list[JsonValue]:
             return tokens.answer(request, tokens.generate(turns[0], prompt, conversation, request.max_tokens))
@@ -269,15 +268,9 @@ class MockModel:
 
     def _locate(self, messages: tuple[Mapping[str, object], ...], body: dict[str, Any]) -> tuple[Conversation, int]:
         position = self._index.locate(messages)
-        conversation = Conversation(
-            id=position.root,
-            turn=position.turn,
-            messages=messages,
-            root_length=position.root_length,
-            tools=offered_tools(body),
-            model=str(body.get("model") or self.name),
-            sampling={name: value for name, value in body.items() if name not in NOT_SAMPLING},
-        )
+        model = str(body.get("model") or self.name)
+        sampling = {name: value for name, value in body.items() if name not in NOT_SAMPLING}
+        conversation = position.conversation(messages, tools=offered_tools(body), model=model, sampling=sampling)
         return conversation, position.prompt_bytes
 
     def _reply_with(self, exchange: Exchange, question: _Question, turns: Sequence[Turn], attempt: int) -> Reply:
@@ -292,7 +285,9 @@ class MockModel:
         completion, request = question.complete(turns), exchange.request or {}
         if question.chunks is None or request.get("stream") is not True:
             return self._reply(exchange, completion, delay_s=delay_s)
-        events = server_sent_events(question.chunks(completion, include_usage=read.wants_usage(request)))
+        options = request.get("stream_options")
+        include_usage = isinstance(options, dict) and options.get("include_usage") is True
+        events = server_sent_events(question.chunks(completion, include_usage=include_usage))
         return self._reply(exchange, completion, delay_s=delay_s, wire=events, media_type=EVENTS)
 
     def _refuse(
@@ -318,18 +313,64 @@ class MockModel:
         wire: str | None = None,
         media_type: str = JSON,
     ) -> Reply:
-        log = self.log
-        number = log.add(exchange)
         return Reply(
             status=status,
             content=(json.dumps(body) if wire is None else wire).encode("utf-8", "surrogatepass"),
             media_type=media_type,
             delay_s=delay_s,
             exchange=replace(exchange, status=status, response=body),
-            number=number,
-            log=log,
+            entry=self.log.add(exchange),
         )
 
 
 def _incoming(path: str, kind: Kind) -> Exchange:
     return Exchange(path=path, kind=kind, started_s=time.monotonic())
+
+
+def _parsed(path: str, data: bytes) -> dict[str, object]:
+    """Return the JSON object of the body.
+
+    Raises: not JSON, or not an object → UnexpectedRequest.
+    """
+    try:
+        body = json.loads(data)
+    except (ValueError, RecursionError) as exc:
+        raise _bad(path, f"the body is not JSON ({exc})", data.decode("utf-8", "replace")) from exc
+    if not isinstance(body, dict):
+        raise _bad(path, "the body must be a JSON object", repr(body))
+    return body
+
+
+def _prompts(path: str, body: Mapping[str, object], decode: Callable[[Any], str] | None) -> tuple[str, ...]:
+    """Return the prompts of a completion request as text; token ids are decoded, and without a tokenizer they are a JSON list.
+
+    Raises: missing or of another type → UnexpectedRequest.
+    """
+    prompt = body.get("prompt")
+    several = prompt if isinstance(prompt, list) and not all(isinstance(part, int) for part in prompt) else [prompt]
+    if not all(_is_prompt(one) for one in several):
+        raise _bad(path, "'prompt' must be a string, token ids, or a list of them", repr(prompt))
+    write: Callable[[Any], str] = json.dumps if decode is None else decode
+    return tuple(one if isinstance(one, str) else write(one) for one in several)
+
+
+def _is_health_check(body: Mapping[str, object]) -> bool:
+    """Return whether this is the probe that Atropos sends once per second, outside of any rollout.
+
+    Source: atroposlib 0.4.0, ``OpenAIServer.check_server_status_task``.
+    """
+    probes = body.get("messages") == HEALTH_MESSAGES or body.get("prompt") == "hi"
+    return probes and body.get("max_tokens") == 1 and not body.get("tools")
+
+
+def _is_prompt(value: object) -> bool:
+    is_tokens = isinstance(value, list) and bool(value) and all(isinstance(token, int) for token in value)
+    return isinstance(value, str) or is_tokens
+
+
+def _bad(path: str, what: str, seen: str) -> UnexpectedRequest:
+    return UnexpectedRequest(
+        f"the request to {path} cannot be read: {what}.\n"
+        f"  seen      {shorten(seen)}\n"
+        "  fix       send a request in the format of OpenAI's API: hermes-env docs mock-model"
+    )

@@ -14,6 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from tokenizers import Tokenizer
+from tokenizers.pre_tokenizers import ByteLevel
 
 from pytest_hermes_env.errors import ScriptError, UsageError, shorten
 from pytest_hermes_env.inference.steps import DEFAULT_SAMPLING, Call, Sampled, Say, Think, Turn
@@ -28,7 +29,7 @@ from pytest_hermes_env.inference.tokens import TEMPLATE_FIELD, tokenizer_json
 from pytest_hermes_env.inference.tool_call_formats import call_format
 
 MAX_CACHED_PARTS = 2048
-INCOMPLETE_UTF8 = b"\xf0\x9f\x98"
+FOUR_BYTES = "\U0001f600"
 WRONG_ID_OFFSET = 7
 """The distance of a wrong id from the last valid one."""
 
@@ -118,7 +119,8 @@ class TokenSampler:
         if how.drift:
             ids = self._drifted(ids, how.drift)
         if how.broken_utf8:
-            ids += [self._id_of_byte(byte) for byte in INCOMPLETE_UTF8]
+            characters = ByteLevel(add_prefix_space=False).pre_tokenize_str(FOUR_BYTES)[0][0]
+            ids += [self._id_of_byte(*pair) for pair in zip(characters[:-1], FOUR_BYTES.encode(), strict=False)]
         if how.wrong_id:
             ids.append(self.wrong_id)
         matched = self._ends[self.template.end_of_calls if turn.every(Call) else self.template.end] if how.end else None
@@ -168,8 +170,8 @@ class TokenSampler:
     def _added(self) -> frozenset[int]:
         return frozenset(self._tokenizer.get_added_tokens_decoder())
 
-    def _id_of_byte(self, byte: int) -> int:
-        for token in (_byte_character(byte), f"<0x{byte:02X}>"):
+    def _id_of_byte(self, character: str, byte: int) -> int:
+        for token in (character, f"<0x{byte:02X}>"):
             if (found := self._tokenizer.token_to_id(token)) is not None:
                 return int(found)
         raise UsageError(
@@ -207,19 +209,15 @@ def load_sampler(
         chosen = chosen or template_named(template or DEFAULT_TEMPLATE)
         return TokenSampler(Tokenizer.from_str(tokenizer_json(chosen)), chosen, family or chosen.family)
     path = Path(tokenizer)
-    loaded = _load(path)
-    chosen = _template_of(path, loaded) if template is None else template_named(template)
-    return TokenSampler(loaded, chosen, family or chosen.family)
-
-
-def _load(path: Path) -> Tokenizer:
     try:
-        return Tokenizer.from_file(str(path / "tokenizer.json"))
+        loaded = Tokenizer.from_file(str(path / "tokenizer.json"))
     except Exception as exc:  # tokenizers raises nothing more precise
         raise UsageError(
             f"the mock model cannot load a tokenizer from {path}: {shorten(str(exc))}.\n"
             "  fix       pass a directory with a tokenizer.json, such as build_tokenizer() writes"
         ) from exc
+    chosen = _template_of(path, loaded) if template is None else template_named(template)
+    return TokenSampler(loaded, chosen, family or chosen.family)
 
 
 def _template_of(path: Path, tokenizer: Tokenizer) -> Template:
@@ -243,14 +241,3 @@ def _template_of(path: Path, tokenizer: Tokenizer) -> Template:
 def _encodable(text: str) -> str:
     """Return the text without lone surrogates, which cannot be encoded."""
     return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def _byte_character(byte: int) -> str:
-    """Return the character that represents a byte in a byte-level vocabulary.
-
-    Source: ``bytes_to_unicode`` of GPT-2: printable bytes map to themselves, the others to U+0100 and following.
-    """
-    printable = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
-    if byte in printable:
-        return chr(byte)
-    return chr(256 + [other for other in range(256) if other not in printable].index(byte))

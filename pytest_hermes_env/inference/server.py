@@ -6,10 +6,9 @@ import contextlib
 from typing import TYPE_CHECKING, Self
 
 from pytest_hermes_env.errors import ServerStartError, UsageError
+from pytest_hermes_env.inference.conversation import JOURNAL_LIMIT
 from pytest_hermes_env.inference.model import MockModel
-from pytest_hermes_env.inference.request_log import JOURNAL_LIMIT
-from pytest_hermes_env.inference.script import Judge, ScriptLike, as_judge, as_scripts
-from pytest_hermes_env.inference.script_choice import ScriptChoice
+from pytest_hermes_env.inference.script import Judge, ScriptChoice, ScriptLike, as_judge, as_scripts
 
 if TYPE_CHECKING:
     import os
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from pytest_hermes_env.faults.plan import FaultPlan
-    from pytest_hermes_env.inference.request_log import Exchange
+    from pytest_hermes_env.inference.conversation import Exchange
     from pytest_hermes_env.inference.transport import InProcessTransport
 
 

@@ -109,7 +109,9 @@ class _PromptServer(uvicorn.Server):
     async def run_until_stopped(self, listener: socket.socket, ready: threading.Event) -> None:
         self._loop = asyncio.get_running_loop()
         self.config.load()
-        self.config.http_protocol_class = _without_access_log(self.config.http_protocol_class)
+        # uvicorn's own option also changes the process-wide logger, which other servers in the process use.
+        quiet = {"access_log": property(lambda _self: False, lambda _self, _value: None)}
+        self.config.http_protocol_class = type("Quiet", (self.config.http_protocol_class,), quiet)
         self.lifespan = self.config.lifespan_class(self.config)
         await self.startup(sockets=[listener])
         ready.set()
@@ -139,14 +141,6 @@ class _PromptServer(uvicorn.Server):
             await asyncio.wait(tuple(self.server_state.tasks), timeout=GRACE_S)
         for server in self.servers:
             server.close()
-
-
-def _without_access_log(protocol: type[asyncio.Protocol]) -> type[asyncio.Protocol]:
-    # uvicorn's own option also changes the process-wide logger, which other servers in the process use.
-    class Quiet(protocol):  # type: ignore[misc, valid-type]  # the base is chosen by uvicorn at run time
-        access_log = property(lambda _self: False, lambda _self, _value: None)
-
-    return Quiet
 
 
 def _listen(host: str, port: int) -> socket.socket:

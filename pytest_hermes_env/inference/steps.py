@@ -15,32 +15,6 @@ from typing import Literal, TypeAlias, TypeVar, get_args
 from pytest_hermes_env.errors import ScriptError, shorten, with_type
 from pytest_hermes_env.faults.plan import SCRIPTED_DELAY, SCRIPTED_STATUS, PlannedFault
 
-__all__ = [
-    "DEFAULT_SAMPLING",
-    "Call",
-    "EmptyChoices",
-    "Garbage",
-    "Logprobs",
-    "Sampled",
-    "Say",
-    "Step",
-    "Think",
-    "Turn",
-    "TurnLike",
-    "as_turn",
-    "call",
-    "call_raw",
-    "empty_choices",
-    "fail",
-    "garbage",
-    "hang",
-    "sampled",
-    "say",
-    "think",
-    "turn",
-    "unoffered",
-]
-
 Logprobs: TypeAlias = Literal["all", "short", "null", "missing"]
 T = TypeVar("T")
 CLIENT_ERROR = 400
@@ -257,7 +231,10 @@ def turn(*steps: Step | str) -> Turn:
     for kind in dict.fromkeys(kinds):
         if kind not in REPEATED and kinds.count(kind) > 1:
             raise ScriptError(f"a turn has at most one {kind} step; got {made}.")
-    whole = [step for step in made.steps if _is_whole_answer(step)]
+    failure = made.failure
+    whole = [
+        step for step in made.steps if isinstance(step, Garbage | EmptyChoices) or (step is failure and step.times is None)
+    ]
     others = [step for step, kind in zip(made.steps, kinds, strict=True) if step not in whole and kind != SCRIPTED_DELAY]
     if whole and (others or len(whole) > 1):
         raise ScriptError(
@@ -277,12 +254,6 @@ def as_turn(value: TurnLike) -> Turn:
     if isinstance(value, list | tuple):
         return turn(*value)
     return turn(value)  # type: ignore[arg-type]  # `turn` rejects what is neither step nor text
-
-
-def _is_whole_answer(step: Step) -> bool:
-    if isinstance(step, PlannedFault):
-        return step.kind == SCRIPTED_STATUS and step.times is None
-    return isinstance(step, Garbage | EmptyChoices)
 
 
 def _step(value: Step | str) -> Step:

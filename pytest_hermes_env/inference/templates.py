@@ -27,7 +27,7 @@ class Template:
 
     ``family``: the models' tool-call format, a name of `pytest_hermes_env.inference.tool_call_formats.CALL_FORMATS`; ``relatives``:
     formats of other models with this template.
-    ``end``, ``end_of_calls``: the end-of-turn token of an answer, and of an answer with tool calls.
+    ``end``, ``end_of_calls``: the end-of-turn token of an answer, and of an answer with tool calls, if that is another; ``eos``: likewise.
     ``special``: tokens that ``skip_special_tokens`` removes; ``marks``: tokens that it keeps.
     ``begin``: the first token that the template writes, and that the tokenizer adds to every text that it encodes.
     """
@@ -36,8 +36,8 @@ class Template:
     family: str
     relatives: tuple[str, ...] = ()
     end: str
-    end_of_calls: str
-    eos: str
+    end_of_calls: str = ""
+    eos: str = ""
     pad: str
     special: tuple[str, ...]
     marks: tuple[str, ...] = ()
@@ -66,6 +66,10 @@ class Template:
     """A pattern of what the template itself writes at the beginning of a system message."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """Values that the source uses. ``opening``: the tag with which it opens the thought of the next answer."""
+
+    def __post_init__(self) -> None:
+        for name in ("end_of_calls", "eos"):
+            object.__setattr__(self, name, getattr(self, name) or self.end)
 
 
 def template_named(name: str) -> Template:
@@ -103,8 +107,6 @@ _CHATML = Template(
     name="chatml",
     family="hermes",
     end="<|im_end|>",
-    end_of_calls="<|im_end|>",
-    eos="<|im_end|>",
     pad="<|endoftext|>",
     special=("<|endoftext|>", "<|im_start|>", "<|im_end|>"),
     marks=HERMES_MARKS,
@@ -122,8 +124,6 @@ _DEEPSEEK = Template(
     family="deepseek_v3",
     relatives=("deepseek_v3_1", "deepseek_v31"),
     end="<｜end▁of▁sentence｜>",
-    end_of_calls="<｜end▁of▁sentence｜>",
-    eos="<｜end▁of▁sentence｜>",
     pad="<｜▁pad▁｜>",
     begin="<｜begin▁of▁sentence｜>",
     special=("<｜▁pad▁｜>", "<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>"),
@@ -195,8 +195,6 @@ _EVERY = (
         name="mistral",
         family="mistral",
         end="</s>",
-        end_of_calls="</s>",
-        eos="</s>",
         pad="<pad>",
         begin="<s>",
         special=(
@@ -234,8 +232,6 @@ _EVERY = (
         family="llama3_json",
         relatives=("llama4_json",),
         end="<|eot_id|>",
-        end_of_calls="<|eot_id|>",
-        eos="<|eot_id|>",
         pad="<|finetune_right_pad_id|>",
         begin="<|begin_of_text|>",
         special=(
@@ -279,8 +275,6 @@ _EVERY = (
         name="kimi",
         family="kimi_k2",
         end="<|im_end|>",
-        end_of_calls="<|im_end|>",
-        eos="<|im_end|>",
         pad="[PAD]",
         special=(
             "[PAD]",

@@ -1,19 +1,23 @@
-"""OpenAI's response shapes, as plain dicts: chat completions, text completions, models and errors.
+"""OpenAI's response shapes, as plain dicts: chat completions, text completions, models, errors, and the events of ``stream: true``.
 
 Nothing here is random or reads a clock: the same conversation returns the same bytes.
-Source: the response types of the ``openai`` package, 2.x; the tests validate every shape against them.
+Source: the response types of the ``openai`` package, 2.x; the tests validate every shape against them. Chunks are in the order in
+which OpenAI and vLLM send them: the role first, then reasoning, text and tool calls, then the finish reason, then usage if
+requested, then ``[DONE]``.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from pytest_hermes_env.inference.steps import Call, EmptyChoices, Say, Think, Turn
 from pytest_hermes_env.inference.tool_call_formats import call_format
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pytest_hermes_env.types import JsonObject, JsonValue
 
@@ -34,6 +38,8 @@ def chat_completion(*, turn: Turn, key: str, model: str, n: int, prompt_bytes: i
     choices, turns and conversations, and are the same in every run. ``is_forced``: the request named the tool to call.
     """
     choices: list[JsonValue] = []
+    answer_bytes = sum(_size(step.text) for step in turn.steps if isinstance(step, Say | Think))
+    answer_bytes += sum(_size(step.tool) + _size(step.arguments_text) for step in turn.every(Call))
     if turn.only(EmptyChoices) is None:
         for index in range(n):
             message = assistant_message(turn, f"{key}:{index}")
@@ -45,7 +51,7 @@ def chat_completion(*, turn: Turn, key: str, model: str, n: int, prompt_bytes: i
         "created": CREATED,
         "model": model,
         "choices": choices,
-        "usage": _usage(prompt_bytes, _answer_bytes(turn) * len(choices), len(choices)),
+        "usage": _usage(prompt_bytes, answer_bytes * len(choices), len(choices)),
     }
 
 
@@ -57,7 +63,11 @@ def assistant_message(turn: Turn, key: str) -> JsonObject:
     if (thought := turn.only(Think)) is not None:
         message["reasoning_content"] = thought.text
     if calls:
-        message["tool_calls"] = [_tool_call(step, f"{key}:{place}") for place, step in enumerate(calls)]
+        functions: list[JsonValue] = [{"name": step.tool, "arguments": step.arguments_text} for step in calls]
+        message["tool_calls"] = [
+            {"id": f"call_{_id(f'{key}:{place}')}", "type": "function", "function": function}
+            for place, function in enumerate(functions)
+        ]
     return message
 
 
@@ -107,19 +117,6 @@ def hermes_text(turn: Turn) -> str:
     return "\n".join(parts)
 
 
-def _tool_call(step: Call, key: str) -> JsonValue:
-    return {
-        "id": f"call_{_id(key)}",
-        "type": "function",
-        "function": {"name": step.tool, "arguments": step.arguments_text},
-    }
-
-
-def _answer_bytes(turn: Turn) -> int:
-    texts = [step.text for step in turn.steps if isinstance(step, Say | Think)]
-    return sum(map(_size, texts)) + sum(_size(step.tool) + _size(step.arguments_text) for step in turn.every(Call))
-
-
 def _usage(prompt_bytes: int, answer_bytes: int, choices: int) -> JsonObject:
     # Each choice ends with an end-of-turn token, so an empty answer has one token.
     prompt, completion = count_tokens(prompt_bytes), count_tokens(answer_bytes) + choices
@@ -132,3 +129,62 @@ def _size(text: str) -> int:
 
 def _id(key: str) -> str:
     return blake2b(key.encode(), digest_size=12).hexdigest()
+
+
+def chat_chunks(completion: JsonObject, *, include_usage: bool) -> list[JsonObject]:
+    """Return the ``chat.completion.chunk`` objects that add up to the completion.
+
+    Text is split after each word, and the arguments of a call into two halves.
+    """
+    head = _head(completion, "chat.completion.chunk")
+    chunks: list[JsonObject] = []
+    for choice in cast("list[JsonObject]", completion["choices"]):
+        message = cast("JsonObject", choice["message"])
+        deltas: list[JsonObject] = [{"role": "assistant", "content": ""}, *_deltas(message)]
+        chunks.extend({**head, "choices": [_choice(choice, delta, None)]} for delta in deltas)
+        chunks.append({**head, "choices": [_choice(choice, {}, choice["finish_reason"])]})
+    return chunks + _usage_chunk(head, completion, include_usage=include_usage)
+
+
+def text_chunks(completion: JsonObject, *, include_usage: bool) -> list[JsonObject]:
+    """Return the streamed ``text_completion`` objects that add up to the completion: one for each choice.
+
+    The text is not split: the openai package's type does not allow a chunk without a finish reason.
+    """
+    head = _head(completion, "text_completion")
+    chunks: list[JsonObject] = [{**head, "choices": [choice]} for choice in cast("list[JsonObject]", completion["choices"])]
+    return chunks + _usage_chunk(head, completion, include_usage=include_usage)
+
+
+def server_sent_events(chunks: list[JsonObject]) -> str:
+    """Return the chunks as the text of an event stream that ends with ``[DONE]``."""
+    return "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n"
+
+
+def _head(completion: JsonObject, kind: str) -> JsonObject:
+    return {**{name: completion[name] for name in ("id", "created", "model")}, "object": kind}
+
+
+def _choice(choice: JsonObject, delta: JsonObject, finish_reason: JsonValue) -> JsonObject:
+    return {"index": choice["index"], "delta": delta, "finish_reason": finish_reason, "logprobs": None}
+
+
+def _usage_chunk(head: JsonObject, completion: JsonObject, *, include_usage: bool) -> list[JsonObject]:
+    return [{**head, "choices": [], "usage": completion["usage"]}] if include_usage else []
+
+
+def _deltas(message: JsonObject) -> Iterator[JsonObject]:
+    for field in ("reasoning_content", "content"):
+        text = message.get(field)
+        if isinstance(text, str):
+            for word in re.findall(r"[^ ]* |[^ ]+", text):
+                yield {field: word}
+    for index, call in enumerate(cast("list[JsonObject]", message.get("tool_calls", []))):
+        function = cast("JsonObject", call["function"])
+        text = cast("str", function["arguments"])
+        half = len(text) // 2
+        opening: JsonObject = {"name": function["name"], "arguments": ""}
+        yield {"tool_calls": [{"index": index, "id": call["id"], "type": "function", "function": opening}]}
+        for part in (text[:half], text[half:]):
+            if part:
+                yield {"tool_calls": [{"index": index, "function": {"arguments": part}}]}

@@ -10,24 +10,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from hermes_env_shared.bounded_yaml import BeyondBounds, check_bounds
 from pytest_hermes_env.errors import ScriptError, shorten
-from pytest_hermes_env.inference.offered_tools import nearest_first
+from pytest_hermes_env.inference import steps
+from pytest_hermes_env.inference.refusals import nearest_first
 from pytest_hermes_env.inference.script import Script, When
-from pytest_hermes_env.inference.steps import (
-    Sampled,
-    Step,
-    Turn,
-    call,
-    call_raw,
-    empty_choices,
-    fail,
-    garbage,
-    hang,
-    sampled,
-    say,
-    think,
-    turn,
-    unoffered,
-)
+from pytest_hermes_env.inference.steps import Sampled, Step, Turn
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -47,7 +33,7 @@ STEP_FIELDS = {
     "empty_choices": ("empty_choices",),
     "sampled": ("sampled",),
 }
-TEXT_STEPS: Mapping[str, Callable[[str], Step]] = {"say": say, "think": think, "garbage": garbage}
+TEXT_STEPS: Mapping[str, Callable[[str], Step]] = {"say": steps.say, "think": steps.think, "garbage": steps.garbage}
 SAMPLED_FIELDS = tuple(Sampled.__dataclass_fields__)
 
 
@@ -229,13 +215,13 @@ def _when(fields: Mapping[str, Node]) -> When:
 def turn_of(node: Node) -> Turn:
     """Return the turn that a node describes. Raises: any deviation from the format → ScriptError."""
     if isinstance(node.value, tuple):
-        return _built(node, lambda: turn(*[_step(item) for item in node.items("a turn")]))
-    return _built(node, lambda: turn(_step(node)))
+        return _built(node, lambda: steps.turn(*[_step(item) for item in node.items("a turn")]))
+    return _built(node, lambda: steps.turn(_step(node)))
 
 
 def _step(node: Node) -> Step:
     if isinstance(node.value, str):
-        return say(node.value)
+        return steps.say(node.value)
     if not isinstance(node.value, Mapping):
         raise node.error(f"a step must be a mapping such as {{say: done}}; got {node.describe()}.")
     kinds = [name for name in node.value if name in STEP_FIELDS]
@@ -259,16 +245,16 @@ def _make_step(kind: str, fields: Mapping[str, Node]) -> Step:
     if kind == "fail":
         times = fields["times"].plain() if "times" in fields else None
         message = fields["message"].text("'message'") if "message" in fields else "scripted failure"
-        return fail(value.plain(), message, times=times)  # type: ignore[arg-type]  # `fail` checks both numbers
+        return steps.fail(value.plain(), message, times=times)  # type: ignore[arg-type]  # `fail` checks both numbers
     if kind == "hang":
-        return hang(value.plain())  # type: ignore[arg-type]  # `hang` checks the number
+        return steps.hang(value.plain())  # type: ignore[arg-type]  # `hang` checks the number
     if kind == "empty_choices":
         if value.value not in (None, True):
             raise value.error(f"'empty_choices' takes no value; got {value.describe()}.")
-        return empty_choices()
+        return steps.empty_choices()
     if kind == "sampled":
         options = value.fields("'sampled'", SAMPLED_FIELDS)
-        return sampled(**{name: option.plain() for name, option in options.items()})  # type: ignore[arg-type]  # `sampled` checks
+        return steps.sampled(**{name: option.plain() for name, option in options.items()})  # type: ignore[arg-type]  # `sampled` checks
     return TEXT_STEPS[kind](value.text(f"{kind!r}"))
 
 
@@ -277,16 +263,16 @@ def _call(fields: Mapping[str, Node]) -> Step:
     if "raw" in fields and "with" in fields:
         raise fields["raw"].error("a 'call' step has either 'with' (arguments) or 'raw' (their text), not both.")
     if "raw" in fields:
-        made = call_raw(tool, fields["raw"].text("'raw'"))
+        made = steps.call_raw(tool, fields["raw"].text("'raw'"))
     else:
         arguments = fields["with"].plain() if "with" in fields else {}
         if not isinstance(arguments, dict):
             raise fields["with"].error(f"'with' must be a mapping of arguments; got {fields['with'].describe()}.")
-        made = call(tool, **arguments)
+        made = steps.call(tool, **arguments)
     mark = fields.get("unoffered")
     if mark is not None and not isinstance(mark.value, bool):
         raise mark.error(f"'unoffered' must be true or false; got {mark.describe()}.")
-    return unoffered(made) if mark is not None and mark.value else made
+    return steps.unoffered(made) if mark is not None and mark.value else made
 
 
 def _built(node: Node, build: Callable[[], T]) -> T:

@@ -153,9 +153,9 @@ class EnvironmentBuilder:
 
     def _enter(self, seam: ToolSeam, layer: Layer, settings: Any) -> None:
         """Let the seam's world answer the tools of an environment that was just built."""
-        os.environ[BACKEND] = seam.world.backend
-        offer = tool_offer(settings, seam.world)
-        self._world.enter_context(offering(offer.offered, withheld=offer.withheld))
+        os.environ[BACKEND] = seam.sandbox.backend
+        offered, withheld = tool_offer(settings, seam.sandbox)
+        self._world.enter_context(offering(offered, withheld=withheld))
         if layer.base not in self._counted:
             self._counted.add(layer.base)
             self._world.enter_context(counting_turns(layer, seam.turns))
@@ -283,7 +283,7 @@ def _keep_live_models_in(endpoint: Any, settings: Any, seam: ToolSeam | None) ->
     __tracebackhide__ = True
     host = urlsplit(str(endpoint.base_url)).hostname or ""
     is_ours = is_this_machine(host) or host.endswith(".invalid")
-    world = seam.world if seam is not None else None
+    world = seam.sandbox if seam is not None else None
     backend = world.backend if world is not None else _as_hermes_reads(getattr(settings, "terminal_backend", "local"))
     if is_ours or backend not in {"local", "fake"} or (world is not None and world.is_confined):
         return

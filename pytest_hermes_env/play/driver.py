@@ -43,7 +43,7 @@ from pytest_hermes_env.play.watchers.services import (
     sharing_tls_context,
     watching_wandb,
 )
-from pytest_hermes_env.sandbox.fake_tools.terminal import RefusedLine
+from pytest_hermes_env.sandbox.real_lines import Refusal
 from pytest_hermes_env.sandbox.seam import ToolSeam
 from pytest_hermes_env.types import RealToolsUse
 
@@ -92,7 +92,7 @@ class Collector:
         self._cases = cases
         self._group_size = 0
         self._not_found: list[str] = []
-        self._refused: list[RefusedLine] = []
+        self._refused: list[Refusal] = []
         self._world = ""
         self._scenarios: dict[str, Scenario] = {}
         self._config: tuple[Any, str] | None = None

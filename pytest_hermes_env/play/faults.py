@@ -1,14 +1,15 @@
-"""The step that a scenario makes fail or hang. The scenario's journal carries it; the watchers ask it."""
+"""The step that a scenario makes fail or hang: a plan with one fault. The scenario's journal carries it; the watchers ask it."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Literal
+
+from pytest_hermes_env.faults.plan import FaultPlan, PlannedFault
 
 Fault = Literal[
     "none",
@@ -36,14 +37,17 @@ class InjectedFault(RuntimeError):
 
 @dataclass
 class Faults:
-    """Which step fails. ``reached`` is set when a hanging step is entered; a waiting one continues when ``released`` is set."""
+    """Which step fails, at most ``most`` times.
+
+    ``reached`` is set when a hanging step is entered; a waiting one continues when ``released`` is set, and a tool that hangs when
+    the plan's is.
+    """
 
     fault: Fault = "none"
+    most: int | None = None
+    plan: FaultPlan = field(default_factory=FaultPlan)
     reached: asyncio.Event = field(default_factory=asyncio.Event)
     released: asyncio.Event = field(default_factory=asyncio.Event)
-    tool_released: threading.Event = field(default_factory=threading.Event)
-    most: int | None = None
-    """How often it fails; None means always."""
     expected: int = 0
     """How many waiting rewards release each other; with 0 the scenario releases them."""
     waiting: int = 0
@@ -55,6 +59,9 @@ class Faults:
     """Called when a reward that waited continues."""
     loop: asyncio.AbstractEventLoop | None = None
     """The loop that the scenario runs in, for steps that hang in a thread."""
+
+    def __post_init__(self) -> None:
+        self.plan.add(PlannedFault(place="scenario", kind=self.fault, times=self.most))
 
     def planned_reward(self) -> float | None:
         """Return the reward that the scenario gives in place of the environment's: 1 and 0 in turn, or 0 and 1; None without one."""
@@ -77,11 +84,7 @@ class Faults:
 
     def fails(self, fault: Fault) -> bool:
         """Return whether that step fails now, and count it."""
-        if self.fault != fault or self.most == 0:
-            return False
-        if self.most is not None:
-            self.most -= 1
-        return True
+        return self.plan.strike("scenario", fault, frozenset({fault})) is not None
 
     def hang_in_thread(self) -> None:
         """Block a tool's thread until the scenario releases it. Does nothing in the loop's own thread, which nothing could release."""
@@ -90,7 +93,7 @@ class Faults:
         except RuntimeError:
             if self.loop is not None:
                 self.loop.call_soon_threadsafe(self.reached.set)
-            self.tool_released.wait()
+            self.plan.released.wait()
 
     async def wait_in_reward(self) -> None:
         """Wait until the scenario, or the last of the expected rewards, releases this one."""

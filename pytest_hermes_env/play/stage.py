@@ -319,7 +319,7 @@ class Stage:
                 reached.cancel()
                 running.cancel()
             finally:
-                faults.tool_released.set()
+                faults.plan.released.set()
             await asyncio.gather(running, reached, return_exceptions=True)
 
         record = await self.play(name, cancelled, policy=policy, faults=faults)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.play.journal import Crossed, Journal, current_journal, current_rollout
-from pytest_hermes_env.sandbox.fake_tools.terminal import RefusedLine
+from pytest_hermes_env.sandbox.real_lines import Refusal
 from pytest_hermes_env.sandbox.seam import ToolCall, Turns
 from pytest_hermes_env.types import RealToolsUse
 
@@ -88,7 +88,7 @@ def with_one_page(sandbox: FakeSandbox | LocalSandbox) -> FakeSandbox | LocalSan
     return sandbox.on_tool("web_search", search, optional=True).on_tool("web_extract", extract, optional=True)
 
 
-def describe(sandbox: Any, not_found: Iterable[str] | None = None, refused: Iterable[RefusedLine] | None = None) -> str:
+def describe(sandbox: Any, not_found: Iterable[str] | None = None, refused: Iterable[Refusal] | None = None) -> str:
     """Return the machine, what was missing on it, and which lines it refused (by default in ``sandbox``), as a line of the ledger."""
     missed = sandbox.not_found if not_found is None else not_found
     counts = Counter(text.split()[0] if text.split() else text for text in missed)
@@ -99,14 +99,13 @@ def describe(sandbox: Any, not_found: Iterable[str] | None = None, refused: Iter
     return f"{sandbox.description}{missing}{_of_refused(tuple(lines))}"
 
 
-def _of_refused(refused: tuple[RefusedLine, ...]) -> str:
+def _of_refused(refused: tuple[Refusal, ...]) -> str:
     if not refused:
         return ""
     lines = Counter(one.line for one in refused)
     shown = ", ".join(f"`{shorten(line, LONGEST_LINE)}`" for line in list(lines)[:SHOWN])
     more = f" and {len(lines) - SHOWN} more" if len(lines) > SHOWN else ""
-    refusal = refused[0].refusal
-    return f"; refused: {shown}{more}, since real bash {refusal.reason}: {refusal.fix}"
+    return f"; refused: {shown}{more}, since real bash {refused[0].reason}: {refused[0].fix}"
 
 
 def verifier_reads(*machines: Any) -> tuple[str, ...]:
@@ -152,7 +151,7 @@ class SandboxRouter:
         return tuple(text for sandbox in self._sandboxes for text in sandbox.not_found)
 
     @property
-    def refused(self) -> tuple[RefusedLine, ...]:
+    def refused(self) -> tuple[Refusal, ...]:
         """The lines that needed real programs where none may run, in any of the sandboxes."""
         return tuple(line for sandbox in self._sandboxes for line in getattr(sandbox, "refused", ()))
 

@@ -32,7 +32,7 @@ def answering_tools(request: pytest.FixtureRequest, world: Any) -> Iterator[None
         raise UsageError(
             f"a second sandbox was requested in this test: {world.description}.\n"
             "  expected  either fake_sandbox or local_sandbox, since each would answer every tool call\n"
-            f"  seen      {stash[SEAM].world.description} answers already\n"
+            f"  seen      {stash[SEAM].sandbox.description} answers already\n"
             "  fix       take one of them, as an argument of the test; tool_journal then follows it"
         )
     before = dict(os.environ)

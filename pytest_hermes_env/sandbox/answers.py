@@ -1,22 +1,25 @@
-"""Scripted answers of a fake sandbox: their order, and deliberate faults.
+"""Scripted answers of a fake sandbox: their entries, their order, and deliberate faults.
 
-Place in the flow: `scripting` builds the entries; the terminal and the other tools take answers from them. A rollout's machine
-shares the entries and has a separate count.
+Place in the flow: `FakeSandbox.on` and `FakeSandbox.on_tool` build the entries here; the terminal and the other tools take answers
+from them. A rollout's machine shares the entries and has a separate count.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeAlias
 
 from pytest_hermes_env.errors import HermesEnvError, UsageError, shorten
+from pytest_hermes_env.faults.plan import PlannedFault
 from pytest_hermes_env.sandbox.machine import InMemoryMachine
 from pytest_hermes_env.sandbox.sandbox_errors import raised
 
-__all__ = ["Answer", "CommandCall", "Matches", "Outcome", "Scripted", "Scripts", "ask", "called", "shell_words", "takes"]
+Matcher: TypeAlias = "str | re.Pattern[str] | Callable[[str], bool]"
+"""The commands of an entry: exact text, a pattern to find in the text, or a function of the text."""
 
 Matches: TypeAlias = "Callable[[str, tuple[str, ...]], bool]"
 """(text of a command, its words) or (name of a tool, ()) -> whether an entry matches."""
@@ -97,6 +100,13 @@ class Answer:
                 "  fix       use result={...} for a complete tool result, answers=[...] for several answers"
             )
 
+    @property
+    def faults(self) -> tuple[PlannedFault, ...]:
+        """The deliberate faults, as a plan has them: ``slow_s``, ``raises`` and ``broken_json`` are short forms of these."""
+        given = {"slow": self.slow_s > 0, "raises": self.raises is not None, "broken_json": self.broken_json}
+        kinds = [kind for kind, is_given in given.items() if is_given]
+        return tuple(PlannedFault(place="sandbox", kind=kind, seconds=self.slow_s, error=self.raises) for kind in kinds)
+
     def __str__(self) -> str:
         usual = Answer()
         names = (field.name for field in fields(self) if field.name != "output")
@@ -143,7 +153,7 @@ class Scripts:
     def __init__(self, origin: Scripts | None = None) -> None:
         self._own: list[Scripted] = []
         self._origin = origin
-        self._used: dict[Scripted, int] = origin.counts() if origin is not None else {}
+        self._used: dict[Scripted, int] = dict(origin._used) if origin is not None else {}  # noqa: SLF001 - Scripts as well
 
     def add(self, scripted: Scripted) -> None:
         """Add an entry. The newest entry answers first; an unlimited one replaces an earlier one with an equal key."""
@@ -177,13 +187,115 @@ class Scripts:
         """Return how often this machine used the entry."""
         return self._used.get(entry, 0)
 
-    def counts(self) -> dict[Scripted, int]:
-        """Return how often each entry was used."""
-        return dict(self._used)
-
     def give_back(self, entry: Scripted) -> None:
         """Count the last answer of the entry as unused: the command for which it was taken did not run."""
         self._used[entry] -= 1
+
+
+def for_command(
+    command: Matcher, single: Answer, *, answers: Sequence[Any] | None, times: int | None, optional: bool
+) -> Scripted:
+    """Return the entry for a command. Raises: invalid arguments → UsageError."""
+    shown, key, matches = _matcher(command)
+    given, often = _as_answers(single, answers, times)
+    return Scripted(shown=f"on({shown})", key=key, matches=matches, answers=given, times=often, optional=optional)
+
+
+def for_tool(name: str, single: Answer, *, answers: Sequence[Any] | None, times: int | None, optional: bool) -> Scripted:
+    """Return the entry for a tool. Raises: invalid arguments → UsageError."""
+    if not isinstance(name, str) or not name:
+        raise UsageError(
+            "on_tool requires the name of a tool.\n"
+            f"  seen      {shorten(repr(name))}\n"
+            "  fix       sandbox.on_tool('vision_analyze', {'success': True, 'analysis': '...'})"
+        )
+    given, often = _as_answers(single, answers, times)
+    for answer in given:
+        if callable(answer.output) and not takes(answer.output, 1) and not takes(answer.output, 2):
+            raise UsageError(
+                f"a function that answers the tool `{name}` must take the arguments, and optionally the sandbox.\n"
+                f"  seen      {called(answer.output).rpartition('.')[2]}{inspect.signature(answer.output)}\n"
+                "  fix       def handler(arguments): ... or def handler(arguments, sandbox): ..."
+            )
+    return Scripted(
+        shown=f"on_tool({name!r})",
+        key=name,
+        matches=lambda seen, _words: seen == name,
+        answers=given,
+        times=often,
+        optional=optional,
+    )
+
+
+def _matcher(command: Matcher) -> tuple[str, object, Matches]:
+    """Return a matcher's text for messages, its key, and the match function."""
+    if isinstance(command, str) and command.strip():
+        text = command.strip()
+        wanted = shell_words(text)
+        return repr(command), text, lambda seen, words: seen == text or (bool(words) and words == wanted)
+    if isinstance(command, re.Pattern) and isinstance(command.pattern, str):
+        search = command.search
+        return (
+            f"re.compile({command.pattern!r})",
+            (command.pattern, command.flags),
+            lambda seen, words: bool(search(seen) or (words and search(" ".join(words)))),
+        )
+    if callable(command):
+        return called(command), command, lambda seen, _words: _holds(command, seen)
+    raise UsageError(
+        "a command must be matched by its text, a compiled text pattern or a function of its text.\n"
+        f"  seen      {shorten(repr(command))}\n"
+        "  fix       sandbox.on('pytest -q', ...), sandbox.on(re.compile('^pytest'), ...) or sandbox.on(lambda text: ..., ...)"
+    )
+
+
+def _holds(predicate: Callable[[str], bool], text: str) -> bool:
+    try:
+        return bool(predicate(text))
+    except Exception as error:
+        raise UsageError(
+            f"the function {called(predicate)}, which matches commands, raised {type(error).__name__}.\n"
+            f"  command   {shorten(text)}\n"
+            f"  seen      {shorten(str(error))}\n"
+            "  fix       return True or False for any text"
+        ) from error
+
+
+def _as_answers(single: Answer, answers: Sequence[Any] | None, times: int | None) -> tuple[tuple[Answer, ...], int | None]:
+    """Return the answers, and how often they are given; None is unlimited."""
+    if answers is None:
+        if times is not None and (isinstance(times, bool) or not isinstance(times, int) or times < 1):
+            raise UsageError(
+                "`times`, how often an answer is given, must be an integer from 1.\n"
+                f"  seen      times={shorten(repr(times))}\n"
+                "  fix       leave it out to repeat the answer; use optional=True if the answer may stay unused"
+            )
+        return (single,), times
+    if single != Answer() or times is not None:
+        also = str(single) if single != Answer() else f"times={times}"
+        raise UsageError(
+            "`answers` is the complete sequence, each given once; it excludes output, faults and times.\n"
+            f"  seen      answers={shorten(repr(answers))} with {also}\n"
+            "  fix       put them into the sequence: answers=['1 failed', Answer(timed_out=True), '1 passed']"
+        )
+    if isinstance(answers, str) or not isinstance(answers, Sequence) or not answers:
+        raise UsageError(
+            "`answers` must be a list with at least one answer.\n"
+            f"  seen      {shorten(repr(answers))}\n"
+            "  fix       answers=['1 failed', '1 passed'], or one answer without `answers` to repeat it"
+        )
+    return tuple(as_answer(answer) for answer in answers), len(answers)
+
+
+def as_answer(value: Any) -> Answer:
+    """Return an `Answer` from any accepted form: an `Answer`, text, an `Outcome`, a function, a complete result, an exception."""
+    if isinstance(value, Answer):
+        return value
+    if isinstance(value, Mapping):
+        return Answer(result=value)
+    if isinstance(value, BaseException) or (isinstance(value, type) and issubclass(value, BaseException)):
+        return Answer(raises=value)
+    return Answer(output=value)
 
 
 def shell_words(text: str) -> tuple[str, ...]:

@@ -23,8 +23,6 @@ from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.sandbox.inside.messages import receive, send
 from pytest_hermes_env.sandbox.view import HOST_NAME, KIT, Step, boot
 
-__all__ = ["Cell", "CellError", "CellPlan", "Limits", "bubblewrap_arguments"]
-
 START_S = 10.0
 """Longest time to start a cell, in seconds; it takes about 0.1."""
 END_S = 5.0
@@ -165,21 +163,15 @@ class Cell:
             if stream is not None:
                 stream.close()
         if self._first >= 0:
-            self._wait_until_all_are_dead()
+            # The first process ends last. If a command was killed together with the process that waited for it, the host's first
+            # process reaps it: at once, later, or in some containers never. So the dead need not be reaped.
+            deadline = time.monotonic() + END_S
+            while not _wait_for(self._first, POLL_S) and time.monotonic() < deadline and _is_anything_alive(self._namespace):
+                pass
             os.close(self._first)
             self._first = -1
         process.kill()  # it waits for its child, which waits for commands that the host may never reap
         process.wait()
-
-    def _wait_until_all_are_dead(self) -> None:
-        """Wait for the end of the first process, which ends last, or until the others are dead but not yet reaped.
-
-        If a command was killed together with the process that waited for it, the host's first process reaps it: at once, later,
-        or in some containers never.
-        """
-        deadline = time.monotonic() + END_S
-        while not _wait_for(self._first, POLL_S) and time.monotonic() < deadline and _is_anything_alive(self._namespace):
-            pass
 
     def _start(self) -> int:
         """Start the processes and return the host's id of the first one in the cell, when it is ready."""
@@ -239,15 +231,11 @@ def _wait_for(descriptor: int, seconds: float | None = None) -> bool:
 
 def _is_anything_alive(namespace: str) -> bool:
     """Return whether a process of a pid namespace lives, other than its first."""
-    for entry in os.listdir("/proc"):
-        if entry.isdecimal():
-            with contextlib.suppress(OSError):  # it ended meanwhile, or belongs to another user
-                if os.readlink(f"/proc/{entry}/ns/pid") == namespace and not _is_first_or_dead(entry):
+    for entry in filter(str.isdecimal, os.listdir("/proc")):
+        with contextlib.suppress(OSError):  # it ended meanwhile, or belongs to another user
+            if os.readlink(f"/proc/{entry}/ns/pid") == namespace:
+                with open(f"/proc/{entry}/status", encoding="utf-8", errors="replace") as file:
+                    status = dict(line.split(":", 1) for line in file if ":" in line)
+                if status["State"].split()[0] not in {"Z", "X"} and status["NSpid"].split()[-1] != "1":
                     return True
     return False
-
-
-def _is_first_or_dead(process: str) -> bool:
-    with open(f"/proc/{process}/status", encoding="utf-8", errors="replace") as file:
-        fields = dict(line.split(":", 1) for line in file if ":" in line)
-    return fields["State"].split()[0] in {"Z", "X"} or fields["NSpid"].split()[-1] == "1"

@@ -22,8 +22,6 @@ from typing import Literal
 from pytest_hermes_env.sandbox.cell import Cell, CellError, CellPlan, Limits
 from pytest_hermes_env.sandbox.local_cell import local_plan
 
-__all__ = ["UNCONFINED", "Confinement", "available", "probe"]
-
 APPARMOR = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
 MAXIMUM = Path("/proc/sys/user/max_user_namespaces")
 
@@ -76,7 +74,12 @@ def probe() -> Confinement:
     if not problem:
         return Confinement(kind="unshare", reason=reason)
     named = problem if problem.startswith("unshare: ") else f"unshare: {problem}"
-    return Confinement(kind="none", reason=f"{reason}; {named}{_kernel_setting()}")
+    setting = ""
+    if _read(APPARMOR) == "1":
+        setting = "; AppArmor restricts user namespaces: sysctl kernel.apparmor_restrict_unprivileged_userns=1"
+    elif _read(MAXIMUM) == "0":
+        setting = "; user namespaces are switched off: sysctl user.max_user_namespaces=0"
+    return Confinement(kind="none", reason=f"{reason}; {named}{setting}")
 
 
 def _problem_of(confinement: Confinement) -> str:
@@ -103,15 +106,6 @@ def _problem_of(confinement: Confinement) -> str:
 
 def _succeeds(words: list[str]) -> bool:
     return subprocess.run(words, check=False, capture_output=True, env={}).returncode == 0
-
-
-def _kernel_setting() -> str:
-    """Return the kernel setting that probably prevents confinement, as the end of a reason."""
-    if _read(APPARMOR) == "1":
-        return "; AppArmor restricts user namespaces: sysctl kernel.apparmor_restrict_unprivileged_userns=1"
-    if _read(MAXIMUM) == "0":
-        return "; user namespaces are switched off: sysctl user.max_user_namespaces=0"
-    return ""
 
 
 def _read(path: Path) -> str:

@@ -18,11 +18,9 @@ from typing import Any, cast
 
 from pytest_hermes_env.errors import CleanupFailed, UsageError, UseAfterCleanup, shorten
 from pytest_hermes_env.failures import Problem, combined_error
-from pytest_hermes_env.sandbox.fake_tools.output import numbered
+from pytest_hermes_env.sandbox.fake_tools.rules import numbered
 from pytest_hermes_env.sandbox.hermes_modules import hermes_module
 from pytest_hermes_env.sandbox.machine import FILE_TIMEOUT_S, MAX_BYTES, NOT_REGULAR, Machine, NotReadable
-
-__all__ = ["NOT_TEXT", "FakeToolContext", "coerced"]
 
 DIRECTORY_TIMEOUT_S = 600
 """Seconds that downloading a directory may take, unless the caller says otherwise."""
@@ -109,7 +107,7 @@ class FakeToolContext:
         """Read a whole text file: ``content`` is its text, ``numbered_content`` hermes' view of it.
 
         A verifier may read a file any number of times. Returns ``{"error": ...}`` if it cannot be read: because it does not exist,
-        is no regular file, is larger than ``max_bytes``, or takes longer than ``timeout`` seconds.
+        is not a regular file, is larger than ``max_bytes``, or takes longer than ``timeout`` seconds.
         """
         self._in_use("read_file", path)
         path = _no_option(path)
@@ -182,7 +180,12 @@ class FakeToolContext:
         for name in names:
             left = max_bytes - sum(result.get("bytes", 0) for result in results)
             seconds = max(0.0, deadline - time.monotonic())
-            results.append({"path": name, **self._download_into(remote_dir, name, root, left, seconds)})
+            target = Path(os.path.realpath(root / name))
+            if target.is_relative_to(root) and target != root:
+                result = self._download(posixpath.join(remote_dir, name), target, left, seconds)
+            else:
+                result = {"success": False, "error": f"Refused: the listed name {name!r} leads outside {root}"}
+            results.append({"path": name, **result})
         return results
 
     def search(self, query: str, path: str = ".") -> dict[str, Any]:
@@ -193,23 +196,19 @@ class FakeToolContext:
 
     def web_search(self, query: str) -> dict[str, Any]:
         """Search the web."""
-        self._in_use("web_search", query)
-        return _as_dict(self._machine.call("web_search", {"query": query}))
+        return self._tool("web_search", query=query)
 
     def web_extract(self, urls: list[str]) -> dict[str, Any]:
         """Fetch pages as text."""
-        self._in_use("web_extract", urls)
-        return _as_dict(self._machine.call("web_extract", {"urls": urls}))
+        return self._tool("web_extract", urls=urls)
 
     def browser_navigate(self, url: str) -> dict[str, Any]:
         """Open a page in the rollout's browser."""
-        self._in_use("browser_navigate", url)
-        return _as_dict(self._machine.call("browser_navigate", {"url": url}))
+        return self._tool("browser_navigate", url=url)
 
     def browser_snapshot(self) -> dict[str, Any]:
         """Return the current page as an accessibility tree."""
-        self._in_use("browser_snapshot")
-        return _as_dict(self._machine.call("browser_snapshot", {}))
+        return self._tool("browser_snapshot")
 
     def call_tool(self, tool_name: str, arguments: dict[str, Any]) -> str:
         """Run any tool and return its result as text, as the agent would see it."""
@@ -243,6 +242,10 @@ class FakeToolContext:
         error = combined_error(self._problems, who="the tool context")
         if error is not None:
             raise error
+
+    def _tool(self, name: str, **arguments: Any) -> dict[str, Any]:
+        self._in_use(name, *arguments.values())
+        return _as_dict(self._machine.call(name, arguments))
 
     def _in_use(self, method: str, about: object = None) -> None:
         if not self.cleanups:
@@ -306,12 +309,6 @@ class FakeToolContext:
         except (OSError, ValueError) as error:
             return {"success": False, "error": str(error)}
         return {"success": True, "bytes": len(data)}
-
-    def _download_into(self, remote_dir: str, name: str, root: Path, max_bytes: int, timeout: float) -> dict[str, Any]:
-        target = Path(os.path.realpath(root / name))
-        if not target.is_relative_to(root) or target == root:
-            return {"success": False, "error": f"Refused: the listed name {name!r} leads outside {root}"}
-        return self._download(posixpath.join(remote_dir, name), target, max_bytes, timeout)
 
 
 def _whole(page: dict[str, Any], text: str) -> dict[str, Any]:

@@ -19,19 +19,17 @@ from typing import Any, Literal, Self
 
 from pytest_hermes_env.errors import HermesEnvError, UsageError, shorten
 from pytest_hermes_env.failures import Problem, combined_error
-from pytest_hermes_env.sandbox.answers import Answer, Scripts
+from pytest_hermes_env.sandbox.answers import Answer, Matcher, Scripts, as_answer, for_command, for_tool
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState, Session
-from pytest_hermes_env.sandbox.fake_tools.terminal import RefusedLine
 from pytest_hermes_env.sandbox.fake_tools.toolbox import Toolbox, Unscripted
 from pytest_hermes_env.sandbox.fake_tools.web import Web
 from pytest_hermes_env.sandbox.files import Files
 from pytest_hermes_env.sandbox.machine import FILE_TIMEOUT_S, MAX_BYTES, too_large
-from pytest_hermes_env.sandbox.real_lines import Cells, RealLines
+from pytest_hermes_env.sandbox.real_lines import Cells, RealLines, Refusal
 from pytest_hermes_env.sandbox.sandbox_errors import left_over
-from pytest_hermes_env.sandbox.scripting import Matcher, as_answer, for_command, for_tool
 from pytest_hermes_env.types import RealToolsUse
 
-__all__ = ["AnsweredCall", "FakeSandbox", "Party"]
+FIXES = {"unscripted": "not found", "real_tools": "never"}
 
 Party = Literal["environment", "agent", "verifier"]
 """Who reads and writes: the code that prepares the machine, the model's tools, or the verifier."""
@@ -51,7 +49,7 @@ class FakeSandbox:
 
     ``files``: the initial files. ``cwd``: the initial directory of a session. ``unscripted``: how an unscripted command or tool is
     answered: ``refuse`` raises, ``not found`` answers like bash and hermes when it does not exist. ``allow_leftovers``: unused
-    answers are no problem. ``real_tools``: when real programs may run for the lines that are not answered in memory:
+    answers are not a problem. ``real_tools``: when real programs may run for the lines that are not answered in memory:
     ``never``, only ``confined`` in a cell, or ``always``, also where this machine cannot confine them.
     """
 
@@ -67,18 +65,16 @@ class FakeSandbox:
         allow_leftovers: bool = False,
         real_tools: RealToolsUse = "confined",
     ) -> None:
-        if unscripted not in {"refuse", "not found"}:
-            raise UsageError(
-                "FakeSandbox has no such treatment of unscripted commands.\n"
-                f"  expected  'refuse' or 'not found'\n  seen      {shorten(repr(unscripted))}\n"
-                "  fix       FakeSandbox(unscripted='not found')"
-            )
-        if real_tools not in {"never", "confined", "always"}:
-            raise UsageError(
-                "FakeSandbox has no such use of real tools.\n"
-                f"  expected  'never', 'confined' or 'always'\n  seen      {shorten(repr(real_tools))}\n"
-                "  fix       FakeSandbox(real_tools='never')"
-            )
+        for name, value, what, known in (
+            ("unscripted", unscripted, "treatment of unscripted commands", ("refuse", "not found")),
+            ("real_tools", real_tools, "use of real tools", ("never", "confined", "always")),
+        ):
+            if value not in known:
+                *more, last = map(repr, known)
+                raise UsageError(
+                    f"FakeSandbox has no such {what}.\n  expected  {', '.join(more)} or {last}\n"
+                    f"  seen      {shorten(repr(value))}\n  fix       FakeSandbox({name}={FIXES[name]!r})"
+                )
         tree, cells = Files(files, cwd=cwd), Cells(real_tools)
         weakref.finalize(self, cells.close)
         real = RealLines(files=tree, cells=cells)
@@ -224,7 +220,8 @@ class FakeSandbox:
             if task_id not in self._rollouts:
                 toolbox = self._toolbox.fork(task_id)
                 self._toolboxes.append(toolbox)
-                self._rollouts[task_id] = _Rollout(toolbox)
+                machine = self._rollouts[task_id] = FakeSandbox.__new__(FakeSandbox)
+                machine._begin(toolbox)  # noqa: SLF001 - one of its own
             return self._rollouts[task_id]
 
     def release(self) -> None:
@@ -302,7 +299,7 @@ class FakeSandbox:
             return tuple(name for toolbox in self._toolboxes for name in toolbox.missed)
 
     @property
-    def refused(self) -> tuple[RefusedLine, ...]:
+    def refused(self) -> tuple[Refusal, ...]:
         """The lines that needed real programs where none may run: this machine's, then those of rollouts."""
         with self._lock:
             return tuple(dict.fromkeys(line for toolbox in self._toolboxes for line in toolbox.terminal.refused))
@@ -334,10 +331,3 @@ class FakeSandbox:
         entries = [entry for scripts in boxes for entry in scripts.own if not entry.optional]
         uses = [(entry, max(scripts.used(entry) for scripts in boxes)) for entry in entries]
         return [left_over(entry.shown, entry.shown_answers, used) for entry, used in uses if used < (entry.times or 1)]
-
-
-class _Rollout(FakeSandbox):
-    """The machine of one rollout."""
-
-    def __init__(self, toolbox: Toolbox) -> None:
-        self._begin(toolbox)

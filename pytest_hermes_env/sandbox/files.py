@@ -6,8 +6,10 @@ The shell and its commands work on it, and `real_lines` writes it out for real b
 
 from __future__ import annotations
 
+import copy
 import difflib
 import errno
+import operator
 import os
 import posixpath
 import time
@@ -17,8 +19,6 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from pytest_hermes_env.errors import MissingFile, NotText, UsageError, shorten
-
-__all__ = ["HOME", "FileRead", "Files", "Node"]
 
 NULL = "/dev/null"
 MOST_LINKS = 40
@@ -51,18 +51,6 @@ class FileRead:
     path: str
     reader: str
     written_by: str = ""
-
-
-def content_of(node: Node) -> tuple[object, ...]:
-    """Return what a program can read of a path, and when that changed."""
-    return node.kind, node.data, node.target, node.changed_ns
-
-
-def is_usual(path: str, node: Node) -> bool:
-    """Return whether the in-memory shell knows such a path: no link, and no rare mode."""
-    if node.kind == "directory":
-        return node.mode == FIRST_DIRECTORIES.get(path, DIRECTORY_MODE)
-    return node.kind == "file" and node.mode in {FILE_MODE, EXECUTABLE_MODE}
 
 
 class Files(MutableMapping[str, str]):
@@ -271,17 +259,16 @@ class Files(MutableMapping[str, str]):
             if node is None:
                 continue
             before = self._nodes.get(path) or moved.get((node.data, node.changed_ns))
-            if before is not None and content_of(before) == content_of(node):
+            same = operator.attrgetter("kind", "data", "target", "changed_ns")
+            if before is not None and same(before) == same(node):
                 self._set(path, replace(before, mode=node.mode))
             else:
                 self._take(path, node.kind, data=node.data, target=node.target, mode=node.mode, changed_ns=node.changed_ns)
 
     def copy(self) -> Files:
         """Return an independent tree with the same content, of which nothing was read."""
-        other = Files.__new__(Files)
-        other.cwd, other.party, other._reads = self.cwd, self.party, {}  # noqa: SLF001 - a Files as well
-        other.writer, other._changes = self.writer, self._changes  # noqa: SLF001
-        other._nodes, other._unusual = dict(self._nodes), self._unusual  # noqa: SLF001
+        other = copy.copy(self)
+        other._reads, other._nodes = {}, dict(self._nodes)  # noqa: SLF001 - a Files as well
         return other
 
     def _take(self, path: str, kind: Literal["file", "directory", "link"], *, changed_ns: int = 0, **fields: Any) -> None:
@@ -293,10 +280,8 @@ class Files(MutableMapping[str, str]):
 
     def _set(self, path: str, node: Node) -> None:
         self._nodes[path] = node
-        if is_usual(path, node):
-            self._unusual -= {path}
-        else:
-            self._unusual |= {path}
+        usual = {"file": (FILE_MODE, EXECUTABLE_MODE), "directory": (FIRST_DIRECTORIES.get(path, DIRECTORY_MODE),), "link": ()}
+        self._unusual = self._unusual - {path} if node.mode in usual[node.kind] else self._unusual | {path}
 
     def _drop(self, paths: set[str]) -> None:
         for path in paths:

@@ -10,8 +10,6 @@ from typing import Any
 
 from pytest_hermes_env.errors import ShadowedModule
 
-__all__ = ["hermes_module", "with_names"]
-
 
 def hermes_module(name: str) -> Any:
     """Return a module of hermes, imported without a warning, which would fail a test under ``-W error``.

@@ -1,15 +1,21 @@
 """The local sandbox: hermes' own terminal and file tools in a private directory, confined if the machine supports it.
 
 Place in the flow: the fixture ``local_sandbox`` and the contract's ``--hermes-sandbox local`` use it as the sandbox of a `ToolSeam`;
-its `machine` serves a `FakeToolContext` without a rollout.
+its `machine` serves a `FakeToolContext` without a rollout. Commands in the sandbox read and write that machine's files: a link of
+the agent to a path outside cannot make the test process write there.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import json
 import math
 import os
+import posixpath
 import shutil
+import signal
+import subprocess
 import tempfile
 import threading
 from collections.abc import Mapping
@@ -19,7 +25,7 @@ from typing import Any, ClassVar, Literal, Self
 import pytest
 
 from hermes_env_shared.abandoned import claim, remove_abandoned, remove_tree
-from hermes_env_shared.processes import kill_processes, now, tag_descendants
+from hermes_env_shared.processes import kill_processes, mark_commands, now, tag_descendants
 from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.failures import Problem, combined_error
 from pytest_hermes_env.sandbox import sessions
@@ -28,15 +34,23 @@ from pytest_hermes_env.sandbox.cell import Cell, CellError, CellPlan, Limits
 from pytest_hermes_env.sandbox.confinement import Confinement, available
 from pytest_hermes_env.sandbox.fake import FakeSandbox
 from pytest_hermes_env.sandbox.local_cell import check_variables, local_plan, write_shell
-from pytest_hermes_env.sandbox.local_machine import LOCAL_TOOLS, LocalMachine, LocalRollout
-
-__all__ = ["LocalRollout", "LocalSandbox"]
+from pytest_hermes_env.sandbox.machine import FILE_TIMEOUT_S, MAX_BYTES, NOT_REGULAR, NotReadable, too_large
 
 PREFIX = "pytest-hermes-sandbox-"
 """How the names of sandbox directories begin."""
 
 MARK = "LOCAL_SANDBOX"
 """The variable that marks every command of a sandbox."""
+
+LOCAL_TOOLS = frozenset({"terminal", "process", "read_file", "write_file", "patch", "search_files", "todo"})
+"""Tools that hermes itself runs here: those of the toolsets ``terminal`` and ``file``, and the to-do list."""
+
+_READ = f"""\
+if [ -e "$1" ] && [ ! -f "$1" ] && [ ! -d "$1" ]; then echo '{NOT_REGULAR}' >&2; exit 1; fi
+exec head -c "$2" < "$1"
+"""
+
+_NUMBERS = {os.strerror(number): number for number in errno.errorcode}
 
 
 class LocalSandbox:
@@ -67,10 +81,10 @@ class LocalSandbox:
         it is at the start and without what looks like a key.
 
         ``unscripted``: how other, unscripted tools are answered, as for a `FakeSandbox`. ``allow_leftovers``: unused scripted answers
-        are no problem.
+        are not a problem.
         Raises: an invalid variable → UsageError.
         """
-        self._scripted = FakeSandbox(unscripted=unscripted, allow_leftovers=allow_leftovers)
+        self.scripted = FakeSandbox(unscripted=unscripted, allow_leftovers=allow_leftovers)
         self.confinement = confinement or available()
         self._variables = dict(variables or {})
         check_variables(self._variables)
@@ -83,7 +97,8 @@ class LocalSandbox:
         self._resources: contextlib.ExitStack | None = None
         self._root: Path | None = None
         self._cell: Cell | None = None
-        self._shell = Path()
+        self.shell = Path()
+        """The shell that hermes finds: a bash in the sandbox with the variables of commands."""
         self._is_kept_inside = False
         self._started = 0.0
 
@@ -100,7 +115,7 @@ class LocalSandbox:
     @property
     def not_found(self) -> tuple[str, ...]:
         """Unscripted tools that were answered with "not found", in order."""
-        return self._scripted.not_found
+        return self.scripted.not_found
 
     @property
     def root(self) -> Path:
@@ -123,11 +138,6 @@ class LocalSandbox:
         """TMPDIR of all commands; rollouts have their directories here."""
         return self.root / "tmp"
 
-    @property
-    def shell(self) -> Path:
-        """The shell that hermes finds: a bash in the sandbox with the variables of commands."""
-        return self._shell
-
     def on_tool(self, name: str, result: Any = "", **how: Any) -> Self:
         """Answer a tool outside the toolsets ``terminal`` and ``file``, as `FakeSandbox.on_tool` does.
 
@@ -146,12 +156,12 @@ class LocalSandbox:
                     f"  seen      {called(answer)}, which also takes the sandbox, for `{name}`\n"
                     "  fix       def answer(arguments): ..."
                 )
-        self._scripted.on_tool(name, result, **how)
+        self.scripted.on_tool(name, result, **how)
         return self
 
     def web(self, pages: Mapping[str, Any] | None = None, *, searches: Mapping[str, Any] | None = None) -> Self:
         """Define pages and searches, as `FakeSandbox.web` does."""
-        self._scripted.web(pages, searches=searches)
+        self.scripted.web(pages, searches=searches)
         return self
 
     def verify(self) -> None:
@@ -159,10 +169,10 @@ class LocalSandbox:
 
         Raises: UnexpectedToolCall, NotAToolResult, UsageError, LeftoverAnswers.
         """
-        error = combined_error([*self._problems, *self._scripted.problems], who="the sandbox") if self._problems else None
+        error = combined_error([*self._problems, *self.scripted.problems], who="the sandbox") if self._problems else None
         if error is not None:
             raise error
-        self._scripted.verify()
+        self.scripted.verify()
 
     def start(self) -> Self:
         """Create the sandbox and set the variables of the process.
@@ -206,10 +216,6 @@ class LocalSandbox:
         """Return the machine of ``task_id`` for use without a rollout, such as in a `FakeToolContext`."""
         return LocalMachine(self, task_id)
 
-    def answer_scripted(self, task_id: str, name: str, arguments: dict[str, Any]) -> str:
-        """Return the scripted result of a tool. Raises: it is not scripted → UnexpectedToolCall."""
-        return self._scripted.sandbox_of(task_id).call(name, arguments)
-
     def open(self, task_id: str) -> str:
         """Prepare hermes for a tool call of ``task_id`` and return its working directory.
 
@@ -218,12 +224,19 @@ class LocalSandbox:
         with self._lock:
             root = self.root
             if not self._is_kept_inside and self._resources is not None:
-                self._resources.enter_context(sessions.keep_inside(self._shell))
+                self._resources.enter_context(sessions.keep_inside(self.shell))
                 self._resources.callback(setattr, self, "_is_kept_inside", False)
                 self._is_kept_inside = True
             directory = sessions.open_session(task_id, lambda: self._directory_for(task_id, root))
         if self.confinement.is_in_force and not Path(os.path.realpath(directory)).is_relative_to(root):
-            self._problems.append(Problem(error=UsageError, text=_outside_text(root, directory, task_id)))
+            text = (
+                "the working directory of a rollout is outside the local sandbox, where its commands cannot write.\n"
+                f"  expected  a working directory below {root}, or none: the sandbox then creates one\n"
+                f"  seen      {shorten(directory)}, registered for the task {shorten(task_id)}\n"
+                "  fix       create it with tempfile.mkdtemp(dir=os.environ['TERMINAL_SANDBOX_DIR']), or use\n"
+                "            LocalSandbox(confinement=UNCONFINED)"
+            )
+            self._problems.append(Problem(error=UsageError, text=text))
             raise self._problems[-1].exception()
         return directory
 
@@ -252,7 +265,7 @@ class LocalSandbox:
         enter_command = self._start_cell(plan, resources)
         variables = {"HOME": str(self.home), "TMPDIR": str(self.temporary), MARK: str(self.root), **self._variables}
         bash = shutil.which("bash") or "/bin/bash"
-        self._shell = write_shell(base / "bin", bash=bash, enter_command=enter_command, variables=variables)
+        self.shell = write_shell(base / "bin", bash=bash, enter_command=enter_command, variables=variables)
         self._set_variables(resources)
         tag_descendants()
         self._started = now()
@@ -278,8 +291,8 @@ class LocalSandbox:
         """Set the variables of the test process with which hermes works in the sandbox; None unsets one."""
         temporary = str(self.temporary)
         variables = {
-            "PATH": f"{self._shell.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
-            "SHELL": str(self._shell),
+            "PATH": f"{self.shell.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+            "SHELL": str(self.shell),
             "TMPDIR": temporary,
             "TMP": temporary,
             "TEMP": temporary,
@@ -308,11 +321,98 @@ class LocalSandbox:
             self._directories.clear()
 
 
-def _outside_text(root: Path, directory: str, task_id: str) -> str:
-    return (
-        "the working directory of a rollout is outside the local sandbox, where its commands cannot write.\n"
-        f"  expected  a working directory below {root}, or none: the sandbox then creates one\n"
-        f"  seen      {shorten(directory)}, registered for the task {shorten(task_id)}\n"
-        "  fix       create it with tempfile.mkdtemp(dir=os.environ['TERMINAL_SANDBOX_DIR']), or use\n"
-        "            LocalSandbox(confinement=UNCONFINED)"
-    )
+class LocalRollout:
+    """One rollout's sandbox: hermes runs the terminal and file tools; scripted answers serve the others."""
+
+    def __init__(self, sandbox: LocalSandbox, task_id: str) -> None:
+        self._sandbox = sandbox
+        self.task_id = task_id
+
+    def call(self, name: str, arguments: dict[str, Any]) -> str | None:
+        """Return None for the terminal and file tools, which hermes runs, and the scripted result of any other tool."""
+        if name in LOCAL_TOOLS:
+            self._sandbox.open(self.task_id or "default")
+            return None
+        return self._sandbox.scripted.sandbox_of(self.task_id).call(name, arguments)
+
+
+class LocalMachine(LocalRollout):
+    """The machine of one task_id without a rollout: it calls hermes' own tools itself. It starts with the first call."""
+
+    prints_at_login = True
+
+    @property
+    def directory(self) -> str:
+        """The initial directory of the session, created on first use."""
+        return self._sandbox.open(self.task_id)
+
+    @property
+    def cwd(self) -> str:
+        """The session's directory: where relative paths lead."""
+        from tools.terminal_tool import get_session_cwd  # noqa: PLC0415 - hermes is heavy
+
+        directory = self.directory
+        current = get_session_cwd(self.task_id)
+        return current if current and os.path.isdir(current) else directory
+
+    def call(self, name: str, arguments: dict[str, Any]) -> str:
+        """Return the result of one tool call as text. Raises: an unscripted tool → UnexpectedToolCall."""
+        answer = super().call(name, arguments)
+        if answer is not None:
+            return answer
+        from model_tools import handle_function_call  # noqa: PLC0415 - hermes is heavy
+
+        with mark_commands(self.directory):
+            result = handle_function_call(name, dict(arguments), task_id=self.task_id)
+        return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+
+    def read_bytes(self, path: str, max_bytes: int = MAX_BYTES, timeout: float = FILE_TIMEOUT_S) -> bytes:
+        """Return a file's bytes. Raises: it does not exist → OSError; it is a FIFO, too large or too slow → NotReadable."""
+        data = self._run(path, _READ, self._absolute(path), str(max_bytes + 1), timeout=timeout)
+        if len(data) > max_bytes:
+            raise too_large(path, max_bytes)
+        return data
+
+    def write_bytes(self, path: str, data: bytes) -> None:
+        """Write a file and create missing directories. Raises: it cannot be written → OSError."""
+        place = self._absolute(path)
+        self._run(path, 'mkdir -p -- "$2" && cat > "$1"', place, posixpath.dirname(place), given=data)
+
+    def list_files(self, directory: str) -> list[str]:
+        """Return the sorted names of all files below a directory, relative to it. Raises: the directory does not exist → OSError."""
+        listing = self._run(directory, 'cd -- "$1" && find . -type f -print0', self._absolute(directory))
+        return sorted(os.fsdecode(name).removeprefix("./") for name in listing.split(b"\0") if name)
+
+    def release(self) -> None:
+        """Kill the processes of the session, remove it from hermes, and remove its directory."""
+        self._sandbox.release(self.task_id)
+
+    def _absolute(self, path: str) -> str:
+        """Return the absolute path: ``~`` is the home of commands, relative paths begin at the session's directory."""
+        if path == "~" or path.startswith("~/"):
+            path = f"{self._sandbox.home}{path[1:]}"
+        return os.path.join(self.cwd, path)
+
+    def _run(self, path: str, script: str, *arguments: str, given: bytes = b"", timeout: float = FILE_TIMEOUT_S) -> bytes:
+        """Run a script in the sandbox and return its output. Raises: it failed → OSError with the command's reason."""
+        words = [str(self._sandbox.shell), "-c", script, "bash", *arguments]
+        with subprocess.Popen(
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "LC_ALL": "C"},
+            cwd=self.directory,
+            start_new_session=True,
+        ) as process:
+            try:
+                output, errors = process.communicate(given, timeout)
+            except subprocess.TimeoutExpired as error:
+                os.killpg(process.pid, signal.SIGKILL)
+                reason = f"it takes longer than {timeout:g} seconds; timeout= raises the limit"
+                raise NotReadable(errno.ETIMEDOUT, reason, path) from error
+        if process.returncode != 0:
+            reason = os.fsdecode(errors).strip().rpartition(": ")[2]
+            kind = NotReadable if reason == NOT_REGULAR else OSError
+            raise kind(_NUMBERS.get(reason, errno.EIO), reason or "it could not be done", path)
+        return output

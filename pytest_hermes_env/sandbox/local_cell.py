@@ -23,8 +23,6 @@ from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.sandbox.cell import CellPlan, Limits
 from pytest_hermes_env.sandbox.view import Step, local_view, python_directories
 
-__all__ = ["KEYS", "PASSED_VARIABLES", "check_variables", "copy_project", "local_plan", "write_shell"]
-
 ORDINARY_USER = 1000
 """The user id of root in the cell of a local sandbox."""
 MOST_BYTES = 256 << 20
@@ -116,7 +114,7 @@ exec /usr/bin/env -i PATH="${{path%:}}" {given} \\
 def local_plan(base: Path, limits: Limits, project: Path | None = None) -> CellPlan:
     """Create the directories of a cell in ``base`` and return its plan.
 
-    Raises: ``project`` is no directory, or too large → UsageError.
+    Raises: ``project`` is not a directory, or too large → UsageError.
     """
     writable = base / "sandbox"
     for directory in (writable / "home", writable / "tmp"):
@@ -132,7 +130,7 @@ def local_plan(base: Path, limits: Limits, project: Path | None = None) -> CellP
 def copy_project(project: Path, copy: Path) -> Step:
     """Copy the regular files, directories and links of a project that do not look like keys, and return how a cell shows them.
 
-    Raises: it is no directory, or has more than `MOST_BYTES` → UsageError.
+    Raises: it is not a directory, or has more than `MOST_BYTES` → UsageError.
     """
     if not project.is_dir():
         raise UsageError(_no_project(project, "no directory"))

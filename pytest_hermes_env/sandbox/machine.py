@@ -7,8 +7,6 @@ from typing import Any, Protocol
 
 from pytest_hermes_env.sandbox.files import Files
 
-__all__ = ["FILE_TIMEOUT_S", "MAX_BYTES", "NOT_REGULAR", "InMemoryMachine", "Machine", "NotReadable", "too_large"]
-
 MAX_BYTES = 64 * 2**20
 """Bytes that one read or download returns at most, unless the caller says otherwise; as in the environment layer."""
 

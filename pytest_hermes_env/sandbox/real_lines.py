@@ -13,12 +13,11 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from pytest_hermes_env.errors import shorten
 from pytest_hermes_env.sandbox.confinement import available
 from pytest_hermes_env.sandbox.files import Files, Node
 from pytest_hermes_env.sandbox.real_shell import Changed, Place, Ran, RealShell
 from pytest_hermes_env.types import RealToolsUse
-
-__all__ = ["Cells", "RealLines", "RealProcess", "Refusal"]
 
 MOST_CELLS = 16
 """Cells that the machines of one sandbox keep warm."""
@@ -81,10 +80,14 @@ class Cells:
 
 @dataclass(frozen=True, kw_only=True)
 class Refusal:
-    """Why a line does not run for real: ``reason`` says it of real bash; ``fix`` is what changes that."""
+    """A line that needed real programs, and why it does not run: ``reason`` says it of real bash; ``fix`` is what changes that."""
 
     reason: str
     fix: str
+    line: str = ""
+
+    def __str__(self) -> str:
+        return f"`{shorten(self.line)}`, and real bash {self.reason}: {self.fix}"
 
 
 @dataclass(eq=False)

@@ -25,8 +25,6 @@ from pytest_hermes_env.sandbox.files import Node
 from pytest_hermes_env.sandbox.inside.messages import receive, send
 from pytest_hermes_env.sandbox.view import boot, inner_interpreter, inner_library, real_view
 
-__all__ = ["Changed", "Place", "Ran", "RealShell", "wire_form"]
-
 TIMED_OUT = 124
 NOISE = (b"cannot set terminal process group", b"no job control in this shell")
 
@@ -91,7 +89,10 @@ class RealShell:
             exit_code=_exit_code(answer),
             cwd=after.decode(errors="surrogateescape").removesuffix("\n") or place.cwd,
             variables=_exported(exports.decode(errors="surrogateescape")) if exports else dict(place.variables),
-            changed={path: entry and _unpacked(entry, contents) for path, entry in answer["changed"].items()},
+            changed={
+                path: entry and Node(**{**entry, "data": contents[entry["data"]] if "data" in entry else b""})
+                for path, entry in answer["changed"].items()
+            },
             read=frozenset(answer["read"]),
             asked=frozenset(asked.decode(errors="replace").split()),
             timed_out=answer["timed_out"],
@@ -144,16 +145,24 @@ class RealShell:
                     self._cell = self._started()
                 answer, answered = self._cell.ask(request, blobs)
             except (CellError, EOFError, OSError) as error:
-                raise EnvironmentSetupError(_no_shell(str(error) or "its first process ended")) from error
+                raise EnvironmentSetupError(
+                    "the in-memory machine has no real shell for a command line.\n"
+                    "  expected  a confined cell, in which real bash runs\n"
+                    f"  seen      {str(error) or 'its first process ended'}\n"
+                    '  fix       see "How commands are confined": hermes-env docs local-sandbox'
+                ) from error
         if "error" in answer:
-            raise EnvironmentSetupError(_no_path(answer["error"]))
+            raise EnvironmentSetupError(
+                "a file of the in-memory machine cannot exist where real bash runs.\n"
+                "  expected  paths outside /usr, /bin, /lib, /sbin, /dev and /proc, which are the machine's programs and devices\n"
+                f"  seen      {answer['error']}\n"
+                "  fix       put the file elsewhere, for example below /root or /workspace"
+            )
         return answer, answered
 
     def _started(self) -> Cell | HostCell:
         if self._unconfined:
-            host = HostCell()
-            host.start()
-            return host
+            return HostCell()
         library = inner_library()
         plan = CellPlan(
             steps=real_view(self._limits.disk_bytes),
@@ -180,10 +189,6 @@ def _given(place: Place) -> dict[str, str]:
 def wire_form(node: Node, content: int) -> dict[str, Any]:
     """Return what a cell has to know of a path; ``content`` is the number of its content in a message."""
     return {"kind": node.kind, "target": node.target, "mode": node.mode, "changed_ns": node.changed_ns, "data": content}
-
-
-def _unpacked(entry: Mapping[str, Any], contents: list[bytes]) -> Node:
-    return Node(**{**entry, "data": contents[entry["data"]] if "data" in entry else b""})
 
 
 def _exit_code(answer: Mapping[str, Any]) -> int:
@@ -221,24 +226,6 @@ def _limit_of(exit_code: int, output: bytes, limits: Limits) -> str:
     return ""
 
 
-def _no_shell(reason: str) -> str:
-    return (
-        "the in-memory machine has no real shell for a command line.\n"
-        "  expected  a confined cell, in which real bash runs\n"
-        f"  seen      {reason}\n"
-        '  fix       see "How commands are confined": hermes-env docs local-sandbox'
-    )
-
-
-def _no_path(reason: str) -> str:
-    return (
-        "a file of the in-memory machine cannot exist where real bash runs.\n"
-        "  expected  paths outside /usr, /bin, /lib, /sbin, /dev and /proc, which are the machine's programs and devices\n"
-        f"  seen      {reason}\n"
-        "  fix       put the file elsewhere, for example below /root or /workspace"
-    )
-
-
 class HostCell:
     """What stands in for a cell where nothing confines: its first process runs on this machine, over files in a private directory.
 
@@ -250,9 +237,6 @@ class HostCell:
         self._base = tempfile.TemporaryDirectory(prefix="pytest-hermes-unconfined-")
         self._root = os.path.join(os.path.realpath(self._base.name), "root")
         self._names: set[str] = set()
-
-    def start(self) -> None:
-        """Start the first process."""
         os.mkdir(self._root)
         words, pipe = [*boot(sys.executable, PROGRAMS, "server"), self._root], subprocess.PIPE
         self._process = subprocess.Popen(words, bufsize=0, stdin=pipe, stdout=pipe, env={}, start_new_session=True)

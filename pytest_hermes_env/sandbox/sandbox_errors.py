@@ -11,18 +11,6 @@ from typing import Any
 from pytest_hermes_env.errors import SEEN_LIMIT, LeftoverAnswers, NotAToolResult, UnexpectedToolCall, shorten
 from pytest_hermes_env.failures import Problem, ordinal, plural
 
-__all__ = [
-    "as_json",
-    "exhausted",
-    "left_over",
-    "not_a_result",
-    "raised",
-    "unknown_page",
-    "unscripted_command",
-    "unscripted_line",
-    "unscripted_tool",
-]
-
 NEAREST = 5
 """Most candidates that a message lists."""
 LONG = 120

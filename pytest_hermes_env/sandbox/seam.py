@@ -12,6 +12,7 @@ import contextlib
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from pytest_hermes_env.faults.plan import FaultPlan
     from pytest_hermes_env.types import World
 
-__all__ = ["RealTools", "ToolCall", "ToolOffer", "ToolSeam", "Turns", "offering", "tool_offer"]
+FORMER_NAME = "ToolSeam.world is now ToolSeam.sandbox, and this name goes with the next release"
 
 DESKTOP_ONLY = frozenset({"read_terminal", "close_terminal"})
 """Tools of the toolset ``terminal`` that hermes offers only in its desktop application; no rollout has them."""
@@ -99,19 +100,22 @@ class Turns:
 class ToolSeam:
     """Intercepts hermes' registry while it is open: as a context manager, or between `open` and `close`.
 
-    ``world`` answers; ``record`` is called with each answered call, in the thread of the call. Of several open seams, the one
+    ``sandbox`` answers; ``record`` is called with each answered call, in the thread of the call. Of several open seams, the one
     that was opened last answers first. ``faults``: a `FaultPlan`, whose faults of the sandbox are played.
     """
 
     def __init__(
         self,
-        world: World,
+        sandbox: World | None = None,
         *,
         record: Callable[[ToolCall], None] | None = None,
         turns: Turns | None = None,
         faults: FaultPlan | None = None,
+        world: World | None = None,
     ) -> None:
-        self.world = world
+        if world is not None:
+            warnings.warn(FORMER_NAME, DeprecationWarning, stacklevel=2)
+        self.sandbox: Any = sandbox or world
         self.turns = turns or Turns()
         self._record = record
         self._faults = faults
@@ -119,6 +123,12 @@ class ToolSeam:
         self._seen: set[str] = set()
         self._taken_over = contextlib.ExitStack()
         self._is_open = False
+
+    @property
+    def world(self) -> Any:
+        """The former name of ``sandbox``, for one more release."""
+        warnings.warn(FORMER_NAME, DeprecationWarning, stacklevel=2)
+        return self.sandbox
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
@@ -160,35 +170,29 @@ class ToolSeam:
             raise
         finally:
             seconds = time.monotonic() - started
-            self._note(ToolCall(task_id=task_id, name=name, arguments=arguments, result=result, seconds=seconds, turn=turn))
+            call = ToolCall(task_id=task_id, name=name, arguments=arguments, result=result, seconds=seconds, turn=turn)
+            self._calls.append(call)
+            if self._record is not None:
+                self._record(call)
         return result
 
     def _answer(self, real: Callable[..., Any], name: str, args: dict[str, Any], kwargs: dict[str, Any]) -> Any:
         task_id = str(kwargs.get("task_id") or "")
-        sandbox = self.world.sandbox_of(task_id)
+        sandbox = self.sandbox.sandbox_of(task_id)
         if task_id not in self._seen:
             self._seen.add(task_id)
-            _pass_on_working_directory(sandbox, task_id)
+            module = sys.modules.get("tools.terminal_tool")
+            if module is not None and hasattr(
+                sandbox, "alias"
+            ):  # an in-memory machine: its layer may have chosen a directory here
+                directory = module._task_env_overrides.get(task_id, {}).get("cwd")  # noqa: SLF001 - hermes has no public way to ask
+                if directory:
+                    sandbox.alias(directory)
         acting_as = getattr(sandbox, "acting_as", None)
         party = "agent" if self.turns.of(task_id) else "verifier"
         with acting_as(party) if acting_as is not None else contextlib.nullcontext():
             answer = sandbox.call(name, args)
         return real(name, args, **kwargs) if answer is None else answer
-
-    def _note(self, call: ToolCall) -> None:
-        self._calls.append(call)
-        if self._record is not None:
-            self._record(call)
-
-
-def _pass_on_working_directory(sandbox: Any, task_id: str) -> None:
-    """Tell an in-memory machine which directory of this machine its layer chose for the rollout, if any."""
-    module = sys.modules.get("tools.terminal_tool")
-    if module is None or not hasattr(sandbox, "alias"):
-        return
-    directory = module._task_env_overrides.get(task_id, {}).get("cwd")  # noqa: SLF001 - hermes has no public way to ask
-    if directory:
-        sandbox.alias(directory)
 
 
 def _never() -> bool:
@@ -222,53 +226,31 @@ def offering(tool_names: Iterable[str], *, withheld: Iterable[str] = ()) -> Iter
             model_tools._clear_tool_defs_cache()  # noqa: SLF001
 
 
-@dataclass(frozen=True, kw_only=True)
-class ToolOffer:
-    """The tools that hermes offers whatever the machine has, and those that it does not offer whatever the machine has."""
+def tool_offer(config: Any, sandbox: Any) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the tools that hermes offers whatever the machine has, and those that it does not offer whatever the machine has.
 
-    offered: frozenset[str]
-    withheld: frozenset[str] = frozenset()
-
-
-def tool_offer(config: Any, sandbox: Any) -> ToolOffer:
-    """Return what ``sandbox`` offers to an environment with this configuration, before its disabled toolsets are taken away.
+    That is what ``sandbox`` offers to an environment with this configuration, before its disabled toolsets are taken away.
 
     A sandbox offers every tool of the toolsets that ``enabled_toolsets`` or ``distribution`` names, and otherwise only tools
     that need nothing. A cassette offers the recorded tools. With `RealTools`, hermes decides by what the machine has; only
     toolsets of which it would offer no tool at all are offered whole, so that the environment can be built.
     """
-    import toolsets  # noqa: PLC0415 - hermes is heavy
-
-    named = _toolsets_of(config)
-    if isinstance(sandbox, RealTools):
-        return ToolOffer(offered=_tools_of(_unavailable(named)))
-    everything = _tools_of(toolsets.TOOLSETS)
-    recorded = getattr(sandbox, "offered", None)
-    offered = _tools_of(named) | NEED_NOTHING if recorded is None else frozenset(recorded)
-    return ToolOffer(offered=offered, withheld=everything - offered)
-
-
-def _toolsets_of(config: Any) -> list[str]:
-    """Return the valid toolsets that a configuration names; those of a distribution are the ones that it may sample."""
-    import toolset_distributions  # noqa: PLC0415 - hermes is heavy
+    import model_tools  # noqa: PLC0415 - hermes is heavy
+    import toolset_distributions  # noqa: PLC0415
     import toolsets  # noqa: PLC0415
+
+    def tools_of(names: Iterable[str]) -> frozenset[str]:
+        return frozenset(tool for name in names for tool in toolsets.resolve_toolset(name)) - DESKTOP_ONLY
 
     distribution = getattr(config, "distribution", None)
     if distribution is None:
-        named = getattr(config, "enabled_toolsets", None) or ()
-    else:
-        named = (toolset_distributions.get_distribution(distribution) or {}).get("toolsets", ())
-    return [name for name in named if toolsets.validate_toolset(name)]
-
-
-def _tools_of(names: Any) -> frozenset[str]:
-    import toolsets  # noqa: PLC0415 - hermes is heavy
-
-    return frozenset(tool for name in names for tool in toolsets.resolve_toolset(name)) - DESKTOP_ONLY
-
-
-def _unavailable(names: list[str]) -> list[str]:
-    """Return the toolsets of which hermes offers no tool on this machine."""
-    import model_tools  # noqa: PLC0415 - hermes is heavy
-
-    return [name for name in names if not model_tools.get_tool_definitions(enabled_toolsets=[name], quiet_mode=True)]
+        given = getattr(config, "enabled_toolsets", None) or ()
+    else:  # those that it may sample
+        given = (toolset_distributions.get_distribution(distribution) or {}).get("toolsets", ())
+    named = [name for name in given if toolsets.validate_toolset(name)]
+    if isinstance(sandbox, RealTools):
+        available = model_tools.get_tool_definitions
+        return tools_of(one for one in named if not available(enabled_toolsets=[one], quiet_mode=True)), frozenset()
+    recorded = getattr(sandbox, "offered", None)
+    offered = tools_of(named) | NEED_NOTHING if recorded is None else frozenset(recorded)
+    return offered, tools_of(toolsets.TOOLSETS) - offered

@@ -24,8 +24,6 @@ from pytest_hermes_env.errors import EnvironmentSetupError
 from pytest_hermes_env.patches import intercept
 from pytest_hermes_env.sandbox.hermes_modules import hermes_module
 
-__all__ = ["VARIABLES", "close_session", "keep_inside", "open_session", "sessions_in"]
-
 KILL_GRACE_S = 2.0
 """Seconds that a killed command may take to end."""
 
@@ -64,23 +62,17 @@ def keep_inside(shell: Path) -> Iterator[None]:
                 f"  seen      {found}\n"
                 "  fix       leave PATH and SHELL as they are while a LocalSandbox is active"
             )
+
+    def has_command(real: Callable[..., bool], operations: Any, command: str) -> bool:
+        return command not in OPTIONAL_PROGRAMS and real(operations, command)
+
     with (
         intercept("agent.lsp.get_service", lambda _: None),
         intercept("tools.environments.local._read_terminal_shell_init_config", lambda _: ([], False)),
-        intercept("tools.file_operations.ShellFileOperations._has_command", _has_command),
-        intercept("tools.terminal_tool._sudo_nopasswd_works", _no_sudo),
+        intercept("tools.file_operations.ShellFileOperations._has_command", has_command),
+        intercept("tools.terminal_tool._sudo_nopasswd_works", lambda _: False),  # as where sudo asks for a password
     ):
         yield
-
-
-def _has_command(real: Callable[..., bool], operations: Any, command: str) -> bool:
-    """Answer hermes' ``ShellFileOperations._has_command`` as on a machine without `OPTIONAL_PROGRAMS`."""
-    return command not in OPTIONAL_PROGRAMS and real(operations, command)
-
-
-def _no_sudo(_real: Callable[[], bool]) -> bool:
-    """Answer as hermes does where sudo asks for a password, without starting sudo on the host."""
-    return False
 
 
 def open_session(task_id: str, make_directory: Callable[[], str]) -> str:

@@ -20,8 +20,6 @@ from typing import TypeAlias
 from pytest_hermes_env.sandbox.answers import Outcome
 from pytest_hermes_env.sandbox.files import HOME, Files
 
-__all__ = ["FIRST_VARIABLES", "plain_words", "run_simple"]
-
 FIRST_VARIABLES: Mapping[str, str] = {
     "HOME": HOME,
     "LANG": "C.UTF-8",

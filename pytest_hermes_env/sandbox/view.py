@@ -19,21 +19,6 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote, urlsplit
 
-__all__ = [
-    "DEVICES",
-    "HOST_NAME",
-    "KIT",
-    "PYTHON",
-    "SYSTEM",
-    "Step",
-    "boot",
-    "inner_interpreter",
-    "inner_library",
-    "local_view",
-    "python_directories",
-    "real_view",
-]
-
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 """The devices that a command sees: no disk, and no terminal but its own."""
 DEVICE_LINKS = (
@@ -96,6 +81,9 @@ class Step:
     size: int = 0
 
 
+OWN_PROGRAMS = Step(kind="bind", path=f"{KIT}/inside", source=str(Path(__file__).with_name("inside")))
+
+
 def real_view(disk_bytes: int) -> list[Step]:
     """Return the root directory of a real shell: a private file system in memory, all of it writable but the machine's programs."""
     return [
@@ -103,7 +91,7 @@ def real_view(disk_bytes: int) -> list[Step]:
         *_machine(user=0, name="root", home="/root"),
         *(Step(kind="directory", path=path, mode=mode) for path, mode in (("/root", 0o755), ("/tmp", 0o1777))),  # noqa: S108
         *_moved_python(),
-        *_own_programs(),
+        OWN_PROGRAMS,
         Step(kind="seal", path=PROGRAMS),
         Step(kind="seal", path=PYTHON),
     ]
@@ -124,7 +112,7 @@ def local_view(writable: Path, disk_bytes: int, *, user: int, project: Step | No
             Step(kind="tmpfs", path=path, size=4096)
             for path in _unusable_distributions(_packages(), project.path if project else "")
         ),
-        *_own_programs(),
+        OWN_PROGRAMS,
         Step(kind="writable", path=str(writable), source=str(writable)),
         Step(kind="seal", path="/"),
     ]
@@ -172,11 +160,6 @@ def _etc(*, user: int, name: str, home: str) -> Iterator[Step]:
             yield Step(kind="link", path=path, source=os.path.realpath(path))
         elif os.path.exists(path):
             yield Step(kind="bind", path=path, source=os.path.realpath(path))
-
-
-def _own_programs() -> Iterator[Step]:
-    inside = Path(__file__).with_name("inside")
-    yield Step(kind="bind", path=f"{KIT}/inside", source=str(inside))
 
 
 def _moved_python() -> Iterator[Step]:
@@ -250,14 +233,10 @@ def _scripts() -> Iterator[tuple[str, str]]:
 
 def python_directories() -> list[str]:
     """Return what the interpreter of the tests needs, at its own paths."""
-    whole = [sys.base_prefix] if sys.base_prefix == sys.prefix else [sys.base_prefix, *_environment(sys.prefix)]
+    parts = [f"{sys.prefix}/{name}" for name in ("bin", "include", "lib", "lib64", "pyvenv.cfg", "share")]
+    whole = [sys.base_prefix, *(parts if sys.base_prefix != sys.prefix else [])]  # the directory itself may be a project's
     found = [path for path in (*whole, *_packages()) if os.path.exists(path) and not _is_system(path)]
     return [path for path in dict.fromkeys(found) if not any(path.startswith(f"{other}/") for other in found)]
-
-
-def _environment(prefix: str) -> list[str]:
-    """Return the parts of a virtual environment. The directory itself may be a project's."""
-    return [f"{prefix}/{name}" for name in ("bin", "include", "lib", "lib64", "pyvenv.cfg", "share")]
 
 
 def _packages() -> list[str]:

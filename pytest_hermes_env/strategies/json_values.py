@@ -113,15 +113,17 @@ class _Converter:
         properties = schema.get("properties") or {}
         required = list(schema.get("required") or ())
         optional = {name: inner for name, inner in properties.items() if name not in required and inner is not False}
-        made = _objects_with(
-            {name: self.values(properties.get(name, True)) for name in required},
-            {name: self.values(inner) for name, inner in optional.items()},
-        )
+        made = st.fixed_dictionaries({name: self.values(properties.get(name, True)) for name in required})
+        if optional:  # omitting all is a single choice
+            drawn = {name: self.values(inner) for name, inner in optional.items()}
+            chosen = st.lists(st.sampled_from(sorted(drawn)), max_size=MAX_OPTIONAL, unique=True)
+            more = chosen.flatmap(lambda names: st.fixed_dictionaries({name: drawn[name] for name in names}))
+            made = st.builds(lambda held, extra: {**held, **extra}, made, more)
         missing = schema.get("minProperties", 0) - len(required)
         others = schema.get("additionalProperties", True)
         if missing > 0 and others is not False:
-            more = st.dictionaries(texts(min_size=1, max_size=EXTRA_LENGTH), self.values(others), min_size=missing)
-            return st.builds(lambda extra, own: {**extra, **own}, more, made)
+            others = st.dictionaries(texts(min_size=1, max_size=EXTRA_LENGTH), self.values(others), min_size=missing)
+            return st.builds(lambda extra, own: {**extra, **own}, others, made)
         return made
 
     def _arrays(self, schema: Mapping[str, Any]) -> st.SearchStrategy[list[Any]]:
@@ -138,18 +140,6 @@ class _Converter:
             unique_by=unique_by,
         )
         return st.builds(lambda head, rest: [*head, *rest], st.tuples(*heads), tail) if heads else tail
-
-
-def _objects_with(
-    required: dict[str, st.SearchStrategy[Any]], optional: dict[str, st.SearchStrategy[Any]]
-) -> st.SearchStrategy[dict[str, Any]]:
-    """Return objects with at most `MAX_OPTIONAL` of the optional properties; omitting all is a single choice."""
-    own = st.fixed_dictionaries(required)
-    if not optional:
-        return own
-    chosen = st.lists(st.sampled_from(sorted(optional)), max_size=MAX_OPTIONAL, unique=True)
-    more = chosen.flatmap(lambda names: st.fixed_dictionaries({name: optional[name] for name in names}))
-    return st.builds(lambda held, extra: {**held, **extra}, own, more)
 
 
 def _types(schema: Mapping[str, Any]) -> list[str]:

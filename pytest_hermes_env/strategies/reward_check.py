@@ -1,7 +1,8 @@
 """Runs a reward function on generated results, and reports the smallest one on which it fails.
 
 Place in the flow: a test calls `check_reward` with an environment from ``make_env`` and an item. It needs no model and no sandbox:
-the results are built, and the tool context uses an in-memory machine.
+the results are built, and the tool context uses an in-memory machine. `smallest_failure` is also the engine behind the probes of the
+contract, which record what each call returned.
 """
 
 from __future__ import annotations
@@ -18,17 +19,28 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
+from hypothesis import HealthCheck, Phase, Verbosity, find, given, settings
 from hypothesis import strategies as st
+from hypothesis.errors import HypothesisException
 
 from pytest_hermes_env.errors import BadTarget, RewardProblem, StrategyError, UsageError, shorten, with_type
 from pytest_hermes_env.layer import layer_of
-from pytest_hermes_env.strategies.reward_search import smallest_failure, start_of
+from pytest_hermes_env.results import agent_result
 from pytest_hermes_env.strategies.rollouts import agent_results
 
 MAX_TURNS = 4
 Bounds = tuple[float, float] | None
+
+
+class _HasExpression(Protocol):
+    @property
+    def expression(self) -> str:
+        """Python source of the result."""
+
+
+F = TypeVar("F", bound=_HasExpression)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +86,14 @@ def check_reward(
     probe = _Probe(env, item, _contexts(context), bounds)
     failure = _outside_event_loop(lambda: probe.search(strategy, examples, derandomize))
     if failure is not None:
-        raise RewardProblem(_report(env, item, failure))
+        raise RewardProblem(
+            f"{type(env).__name__}.compute_reward {failure.what}.\n"
+            f"  item      {shorten(repr(item))}\n"
+            f"  result    {failure.expression}\n"
+            f"  at        {failure.place or 'an unknown line'}\n"
+            "  fix       paste the result into a test, and fix the function until it passes:\n"
+            "            reward = await env.compute_reward(item, result, tool_context)"
+        )
 
 
 def _check_arguments(env: Any, results: Any, examples: Any, bounds: Any) -> None:
@@ -94,15 +113,12 @@ def _check_arguments(env: Any, results: Any, examples: Any, bounds: Any) -> None
         )
     if not isinstance(examples, int) or isinstance(examples, bool) or examples < 1:
         raise StrategyError(f"check_reward(examples=...) takes an integer from 1; got {with_type(examples)}.")
-    if bounds is not None and not _are_bounds(bounds):
+    is_pair = isinstance(bounds, list | tuple) and len(bounds) == 2  # noqa: PLR2004 - a pair
+    is_range = is_pair and all(isinstance(end, int | float) for end in bounds) and bounds[0] <= bounds[1]
+    if bounds is not None and not is_range:
         raise StrategyError(
             f"check_reward(bounds=...) takes (lowest, highest) in this order, or None; got {with_type(bounds)}."
         )
-
-
-def _are_bounds(bounds: Any) -> bool:
-    is_pair = isinstance(bounds, list | tuple) and len(bounds) == 2  # noqa: PLR2004 - a pair
-    return is_pair and all(isinstance(end, int | float) for end in bounds) and bounds[0] <= bounds[1]
 
 
 def _results_for(env: Any, item: Any) -> st.SearchStrategy[Any]:
@@ -236,12 +252,64 @@ def _source_line(path: str, line: int) -> str:
     return f"{path}:{line}: {linecache.getline(path, line).strip()}"
 
 
-def _report(env: Any, item: Any, failure: _Failure) -> str:
-    return (
-        f"{type(env).__name__}.compute_reward {failure.what}.\n"
-        f"  item      {shorten(repr(item))}\n"
-        f"  result    {failure.expression}\n"
-        f"  at        {failure.place or 'an unknown line'}\n"
-        "  fix       paste the result into a test, and fix the function until it passes:\n"
-        "            reward = await env.compute_reward(item, result, tool_context)"
+def start_of(env: Any, item: Any) -> Any:
+    """Return a builder with the prompts of a rollout of ``item``, on the environment's layer."""
+    start = agent_result.of(env)
+    if isinstance(prompt := getattr(getattr(env, "config", None), "system_prompt", None), str) and prompt:
+        start = start.system(prompt)
+    question = env.format_prompt(copy.deepcopy(item))
+    return start.user(question) if isinstance(question, str) and question else start
+
+
+def drawn(strategy: st.SearchStrategy[Any], count: int) -> list[Any]:
+    """Return ``count`` results at most, the same in every run."""
+    found: list[Any] = []
+
+    def keep(result: Any) -> None:
+        found.append(result)
+
+    decorate: Any = given
+    _settings(count, Phase.generate)(decorate(strategy)(keep))()
+    return found
+
+
+def smallest_failure(
+    strategy: st.SearchStrategy[Any],
+    failure_on: Callable[[Any], F | None],
+    kind_of: Callable[[F], object],
+    *,
+    examples: int,
+    derandomize: bool = True,
+) -> F | None:
+    """Return the failure on the smallest result that fails in the same way as the first one that fails; None without one.
+
+    ``failure_on`` calls the reward. Every run tries the same results, unless ``derandomize`` is False.
+    """
+    seen: list[F] = []
+
+    def fails(result: Any) -> bool:
+        failure = failure_on(result)
+        if failure is None or (seen and kind_of(failure) != kind_of(seen[0])):
+            return False
+        seen.append(failure)
+        return True
+
+    try:
+        find(strategy, fails, settings=_settings(examples, Phase.generate, Phase.shrink, derandomize=derandomize))
+    except HypothesisException:  # none fails, or not each time: then the shortest that was seen counts
+        return min(seen, key=lambda failure: len(failure.expression), default=None)
+    return seen[-1]
+
+
+def _settings(count: int, *phases: Phase, derandomize: bool = True) -> settings:
+    return settings(
+        max_examples=count,
+        derandomize=derandomize,
+        database=None,
+        deadline=None,
+        phases=phases,
+        verbosity=Verbosity.quiet,
+        report_multiple_bugs=False,
+        print_blob=False,
+        suppress_health_check=list(HealthCheck),
     )

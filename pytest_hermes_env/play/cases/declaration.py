@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from pytest_hermes_env.errors import BadCases, HermesEnvError, shorten
-from pytest_hermes_env.inference.offered_tools import nearest_first
+from pytest_hermes_env.inference.refusals import nearest_first
 from pytest_hermes_env.inference.steps import Turn, as_turn
 from pytest_hermes_env.play.cases.values import AUTOMATIC, WELL_KNOWN, Case, Cases, ItemCases, Transcript
 

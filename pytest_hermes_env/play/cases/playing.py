@@ -236,7 +236,7 @@ def _prepare_sandbox(sandbox: Any, transcript: Transcript) -> None:
 
 def _as_keywords(answer: Any) -> dict[str, Any]:
     """Return an answer to a command as the arguments of `FakeSandbox.on`."""
-    from pytest_hermes_env.sandbox.scripting import as_answer  # noqa: PLC0415 - only where commands are scripted
+    from pytest_hermes_env.sandbox.answers import as_answer  # noqa: PLC0415 - only where commands are scripted
 
     made = as_answer(answer)
     return {name: getattr(made, name) for name in made.__dataclass_fields__}

@@ -21,9 +21,8 @@ from pytest_hermes_env.play.probing.record import Probe, Relation, RewardProbes,
 from pytest_hermes_env.play.probing.transcripts import Candidate, Variation, candidates, plain, variations
 from pytest_hermes_env.play.probing.trial import RewardRunner
 from pytest_hermes_env.play.raised import described, is_from_outside
-from pytest_hermes_env.strategies.reward_search import drawn, smallest_failure, start_of
-from pytest_hermes_env.strategies.rollouts import agent_results
-from pytest_hermes_env.strategies.turns import USUAL_TOOLS
+from pytest_hermes_env.strategies.reward_check import drawn, smallest_failure, start_of
+from pytest_hermes_env.strategies.rollouts import USUAL_TOOLS, agent_results
 from pytest_hermes_env.types import RealToolsUse
 
 GENERATED, GENERATED_IF_SLOW = 12, 3

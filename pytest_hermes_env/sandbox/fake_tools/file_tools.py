@@ -21,8 +21,6 @@ from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
 from pytest_hermes_env.sandbox.files import HOME
 from pytest_hermes_env.sandbox.hermes_modules import hermes_module, with_names
 
-__all__ = ["FileTools"]
-
 MOST_CHARACTERS = 100_000
 """Most characters of one read, line numbers included: hermes' default."""
 DOCUMENTS = frozenset({".ipynb", ".docx", ".xlsx"})
@@ -32,7 +30,7 @@ DOCUMENTS = frozenset({".ipynb", ".docx", ".xlsx"})
 class FileTools:
     """The file tools of one machine.
 
-    ``task_id``: whose reads hermes remembers. It may be told to forget them (`reset_file_dedup`); without a task nobody can tell it.
+    ``task_id``: whose reads hermes remembers. It can be asked to forget those of a task (`reset_file_dedup`).
     """
 
     def __init__(self, machine: MachineState, task_id: str = "") -> None:
@@ -104,5 +102,5 @@ class FileTools:
 
 
 def _no_link(path: str) -> str:
-    """Say that a path is no link: `MachineState.resolve` follows links."""
+    """Say that a path is not a link: `MachineState.resolve` follows links."""
     raise OSError(path)

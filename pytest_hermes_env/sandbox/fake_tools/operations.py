@@ -7,7 +7,6 @@ Source: hermes-agent 0.19, tools/file_operations.py (ShellFileOperations).
 
 from __future__ import annotations
 
-import contextlib
 import fnmatch
 import getopt
 import io
@@ -23,11 +22,9 @@ from typing import Any
 
 from pytest_hermes_env.sandbox.fake_tools import rules
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
-from pytest_hermes_env.sandbox.fake_tools.output import SHELL, integer, numbered
+from pytest_hermes_env.sandbox.fake_tools.rules import SHELL, integer, numbered
 from pytest_hermes_env.sandbox.files import HOME
 from pytest_hermes_env.sandbox.hermes_modules import with_names
-
-__all__ = ["MemoryFileOperations", "page_of"]
 
 MOST_LINES = 2000
 """Most lines of one read: hermes' default."""
@@ -95,9 +92,10 @@ class MemoryFileOperations(hermes.ShellFileOperations):  # type: ignore[misc,nam
         return cmd == "rg"
 
     def _check_lint(self, path: str, content: str | None = None) -> Any:
-        with (
-            _quiet() if content is None or "\\" in content else contextlib.nullcontext()
-        ):  # escapes are what Python warns about
+        if content is not None and "\\" not in content:  # escapes are what Python warns about
+            return super()._check_lint(path, content)
+        with _filters, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             return super()._check_lint(path, content)
 
     def _exec(self, command: str, cwd: str | None = None, timeout: int | None = None, stdin_data: str | None = None) -> Any:
@@ -140,13 +138,6 @@ class MemoryFileOperations(hermes.ShellFileOperations):  # type: ignore[misc,nam
         if page := re.fullmatch(r"sed -n '(\d+),(\d+)p'", name):
             return b"".join(io.BytesIO(data).readlines()[int(page[1]) - 1 : int(page[2])]).decode(errors="replace")
         return data[: int(name.rpartition(" ")[2]) if name != "cat" else None].decode(errors="replace")
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    with _filters, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 def ripgrep(machine: MachineState, command: str) -> tuple[str, int]:

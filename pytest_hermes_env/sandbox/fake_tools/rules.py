@@ -1,6 +1,7 @@
-"""What hermes refuses or adds because of how a command or a path looks: pure rules, without any machine.
+"""What hermes refuses, adds or cuts because of how a command, a path, a value or an output looks: pure rules, without any machine.
 
-Source: hermes-agent 0.19, tools/terminal_tool.py, tools/file_tools.py, tools/binary_extensions.py, agent/file_safety.py.
+Source: hermes-agent 0.19, tools/terminal_tool.py, tools/file_tools.py, tools/binary_extensions.py, tools/environments/base.py,
+tools/ansi_strip.py, agent/file_safety.py.
 """
 
 from __future__ import annotations
@@ -10,15 +11,13 @@ import re
 
 from pytest_hermes_env.sandbox.hermes_modules import hermes_module
 
-__all__ = [
-    "background_guidance",
-    "blocked_error",
-    "exit_code_meaning",
-    "protected_error",
-    "secret_error",
-    "workdir_error",
-]
-
+SHELL = "/usr/bin/bash: line 3"
+"""The prefix of bash's messages in hermes' terminal."""
+MOST_CHARACTERS = 50_000
+"""Most characters of output that a call returns."""
+LONGEST_LINE = 2000
+"""Characters of a file's line that are shown."""
+_MAY_BE_ESCAPE = re.compile(r"[\x1b\x80-\x9f]")
 _QUOTED = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|`[^`]*`""")
 _MAY_WAIT = re.compile(
     r"\b(?:nohup|disown|setsid|nodemon|uvicorn|gunicorn|vite|next\s+dev|compose\s+up|http\.server)\b|\s&(?![&>])"
@@ -63,7 +62,7 @@ def blocked_error(command: str) -> str | None:
 
 
 def exit_code_meaning(command: str, exit_code: int) -> str | None:
-    """Return hermes' note on an exit code that is no error, or None."""
+    """Return hermes' note on an exit code that is not an error, or None."""
     if exit_code == 0 or not _MAY_MEAN.search(command):
         return None
     meaning = hermes_module("tools.terminal_tool")._interpret_exit_code(command, exit_code)  # noqa: SLF001
@@ -92,3 +91,31 @@ def protected_error(absolute: str, home: str, *, verb: str = "Write") -> str | N
     is_file = absolute in {f"{home}/{name}" for name in _HOME_FILES}
     is_below = absolute.startswith(tuple(f"{home}/{name}/" for name in _HOME_DIRECTORIES))
     return f"{verb} denied: '{absolute}' is a protected system/credential file." if is_file or is_below else None
+
+
+def shown(output: str) -> str:
+    """Return output in hermes' form: stripped, without escape sequences, and cut in the middle if it is long."""
+    if len(output) > MOST_CHARACTERS:
+        collected = hermes_module("tools.environments.base")._BoundedOutputCollector(MOST_CHARACTERS)  # noqa: SLF001
+        collected.append(output)
+        output = collected.render()
+    return without_escapes(output).strip()
+
+
+def without_escapes(output: str) -> str:
+    """Return output without terminal escape sequences."""
+    return str(hermes_module("tools.ansi_strip").strip_ansi(output)) if _MAY_BE_ESCAPE.search(output) else output
+
+
+def numbered(text: str, first: int = 1) -> str:
+    """Return a file's text with hermes' line numbers, ``12|text``, long lines cut."""
+    lines = (line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}... [truncated]" for line in text.split("\n"))
+    return "\n".join(f"{number}|{line}" for number, line in enumerate(lines, first))
+
+
+def integer(value: object, default: int) -> int:
+    """Return a model's argument as an integer, or ``default`` if it is not one."""
+    try:
+        return int(value)  # type: ignore[call-overload, no-any-return]  # whatever a model sent
+    except (TypeError, ValueError):
+        return default

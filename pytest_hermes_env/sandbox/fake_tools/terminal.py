@@ -1,30 +1,33 @@
 """``terminal``: command lines, answered by the script, in memory if they are simple commands, or by real bash over the same files.
 
+A script may answer simple commands in a composed line, such as ``cd app && pytest -q 2>&1 | tail -n 1``: a function takes the place
+of each, and real bash runs the line. Only lines of words, quotes, redirections, pipes, lists, groups and common keywords are taken
+apart, not ``$( )``, backquotes, here-documents, background jobs or process substitutions.
+
 Source: hermes-agent 0.19, tools/terminal_tool.py and tools/environments/base.py.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import re
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_hermes_env.errors import shorten
+from pytest_hermes_env.faults.tool_calls import half, play
 from pytest_hermes_env.sandbox.answers import Answer, CommandCall, Outcome, Scripted, Scripts, ask, called, shell_words
-from pytest_hermes_env.sandbox.composed_line import Part, function_for, simple_commands
 from pytest_hermes_env.sandbox.fake_tools import rules
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState, Session
-from pytest_hermes_env.sandbox.fake_tools.output import SHELL, cut_off, integer, shown, without_escapes
+from pytest_hermes_env.sandbox.fake_tools.rules import SHELL, integer, shown, without_escapes
 from pytest_hermes_env.sandbox.machine import InMemoryMachine
 from pytest_hermes_env.sandbox.real_lines import RealProcess, Refusal
 from pytest_hermes_env.sandbox.real_shell import Place
 from pytest_hermes_env.sandbox.sandbox_errors import exhausted, not_a_result, unscripted_command, unscripted_line
 from pytest_hermes_env.sandbox.simple_commands import FIRST_VARIABLES, plain_words, run_simple
-
-__all__ = ["Fault", "RefusedLine", "Terminal"]
 
 NOT_FOUND = 127
 TIMED_OUT = 124
@@ -35,6 +38,15 @@ _SEPARATOR = re.compile(r"[;&|()`\n]+|\$\(")
 _REDIRECTION = re.compile(r"\d*(?:>>?|<{1,3})&?\s*[^\s;&|()<>]+")
 _BEFORE_COMMAND = re.compile(r"^(?:(?:if|then|elif|else|while|until|do|!|time|\{|\w+=\S*)\s+)+")
 _NOT_INSTALLED = re.compile(rf"^{SHELL.rpartition(' ')[0]} \d+: ([^\s:]+): command not found$", re.MULTILINE)
+_TOKEN = re.compile(
+    r"""(?P<blank>[ \t]+|\\\n)
+    |(?P<separator>&&|\|\|?|;|\n|[(){}](?=[\s;)]|$)|\()
+    |(?P<redirection>(?:\d*(?:>>?|<)(?:&(?:\d|-)|[ \t]*(?:[^\s'"\\;&|<>()`]|'[^']*'|"[^"`$\\]*")+)|&>>?[ \t]*[^\s'"\\;&|<>()`]+))
+    |(?P<word>(?:'[^']*'|"(?:[^"`$\\]|\\.|\$(?![({]))*"|\\.|\$(?:\w+|\?)|\$\{\w+\}|[^\s'"\\;&|<>()`$#]|(?<=\S)\#)+)""",
+    re.VERBOSE,
+)
+_KEYWORDS = frozenset({"if", "then", "elif", "else", "while", "until", "do", "!", "time", "{"})
+_ASSIGNMENT = re.compile(r"\w+=")
 _SILENT = (
     "background=true without notify_on_complete=true means this process runs SILENTLY — you will not be told when it exits. If this "
     "is a bounded task (test suite, build, CI poller, deploy, anything with a defined end), you almost certainly wanted "
@@ -46,29 +58,20 @@ _BOTH = "watch_patterns ignored because notify_on_complete=True; these two flags
 
 
 @dataclass(frozen=True, kw_only=True)
-class RefusedLine:
-    """A line that needed real programs, and why none ran."""
+class _Part:
+    """One simple command: its place in the line, without assignments before it and redirections after it, and its text."""
 
-    line: str
-    refusal: Refusal
-
-    def __str__(self) -> str:
-        return f"`{shorten(self.line)}`, and real bash {self.refusal.reason}: {self.refusal.fix}"
+    start: int
+    end: int
+    text: str
 
 
-class Fault(Exception):
-    """Leaves a line with an answer that is not a command's output: exactly one of the arguments."""
+class _Whole(Exception):
+    """Leaves a line whose answer is not a command's output: a complete ``result``, or the output of what ran out of time."""
 
-    def __init__(
-        self,
-        *,
-        result: Mapping[str, Any] | None = None,
-        error: BaseException | None = None,
-        timed_out: str | None = None,
-    ) -> None:
+    def __init__(self, *, result: Mapping[str, Any] | None = None, timed_out: str = "") -> None:
         super().__init__()
         self.result = result
-        self.error = error
         self.timed_out = timed_out
 
 
@@ -100,7 +103,7 @@ class Terminal:
         self._machine = machine
         self._scripts = scripts
         self._missed = missed
-        self.refused: list[RefusedLine] = []
+        self.refused: list[Refusal] = []
 
     def call(self, arguments: Mapping[str, Any], sandbox: InMemoryMachine) -> dict[str, Any] | str:
         """Answer ``terminal``; ``sandbox`` is passed to functions that answer.
@@ -128,26 +131,21 @@ class Terminal:
         run = self._begin(command, arguments, sandbox)
         try:
             outcome = self._enter(run) or self._line(run)
-        except Fault as fault:
-            if fault.error is not None:
-                raise fault.error from None
-            result = self._after_fault(run, fault)
+        except _Whole as whole:
+            if whole.result is not None:
+                result = dict(whole.result)
+            elif background:
+                result = self._started(run, whole.timed_out, None)
+            else:
+                text = f"{whole.timed_out}\n[Command timed out after {run.limit_s}s]"
+                result = _shown(run, Outcome(output=text, exit_code=TIMED_OUT))
         else:
-            result = self._started(run, outcome.output, outcome.exit_code) if background else self._ended(run, outcome)
-        return cut_off(result) if run.broken_json else result
-
-    def _after_fault(self, run: _Run, fault: Fault) -> dict[str, Any]:
-        if fault.result is not None:
-            return dict(fault.result)
-        if run.arguments.get("background"):
-            return self._started(run, fault.timed_out or "", None)
-        text = f"{fault.timed_out}\n[Command timed out after {run.limit_s}s]"
-        return _shown(run, Outcome(output=text, exit_code=TIMED_OUT))
-
-    def _ended(self, run: _Run, outcome: Outcome) -> dict[str, Any]:
-        """Take over the session of a line in the foreground, and return its result."""
-        self._machine.session = run.session
-        return _shown(run, outcome)
+            if background:
+                result = self._started(run, outcome.output, outcome.exit_code)
+            else:
+                self._machine.session = run.session
+                result = _shown(run, outcome)
+        return half(json.dumps(result, ensure_ascii=False)) if run.broken_json else result
 
     def _started(self, run: _Run, output: str, exit_code: int | None) -> dict[str, Any]:
         """Return the result for a line in the background: a session that ``process`` reports, which has ended unless it is real."""
@@ -215,14 +213,14 @@ class Terminal:
             return self._answer(run, whole, text, shell_words(text))
         if (refusal := cells.refusal) is None:
             return self._for_real(run, parts)
-        if (refused := RefusedLine(line=run.line, refusal=refusal)) not in self.refused:
+        if (refused := replace(refusal, line=run.line)) not in self.refused:
             self.refused.append(refused)
         return self._not_run(run, refusal)
 
-    def _for_real(self, run: _Run, parts: list[Part]) -> Outcome:
+    def _for_real(self, run: _Run, parts: list[_Part]) -> Outcome:
         """Run a line in real bash, in the same directory with the same variables; the script answers ``parts`` of it.
 
-        Raises: a command that is nowhere, or one that only the script answers and bash cannot ask for → UnexpectedToolCall; Fault.
+        Raises: a command that is nowhere, or one that only the script answers and bash cannot ask for → UnexpectedToolCall; _Whole.
         """
         if not parts and (part := self._scripted_part(run.line)):
             return self._not_run(run, Refusal(reason=f"cannot ask the script for `{part}`", fix=""))
@@ -241,7 +239,7 @@ class Terminal:
                 self._scripts.give_back(entry)
         output = ran.output.decode(errors="replace") + (f"\n[{ran.limit}]" if ran.limit else "")
         if ran.timed_out:
-            raise Fault(timed_out=output)
+            raise _Whole(timed_out=output)
         run.session = Session(cwd=ran.cwd, variables=ran.variables)
         for name in dict.fromkeys(_NOT_INSTALLED.findall(output)):
             if self._missed is None:
@@ -249,7 +247,7 @@ class Terminal:
             self._missed.append(name)
         return Outcome(output=output, exit_code=ran.exit_code)
 
-    def _with_answers(self, run: _Run, parts: list[Part]) -> tuple[str, str, dict[str, Scripted]]:
+    def _with_answers(self, run: _Run, parts: list[_Part]) -> tuple[str, str, dict[str, Scripted]]:
         """Return the line with a function for each scripted command, the functions, and the entries that they answer from."""
         line, at, functions, taken = "", 0, [], {}
         for number, part in enumerate(parts):
@@ -257,7 +255,7 @@ class Terminal:
             matching = self._scripts.matching(part.text, words)
             taken[name] = self._scripts.ready(matching) or matching[0]
             answer = self._answer(run, matching, part.text, words)
-            functions.append(function_for(name, answer.output, answer.errors, answer.exit_code))
+            functions.append(_function_for(name, answer.output, answer.errors, answer.exit_code))
             line += run.line[at : part.start] + name
             at = part.end
         return line + run.line[at:], "; ".join(functions), taken
@@ -281,27 +279,25 @@ class Terminal:
         return [entry.name for entry in self._scripts.entries()]
 
     def _answer(self, run: _Run, matching: list[Scripted], text: str, words: tuple[str, ...]) -> Outcome:
-        """Return the outcome of the first entry with an unused answer. Raises: there is none → UnexpectedToolCall; Fault."""
+        """Return the outcome of the first entry with an unused answer. Raises: there is none → UnexpectedToolCall; _Whole."""
         entry = self._scripts.ready(matching)
         if entry is None:
             raise exhausted(text, matching[0].shown, matching[0].shown_answers).exception()
         answer = self._scripts.take(entry)
-        if answer.slow_s:
-            is_too_slow = answer.slow_s > run.limit_s and not run.arguments.get("background")
-            time.sleep(run.limit_s if is_too_slow else answer.slow_s)
-            if is_too_slow:
-                raise Fault(timed_out="")
+        limit_s = math.inf if run.arguments.get("background") else run.limit_s
+        play(answer.faults, "slow", at_most_s=limit_s)
+        if answer.slow_s > limit_s:
+            raise _Whole(timed_out="")
         for path, content in answer.writes.items():
             self._machine.files[self._machine.files.resolve(path, run.session.cwd)] = content
         run.broken_json = run.broken_json or answer.broken_json
-        if answer.raises is not None:
-            raise Fault(error=answer.raises if isinstance(answer.raises, BaseException) else answer.raises())
+        play(answer.faults, "raises")
         if answer.result is not None:
-            raise Fault(result=answer.result)
+            raise _Whole(result=answer.result)
         call = CommandCall(text=text, words=words, arguments=run.arguments, sandbox=run.sandbox)
         outcome = _outcome(answer, call)
         if answer.timed_out:
-            raise Fault(timed_out=outcome.output)
+            raise _Whole(timed_out=outcome.output)
         return outcome
 
 
@@ -313,7 +309,7 @@ def _shown(run: _Run, outcome: Outcome) -> dict[str, Any]:
 
 
 def _outcome(answer: Answer, call: CommandCall) -> Outcome:
-    """Return the outcome of an answer. Raises: a complete result → Fault; no tool result → NotAToolResult."""
+    """Return the outcome of an answer. Raises: a complete result → _Whole; no tool result → NotAToolResult."""
     who = f"the function {called(answer.output)}, which answers a command,"
     said = ask(answer.output, who, call.text, call) if callable(answer.output) else answer.output
     if isinstance(said, Outcome):
@@ -322,10 +318,47 @@ def _outcome(answer: Answer, call: CommandCall) -> Outcome:
         end = "" if said.endswith("\n") or not said else "\n"
         return Outcome(output=said + end, exit_code=answer.exit_code)
     if isinstance(said, Mapping):
-        raise Fault(result=said)
+        raise _Whole(result=said)
     expected = "text, an Outcome, or a dict as the complete tool result"
     raise not_a_result(who, said, "", expected).exception()
 
 
 def _refused(error: str, status: str) -> dict[str, Any]:
     return {"output": "", "exit_code": -1, "error": error, "status": status}
+
+
+def simple_commands(line: str) -> list[_Part]:
+    """Return the simple commands of a line; none if it has what is not taken apart."""
+    parts: list[_Part] = []
+    start = end = -1
+    is_complete = at = 0
+    while at < len(line):
+        token = _TOKEN.match(line, at)
+        if token is None:
+            return []
+        at = token.end()
+        if token["separator"]:
+            parts += [_Part(start=start, end=end, text=line[start:end])] if start >= 0 else []
+            start, is_complete = -1, 0
+        elif token["redirection"]:
+            is_complete = int(start >= 0)
+        elif token["word"] and start < 0:
+            if token["word"] not in _KEYWORDS and not _ASSIGNMENT.match(token["word"]):
+                start, end = token.span()
+        elif token["word"]:
+            if is_complete:  # words on both sides of a redirection
+                return []
+            end = token.end()
+    return [*parts, *([_Part(start=start, end=end, text=line[start:end])] if start >= 0 else [])]
+
+
+def _function_for(name: str, output: str, errors: str, exit_code: int) -> str:
+    """Return bash's definition of a function that does what a script answers, and notes its name in ``$__hermes_asked``."""
+    said = "".join(f" builtin printf %s {_quoted(text)}{where};" for text, where in ((output, ""), (errors, " >&2")) if text)
+    return f'{name}() {{ builtin echo {name} >> "$__hermes_asked";{said} return {exit_code}; }}'
+
+
+def _quoted(text: str) -> str:
+    """Quote text on one line: bash counts the lines before a command."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+    return f"$'{escaped}'"

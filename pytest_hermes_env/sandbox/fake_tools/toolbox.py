@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping
 from typing import Any, Literal
 
 from pytest_hermes_env.failures import Problem
+from pytest_hermes_env.faults.tool_calls import half, play
 from pytest_hermes_env.sandbox.answers import Answer, Scripts, ask, called, takes
 from pytest_hermes_env.sandbox.fake_tools.file_tools import FileTools
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
-from pytest_hermes_env.sandbox.fake_tools.output import cut_off
 from pytest_hermes_env.sandbox.fake_tools.terminal import Terminal
 from pytest_hermes_env.sandbox.fake_tools.web import WEB_TOOLS, Web, without_web
 from pytest_hermes_env.sandbox.hermes_modules import hermes_module
 from pytest_hermes_env.sandbox.machine import InMemoryMachine
 from pytest_hermes_env.sandbox.sandbox_errors import as_json, exhausted, not_a_result, unscripted_tool
-
-__all__ = ["Toolbox", "Unscripted"]
 
 Unscripted = Literal["refuse", "not found"]
 """How an unscripted command or tool is answered: with an exception, or as not existing."""
@@ -31,7 +28,7 @@ def _todo(machine: MachineState, arguments: dict[str, Any]) -> dict[str, Any] | 
     store.write(machine.todos)
     try:
         answer = str(hermes.todo_tool(arguments.get("todos"), bool(arguments.get("merge", False)), store))
-    except AttributeError as error:  # an item to merge that is no object
+    except AttributeError as error:  # an item to merge that is not an object
         return {"error": f"[TOOL_ERROR] Tool execution failed: AttributeError: {error}"}
     machine.todos = store.read()
     return answer
@@ -111,7 +108,7 @@ class Toolbox:
         return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
 
     def _outside(self, name: str, arguments: dict[str, Any]) -> dict[str, Any] | str:
-        """Answer a tool that is not the machine's own: from the defined web, or as not existing."""
+        """Answer a tool that is not the machine's own: from the defined web, or as hermes does on a machine without it."""
         strict = self._unscripted == "refuse"
         if name in WEB_TOOLS and self.web.is_there:
             result = self.web.call(name, self.machine, arguments, strict=strict)
@@ -123,44 +120,33 @@ class Toolbox:
             fix = _WEB_FIX.get(name, f"sandbox.on_tool({name!r}, {{...}}), with a result in hermes' format")
             raise unscripted_tool(name, arguments, [entry.name for entry in self.tools.entries()], fix).exception()
         self.missed.append(name)
-        return _absent(name, arguments)
-
-
-def _absent(name: str, arguments: dict[str, Any]) -> dict[str, Any] | str:
-    """Return hermes' answer on a machine without web, desktop application and the named tool."""
-    if name.startswith(("web_", "browser_")):
-        return without_web(name, arguments)
-    if name == "read_terminal":
-        return {"error": "read_terminal is only available in the Hermes desktop app."}
-    if name == "close_terminal":
-        if not arguments.get("process_id"):
-            return {"error": "process_id is required (the background process whose tab to close)."}
-        return {"status": "error", "error": "close_terminal is only available in the Hermes desktop app."}
-    return {"error": f"Unknown tool: {name}"}
+        if name.startswith(("web_", "browser_")):
+            return without_web(name, arguments)
+        if name == "read_terminal":
+            return {"error": "read_terminal is only available in the Hermes desktop app."}
+        if name == "close_terminal":
+            if not arguments.get("process_id"):
+                return {"error": "process_id is required (the background process whose tab to close)."}
+            return {"status": "error", "error": "close_terminal is only available in the Hermes desktop app."}
+        return {"error": f"Unknown tool: {name}"}
 
 
 def _from_script(name: str, answer: Answer, arguments: dict[str, Any], sandbox: InMemoryMachine) -> str:
-    if answer.slow_s:
-        time.sleep(answer.slow_s)
-    if answer.raises is not None:
-        raise answer.raises
+    play(answer.faults, "slow")
+    play(answer.faults, "raises")
     who = f"the answer to the tool `{name}`"
     given = answer.result if answer.result is not None else answer.output
     if callable(given):
         who = f"the function {called(given)}, which answers the tool `{name}`,"
         given = ask(given, who, as_json(arguments), *((arguments, sandbox) if takes(given, 2) else (arguments,)))
-    if isinstance(given, str):
-        return given[: len(given) // 2] if answer.broken_json else given
-    return _as_text(given, who, broken_json=answer.broken_json)
-
-
-def _as_text(given: object, who: str, *, broken_json: bool) -> str:
-    expected = "a JSON-serializable dict, or text"
-    if not isinstance(given, Mapping):
-        raise not_a_result(who, given, "", expected).exception()
-    if given.get("_multimodal") is True:
-        raise not_a_result(who, given, " with images", "text; a sandbox returns no images").exception()
-    try:
-        return cut_off(given) if broken_json else json.dumps(given, ensure_ascii=False)
-    except (TypeError, ValueError) as error:
-        raise not_a_result(who, given, f" that JSON cannot represent ({error})", expected).exception() from error
+    if not isinstance(given, str):
+        expected = "a JSON-serializable dict, or text"
+        if not isinstance(given, Mapping):
+            raise not_a_result(who, given, "", expected).exception()
+        if given.get("_multimodal") is True:
+            raise not_a_result(who, given, " with images", "text; a sandbox returns no images").exception()
+        try:
+            given = json.dumps(given, ensure_ascii=False)
+        except (TypeError, ValueError) as error:
+            raise not_a_result(who, given, f" that JSON cannot represent ({error})", expected).exception() from error
+    return half(given) if answer.broken_json else given

@@ -13,19 +13,16 @@ import json
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.failures import Problem
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
-from pytest_hermes_env.sandbox.fake_tools.output import integer
+from pytest_hermes_env.sandbox.fake_tools.rules import integer
 from pytest_hermes_env.sandbox.files import HOME
 from pytest_hermes_env.sandbox.hermes_modules import hermes_module, with_names
 from pytest_hermes_env.sandbox.sandbox_errors import unknown_page
-
-__all__ = ["WEB_TOOLS", "Page", "Web", "without_web"]
 
 WEB_TOOLS = ("web_search", "web_extract", "browser_navigate", "browser_snapshot")
 """The tools that pages and searches are enough for."""
@@ -36,19 +33,11 @@ CACHE = f"{HOME}/.hermes/cache/web"
 """Where hermes keeps the whole text of what it shows cut."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Page:
-    """One page: its title and its text."""
-
-    title: str
-    text: str
-
-
 class Web:
     """The pages and searches that exist. All rollouts of a sandbox share them."""
 
     def __init__(self) -> None:
-        self._pages: dict[str, Page] = {}
+        self._pages: dict[str, tuple[str, str]] = {}
         self._searches: dict[str, list[dict[str, str]]] = {}
 
     @property
@@ -92,8 +81,8 @@ class Web:
         for place, url in enumerate(_urls(arguments)):
             page = self._pages.get(_same(url)) if url else None
             if page is not None:
-                content = _cut_page(machine, url, _without_images(page.text), budget)
-                results.append(_extracted(url, title=page.title, content=content))
+                title, text = page
+                results.append(_extracted(url, title=title, content=_cut_page(machine, url, _without_images(text), budget)))
             elif not url:
                 expected = "expected a URL string or an object with a string 'url' or 'href' field"
                 results.append(_extracted("", error=f"Invalid URL item at index {place}: {expected}"))
@@ -109,14 +98,14 @@ class Web:
         if page is None:
             return self._missing("browser_navigate", url)
         machine.page = url
-        snapshot = _cut_snapshot(machine, page.text)
-        return {"success": True, "url": url, "title": page.title, "snapshot": snapshot, "element_count": 0}
+        title, text = page
+        return {"success": True, "url": url, "title": title, "snapshot": _cut_snapshot(machine, text), "element_count": 0}
 
     def _snapshot(self, machine: MachineState) -> dict[str, Any]:
         if not machine.page:
             return {"success": False, "error": "Failed to get snapshot"}
-        page = self._pages[_same(machine.page)]
-        return {"success": True, "snapshot": _cut_snapshot(machine, page.text), "element_count": 0}
+        _, text = self._pages[_same(machine.page)]
+        return {"success": True, "snapshot": _cut_snapshot(machine, text), "element_count": 0}
 
     def _missing(self, name: str, url: str) -> Problem:
         return unknown_page(name, "page", url, list(self._pages), f"sandbox.web({{{url!r}: 'the text of the page'}})")
@@ -152,7 +141,8 @@ def _extracted(url: str, *, title: str = "", content: str = "", error: str | Non
     return {"url": url, "title": title, "content": content, "error": error}
 
 
-def _page(url: object, content: object) -> Page:
+def _page(url: object, content: object) -> tuple[str, str]:
+    """Return the title and the text of a page."""
     if not isinstance(url, str) or not url.strip():
         raise UsageError(
             "a page of the sandbox's web requires an address.\n"
@@ -161,9 +151,9 @@ def _page(url: object, content: object) -> Page:
         )
     if isinstance(content, str):
         heading = content.lstrip().partition("\n")[0]
-        return Page(title=heading.removeprefix("# ").strip() if heading.startswith("# ") else "", text=content)
+        return heading.removeprefix("# ").strip() if heading.startswith("# ") else "", content
     if isinstance(content, Mapping) and isinstance(content.get("text"), str) and set(content) <= {"title", "text"}:
-        return Page(title=str(content.get("title", "")), text=content["text"])
+        return str(content.get("title", "")), content["text"]
     raise UsageError(
         f"the page {shorten(url)} of the sandbox's web is neither text nor a title with text.\n"
         f"  seen      {shorten(repr(content))}\n"

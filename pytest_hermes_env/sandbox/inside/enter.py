@@ -17,14 +17,13 @@ import sys
 
 from . import kernel
 
-__all__ = ["main"]
-
 NAMESPACES = ("user", "mnt", "pid", "net", "ipc", "uts")
 NOTICE = "/run/limit"
 """Where the first process of the cell writes which limit was hit."""
-TOLD = "/run/told"
-"""What of it was told."""
+REPORTED = "/run/reported"
+"""What of it was reported."""
 NOT_RUNNABLE = 126
+LIMITS = ("cpu_s", "memory_bytes", "processes", "disk_bytes")
 SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGXFSZ = 1, 2, 3, 13, 15, 25
 ENDING = (SIGHUP, SIGINT, SIGQUIT, SIGTERM)
 DEFAULT, IGNORE = 0, 1
@@ -32,7 +31,8 @@ DEFAULT, IGNORE = 0, 1
 
 def main() -> None:
     """Run the command and end as it does."""
-    first, cpu_s, memory_bytes, processes, disk_bytes, directory, *words = sys.argv[1:]
+    first, *numbers = sys.argv[1:6]
+    directory, *words = sys.argv[6:]
     os.closerange(3, 65536)
     try:
         kernel.make_unreadable()
@@ -43,12 +43,7 @@ def main() -> None:
     except OSError as error:
         sys.exit(f"the cell of this sandbox cannot be joined: {error.filename}: {error.strerror}")
     if process == 0:
-        limits = {
-            "cpu_s": int(cpu_s),
-            "memory_bytes": int(memory_bytes),
-            "processes": int(processes),
-            "disk_bytes": int(disk_bytes),
-        }
+        limits = dict(zip(LIMITS, map(int, numbers), strict=True))
         for number, what in zip(ENDING, inherited, strict=True):
             _on_signals(what, number)
         _become_command(limits, directory, words)
@@ -89,13 +84,13 @@ def _become_command(limits: dict[str, int], directory: str, words: list[str]) ->
 
 
 def _tell(before: bytes) -> None:
-    """Write the last limit that was hit, if that was since the start of the command or nobody was told yet."""
+    """Write the last limit that was hit, if that was since the start of the command or was not reported yet."""
     now = _content(NOTICE)
-    if now == before and len(now) <= len(_content(TOLD)):
+    if now == before and len(now) <= len(_content(REPORTED)):
         return
     os.write(2, b"\nlimit of this sandbox: " + now.rpartition(b"\n")[2] + b"\n")
     try:
-        descriptor = os.open(TOLD, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+        descriptor = os.open(REPORTED, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
         os.write(descriptor, now)
         os.close(descriptor)
     except OSError:  # a command put something else there
@@ -116,6 +111,6 @@ def _content(path: str) -> bytes:
 def _on_signals(what: int, *numbers: int) -> list[int]:
     """Set what signals do, and return what they did. Python's own function would import half of the library.
 
-    A handler of Python's is no value to restore; only SIGINT has one, and `_become_command` gives it the default.
+    A handler of Python's cannot be restored; only SIGINT has one, and `_become_command` gives it the default.
     """
     return [kernel.libc.signal(number, ctypes.c_void_p(what)) for number in numbers]

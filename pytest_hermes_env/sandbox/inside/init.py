@@ -21,12 +21,11 @@ from typing import Any
 
 from . import kernel
 
-__all__ = ["main"]
-
 NAMESPACES = 0x0002_0000 | 0x0400_0000 | 0x0800_0000 | 0x1000_0000 | 0x2000_0000 | 0x4000_0000
 """Mount, host name, IPC, user, pid and network."""
 SIOCSIFFLAGS, IFF_UP, IFF_RUNNING = 0x8914, 0x1, 0x40
 MNT_DETACH = 2
+PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 NEW_ROOT = "/dev"
 """A directory that every machine has. The new root directory is mounted there, for this process only, before it becomes ``/``."""
 
@@ -86,7 +85,7 @@ def _build_root(steps: list[dict[str, Any]]) -> None:
             _do(step, source, path)
     os.chdir(NEW_ROOT)
     with kernel.naming_step("pivot_root"):
-        kernel.raise_on_error(kernel.libc.syscall(ctypes.c_long(_pivot_root_number()), b".", b"."))
+        kernel.raise_on_error(kernel.libc.syscall(ctypes.c_long(PIVOT_ROOT[os.uname().machine]), b".", b"."))
         kernel.raise_on_error(kernel.libc.umount2(b".", MNT_DETACH))
     os.chdir("/")
 
@@ -106,13 +105,7 @@ def _do(step: Mapping[str, Any], source: str, path: str) -> None:
         os.chmod(path, step["mode"])
     elif kind == "seal":
         kernel.mount("", path, "", 0x20 | kernel.MS_BIND | kernel.MS_RDONLY | kernel.MS_NOSUID | kernel.MS_NODEV)
-    else:
-        _mount(step, source, path)
-
-
-def _mount(step: Mapping[str, Any], source: str, path: str) -> None:
-    kind = step["kind"]
-    if kind in {"bind", "writable", "device"} and not os.path.isdir(source):
+    elif kind in {"bind", "writable", "device"} and not os.path.isdir(source):
         _make_directory(os.path.dirname(path))
         with open(path, "a", encoding="utf-8"):
             pass
@@ -125,7 +118,7 @@ def _mount(step: Mapping[str, Any], source: str, path: str) -> None:
         kernel.mount("proc", path, "proc", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC | kernel.MS_RDONLY)
     elif kind == "device":
         kernel.bind(source, path, kernel.ATTR_NOSUID | kernel.ATTR_NOEXEC)
-    else:
+    elif kind in {"bind", "writable"}:
         read_only = kernel.ATTR_RDONLY if kind == "bind" else 0
         kernel.bind(source, path, kernel.ATTR_NOSUID | kernel.ATTR_NODEV | read_only)
 
@@ -133,10 +126,6 @@ def _mount(step: Mapping[str, Any], source: str, path: str) -> None:
 def _make_directory(path: str) -> None:
     if not os.path.isdir(path):
         os.makedirs(path, exist_ok=True)
-
-
-def _pivot_root_number() -> int:
-    return {"x86_64": 155, "aarch64": 41}[os.uname().machine]
 
 
 def _reason(error: OSError) -> str:

@@ -15,18 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # at run time it would cost more than all else
     from collections.abc import Mapping
 
-__all__ = [
-    "bind",
-    "drop_capabilities",
-    "end_with_parent",
-    "give_up_rights",
-    "limit_resources",
-    "make_unreadable",
-    "mount",
-    "naming_step",
-    "raise_on_error",
-]
-
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = 1, 2, 4, 8, 0x1000, 0x4000, 0x4_0000
 ATTR_RDONLY, ATTR_NOSUID, ATTR_NODEV, ATTR_NOEXEC = 1, 2, 4, 8
 AT_FDCWD, AT_RECURSIVE = -100, 0x8000
@@ -71,12 +59,6 @@ _MACHINES: Mapping[str, tuple[int, Mapping[str, int], int, int, int]] = {
 libc = ctypes.CDLL(None, use_errno=True)
 
 
-class _MountAttributes(ctypes.Structure):
-    """``struct mount_attr`` of Linux 5.12."""
-
-    _fields_ = tuple((name, ctypes.c_uint64) for name in ("attr_set", "attr_clr", "propagation", "userns_fd"))
-
-
 class _Program(ctypes.Structure):
     """``struct sock_fprog``."""
 
@@ -93,11 +75,11 @@ def mount(source: str, path: str, kind: str, flags: int, data: str = "") -> None
 def bind(source: str, path: str, attributes: int) -> None:
     """Show ``source`` and all mounts below it at ``path``, with the attributes of a mount."""
     mount(source, path, "", MS_BIND | MS_REC)
-    changed = _MountAttributes(attributes, 0, 0, 0)
+    changed = struct.pack("=4Q", attributes, 0, 0, 0)  # ``struct mount_attr`` of Linux 5.12
     numbers = [ctypes.c_long(number) for number in (SYS_MOUNT_SETATTR, AT_FDCWD, AT_RECURSIVE)]
     with naming_step(f"mount_setattr {path}"):
-        arguments = (numbers[0], numbers[1], os.fsencode(path), numbers[2], ctypes.byref(changed))
-        raise_on_error(libc.syscall(*arguments, ctypes.c_size_t(ctypes.sizeof(changed))))
+        arguments = (numbers[0], numbers[1], os.fsencode(path), numbers[2], changed)
+        raise_on_error(libc.syscall(*arguments, ctypes.c_size_t(len(changed))))
 
 
 def give_up_rights() -> None:

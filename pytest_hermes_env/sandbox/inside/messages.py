@@ -10,8 +10,6 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["receive", "send"]
-
 
 def send(descriptor: int, message: Mapping[str, Any], blobs: list[bytes]) -> None:
     """Write a message."""

@@ -22,11 +22,9 @@ from . import kernel
 from .messages import receive, send
 from .tree import Tree
 
-__all__ = ["main"]
-
 SCRATCH = "/run"
 NOTICE = "/run/limit"
-"""Where a limit that was hit is written: commands that joined the cell are told by it."""
+"""Where a limit that was hit is written: commands that joined the cell read it there."""
 MOST_OUTPUT = 32 << 20
 """Most bytes of output of one line."""
 MOST_DESCRIPTORS = 65536
@@ -270,7 +268,11 @@ class _Server:
             hit = f"disk: at most {self._limits['disk_bytes']} bytes"
         if hit:
             self._hit = hit
-            self._tell_and_kill()
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+            with contextlib.suppress(OSError), open(os.open(NOTICE, flags, 0o644), "w", encoding="utf-8") as notice:
+                notice.write(f"\n{hit}")
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(-1, signal.SIGKILL)
 
     def _is_disk_full(self) -> bool:
         """Return whether the directory of the sandbox has too much in it. A large one is not counted all the time."""
@@ -280,13 +282,6 @@ class _Server:
         used = _bytes_in(self._directory)
         self._next_count = begun + max(COUNT_S, 20 * (time.monotonic() - begun))
         return used > self._limits["disk_bytes"]
-
-    def _tell_and_kill(self) -> None:
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-        with contextlib.suppress(OSError), open(os.open(NOTICE, flags, 0o644), "w", encoding="utf-8") as notice:
-            notice.write(f"\n{self._hit}")
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(-1, signal.SIGKILL)
 
 
 def _usage() -> tuple[int, int]:

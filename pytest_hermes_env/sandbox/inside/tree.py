@@ -12,8 +12,6 @@ import stat
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["Tree"]
-
 OPEN = stat.S_IRUSR | stat.S_IXUSR
 """What the owner of a directory needs to see what is in it."""
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from pytest_hermes_env.inference import MockServer
-from pytest_hermes_env.inference.request_log import JOURNAL_LIMIT
+from pytest_hermes_env.inference.conversation import JOURNAL_LIMIT
 from pytest_hermes_env.inference.transport import IN_PROCESS_URL
 
 

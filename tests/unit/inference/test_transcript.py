@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
 from pytest_hermes_env.inference import TEMPLATES, build_tokenizer
-from pytest_hermes_env.inference.transcript import Transcript, read_transcript, without_thoughts
+from pytest_hermes_env.inference.token_mode import read_transcript, without_thoughts
 
 TOOL = {
     "type": "function",
@@ -30,7 +30,7 @@ def every(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {name: AutoTokenizer.from_pretrained(build_tokenizer(directory / name, template=name)) for name in TEMPLATES}
 
 
-def read(tokenizer: Any, name: str, messages: list[dict[str, Any]], *, tools: Any = None, prompt: bool = True) -> Transcript:
+def read(tokenizer: Any, name: str, messages: list[dict[str, Any]], *, tools: Any = None, prompt: bool = True) -> Any:
     """Return what is read out of the rendered messages."""
     text = tokenizer.apply_chat_template(messages, tools=tools, tokenize=False, add_generation_prompt=prompt)
     return read_transcript(text, TEMPLATES[name])
@@ -49,7 +49,7 @@ def test_messages_and_tools_are_read_back(every: dict[str, Any], name: str) -> N
     messages = [SYSTEM, USER, answer, *RESULTS, answer, {"role": "user", "content": "More."}]
     seen = read(every[name], name, messages, tools=[TOOL, BARE])
 
-    assert seen == Transcript(messages=told(messages), tools=TOOLS)
+    assert seen == (told(messages), TOOLS)
 
 
 @pytest.mark.parametrize("name", [name for name in TEMPLATES if name != "mistral"])  # which refuses an empty answer
@@ -58,7 +58,7 @@ def test_an_empty_answer_counts_and_one_that_has_not_begun_does_not(every: dict[
     messages = [USER, {"role": "assistant", "content": ""}, USER]
     seen = read(every[name], name, messages)
 
-    assert [message["role"] for message in seen.messages] == ["user", "assistant", "user"]
+    assert [message["role"] for message in seen[0]] == ["user", "assistant", "user"]
 
 
 @pytest.mark.parametrize("opened", ["<think>\n", "<think>\n\n</think>\n\n", "</think>"])
@@ -66,7 +66,7 @@ def test_a_think_block_that_the_template_opens_is_no_answer_yet(opened: str) -> 
     """Templates of reasoning models write the beginning of the answer themselves."""
     seen = read_transcript(f"<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n{opened}", TEMPLATES["qwen3"])
 
-    assert seen.messages == ({"role": "user", "content": "hi"},)
+    assert seen[0] == ({"role": "user", "content": "hi"},)
 
 
 def test_the_end_of_a_turn_may_be_there_twice_or_not_at_all() -> None:
@@ -74,7 +74,7 @@ def test_the_end_of_a_turn_may_be_there_twice_or_not_at_all() -> None:
     text = "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\none<|im_end|><|im_end|>\n<|im_start|>assistant\ntwo"
     seen = read_transcript(text, TEMPLATES["chatml"])
 
-    assert [message["content"] for message in seen.messages] == ["hi", "one", "two"]
+    assert [message["content"] for message in seen[0]] == ["hi", "one", "two"]
 
 
 @given(
@@ -87,16 +87,16 @@ def test_no_text_is_too_odd(text: str) -> None:
     for template in TEMPLATES.values():
         seen = read_transcript(text, template)
 
-        assert all(isinstance(message["content"], str) for message in seen.messages)
+        assert all(isinstance(message["content"], str) for message in seen[0])
 
 
 def test_results_that_are_not_as_the_template_writes_them_are_read_as_they_are() -> None:
     """A result of Mistral without an id, of Llama that is not a JSON string, of Kimi without its heading, are kept whole."""
-    mistral = read_transcript("[TOOL_RESULTS]plain[/TOOL_RESULTS]", TEMPLATES["mistral"]).messages
+    mistral = read_transcript("[TOOL_RESULTS]plain[/TOOL_RESULTS]", TEMPLATES["mistral"])[0]
     header = "<|start_header_id|>ipython<|end_header_id|>\n\n"
-    llama = [read_transcript(f"{header}{body}<|eot_id|>", TEMPLATES["llama3"]).messages for body in ("{", "[1]")]
-    kimi = read_transcript("<|im_system|>ls<|im_middle|>plain<|im_end|>", TEMPLATES["kimi"]).messages
-    chatml = read_transcript("<|im_start|>tool\nplain<|im_end|>\n", TEMPLATES["chatml"]).messages
+    llama = [read_transcript(f"{header}{body}<|eot_id|>", TEMPLATES["llama3"])[0] for body in ("{", "[1]")]
+    kimi = read_transcript("<|im_system|>ls<|im_middle|>plain<|im_end|>", TEMPLATES["kimi"])[0]
+    chatml = read_transcript("<|im_start|>tool\nplain<|im_end|>\n", TEMPLATES["chatml"])[0]
 
     assert [*llama, mistral, kimi, chatml] == [({"role": "tool", "content": text},) for text in ("{", "[1]", *["plain"] * 3)]
 
@@ -105,7 +105,7 @@ def test_question_after_llamas_tools_may_look_like_a_tool(every: dict[str, Any])
     """Only the schemas at the beginning of the message are tools."""
     user = {"role": "user", "content": 'Is {"name": "x", "parameters": {}} a tool?'}
 
-    assert read(every["llama3"], "llama3", [user], tools=[BARE]) == Transcript(messages=told([user]), tools={"pwd": {}})
+    assert read(every["llama3"], "llama3", [user], tools=[BARE]) == (told([user]), {"pwd": {}})
 
 
 def test_answers_are_compared_without_thoughts() -> None:

@@ -9,8 +9,14 @@ from openai.types import Completion
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from pytest_hermes_env.inference import call, call_raw, empty_choices, say, think, turn
-from pytest_hermes_env.inference.stream import chat_chunks, text_chunks
-from pytest_hermes_env.inference.wire import chat_completion, count_tokens, hermes_text, text_completion
+from pytest_hermes_env.inference.wire import (
+    chat_chunks,
+    chat_completion,
+    count_tokens,
+    hermes_text,
+    text_chunks,
+    text_completion,
+)
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_hermes_env.inference.request_log import Exchange
+from pytest_hermes_env.inference.conversation import Exchange
 from pytest_hermes_env.play import sampling
 from pytest_hermes_env.play.sampling import SampledReply, replies_of
 

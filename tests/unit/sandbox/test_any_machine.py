@@ -172,8 +172,8 @@ def test_same_tools_are_offered(machine, world):
     """Whatever keys, browsers and services the machine has."""
 
     def offered(fields: dict[str, Any]) -> set[str]:
-        offer = tool_offer(SimpleNamespace(**fields), world())
-        with offering(offer.offered, withheld=offer.withheld):
+        there, withheld = tool_offer(SimpleNamespace(**fields), world())
+        with offering(there, withheld=withheld):
             return offered_tools(fields.get("enabled_toolsets"), fields.get("disabled_toolsets"), fields.get("distribution"))[1]
 
     machine.has_nothing()

@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 
-from pytest_hermes_env.sandbox import local_machine
+from pytest_hermes_env.sandbox import local
 from pytest_hermes_env.sandbox.confinement import UNCONFINED
 from pytest_hermes_env.sandbox.context import FakeToolContext
 from pytest_hermes_env.sandbox.fake import FakeSandbox
-from pytest_hermes_env.sandbox.local import LocalSandbox
-from pytest_hermes_env.sandbox.local_machine import LocalMachine
+from pytest_hermes_env.sandbox.local import LocalMachine, LocalSandbox
 from pytest_hermes_env.sandbox.machine import Machine, NotReadable
 
 
@@ -122,7 +121,7 @@ def test_failure_without_a_known_reason_is_told_in_its_words(machine, monkeypatc
     shell.write_text(f"#!/bin/sh\n{script}\n")
     shell.chmod(0o755)
     directory = machine.directory
-    monkeypatch.setattr(machine._sandbox, "_shell", shell)
+    monkeypatch.setattr(machine._sandbox, "shell", shell)
 
     with pytest.raises(OSError, match=reason) as raised:
         machine.read_bytes(f"{directory}/file")
@@ -220,7 +219,7 @@ def test_reading_is_limited(machine):
 
 def test_reading_ends_in_time(machine, monkeypatch):
     """A file whose place a FIFO takes in the last moment."""
-    monkeypatch.setattr(local_machine, "_READ", 'exec head -c "$2" < "$1"')
+    monkeypatch.setattr(local, "_READ", 'exec head -c "$2" < "$1"')
     run(machine, "mkfifo pipe")
 
     with pytest.raises(NotReadable, match=r"it takes longer than 0\.5 seconds; timeout= raises the limit"):

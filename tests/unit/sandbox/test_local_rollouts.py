@@ -78,6 +78,6 @@ def test_tool_that_nobody_scripted_fails_the_test_although_the_loop_goes_on(make
     asyncio.run(scenario())
     with pytest.raises(UnexpectedToolCall) as raised:
         local_sandbox.verify()
-    local_sandbox._scripted = type(local_sandbox._scripted)()  # what was refused is settled: the fixture need not say it again
+    local_sandbox.scripted = type(local_sandbox.scripted)()  # what was refused is settled: the fixture need not say it again
 
     assert str(raised.value).startswith("the sandbox was asked for the tool `web_search`, which is not scripted.")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_hermes_env.sandbox.composed_line import simple_commands
+from pytest_hermes_env.sandbox.fake_tools.terminal import simple_commands
 from pytest_hermes_env.sandbox.files import Files
 from pytest_hermes_env.sandbox.simple_commands import FIRST_VARIABLES, plain_words, run_simple
 
