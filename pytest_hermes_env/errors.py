@@ -276,7 +276,7 @@ class NotText(HermesEnvError):
     """A file of an in-memory machine was read as text, but its bytes are not UTF-8."""
 
 
-_FORMER_NAMES = {"ContractBreach": "RuleViolated"}
+_FORMER_NAMES = {"ContractBreach": "RuleViolated", "NotKnown": "UnexpectedToolCall"}
 
 
 def __getattr__(name: str) -> object:

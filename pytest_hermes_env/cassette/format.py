@@ -19,7 +19,7 @@ from pytest_hermes_env.cassette.reading import Misshapen, NewerFormat, tape_of
 from pytest_hermes_env.cassette.redact import Redactor
 from pytest_hermes_env.cassette.tape import ModelCall, Tape
 from pytest_hermes_env.errors import BadCassette, shorten
-from pytest_hermes_env.redaction.file_check import leak_lines, leaks_in
+from pytest_hermes_env.redaction.file_check import check_text
 from pytest_hermes_env.types import JsonValue
 
 __all__ = ["FORMAT", "SUFFIX", "cassette_path", "read_tape", "save_tape", "text_of"]
@@ -143,14 +143,10 @@ def save_tape(path: Path, tape: Tape, redactor: Redactor) -> None:
     Raises: the redacted text still contains a secret, or the file cannot be written → BadCassette.
     """
     text = text_of(redactor.tape(tape))
-    leaks = leaks_in(text, redactor.known)
-    if leaks:
-        raise BadCassette(
-            f"{path}: this cassette was not written, because it would contain what looks like a secret.\n"
-            + "".join(f"  seen      {line}\n" for line in leak_lines(leaks))
-            + "  fix       remove it from the rollout, add a pattern for it to the redaction,\n"
-            "            or add its value to the known secrets"
-        )
+    fix = (
+        "remove it from the rollout, add a pattern for it to the redaction,\n            or add its value to the known secrets"
+    )
+    check_text(f"{path}: this cassette", text, redactor.known, BadCassette, fix=fix)
     replace_file(path, text.encode())
     if binary := [call.number for call in tape.calls if isinstance(call, ModelCall) and _has_binary_body(call)]:
         numbers = ", ".join(map(str, binary))
