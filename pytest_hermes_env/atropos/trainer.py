@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from pytest_hermes_env.faults.plan import FaultPlan
     from pytest_hermes_env.types import JsonObject, JsonValue
 
-__all__ = ["Step", "Trainer", "main"]
-
 OK, BROKEN = 0, 1
 POLL_S = 0.1
 REQUEST_S = 30.0

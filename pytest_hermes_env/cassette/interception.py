@@ -26,7 +26,7 @@ import httpx
 from vcr.stubs.aiohttp_stubs import vcr_request
 from vcr.stubs.httpx_stubs import vcr_handle_async_request, vcr_handle_request
 
-from pytest_hermes_env.cassette.tape import ModelReply, ModelRequest, as_bytes, as_reply_body, as_request
+from pytest_hermes_env.cassette.tape import ModelCall, ModelReply, ModelRequest, as_bytes, as_reply_body, as_request
 from pytest_hermes_env.errors import CassetteMiss
 from pytest_hermes_env.patches import intercept
 from pytest_hermes_env.redaction.secret_names import secrets_sent
@@ -72,7 +72,7 @@ class Exchange:
     def __init__(self) -> None:
         self.request: ModelRequest | None = None
         self.reply: ModelReply | None = None
-        self.ticket: Any = None
+        self.record: Callable[[ModelCall], None] | None = None
         self.secrets: Mapping[str, str] = {}
         self.started = time.monotonic()
 
@@ -163,7 +163,7 @@ class VcrAdapter:
         except _Failure as failure:
             raise raising(failure.reply) from None
         except (Exception, asyncio.CancelledError) as error:
-            if running.request is not None and running.reply is None and running.ticket is not None:
+            if running.request is not None and running.reply is None and running.record is not None:
                 self.exchanges.answered(running, _failure_of(error, time.monotonic() - running.started))
             raise
         finally:

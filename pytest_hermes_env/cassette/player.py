@@ -10,11 +10,13 @@ Place in the flow: a session looks up each call here. A call that is not on the 
 from __future__ import annotations
 
 import builtins
+import functools
 import json
 import threading
 from collections import defaultdict, deque
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.cassette.difference import nearest
 from pytest_hermes_env.cassette.matching import Matching, canonical, digest, normal_form, without_volatile
@@ -46,13 +48,10 @@ class _Comparison:
 
     def __init__(self, matching: Matching, redactor: Redactor) -> None:
         self._matching = matching
-        self._redactor = redactor
+        self.redacted = redactor.request
 
     def exact(self, request: ModelRequest) -> str:
         return digest(canonical(request, self._matching))
-
-    def redacted(self, request: ModelRequest) -> ModelRequest:
-        return self._redactor.request(request)
 
     def readable(self, redacted: ModelRequest) -> ModelRequest:
         return without_volatile(_neutral(redacted), self._matching)
@@ -197,24 +196,22 @@ class Player:
 # ---------------------------------------------------------------------- tools
 
 
-class ToolAnswers(Protocol):
-    """The part of a session that `RecordedTools` uses."""
-
-    def rollout_of(self, task_id: str) -> LiveRollout | None:
-        """Return the rollout of a task."""
-
-    def tool_answer(self, rollout: LiveRollout | None, name: str, arguments: dict[str, Any]) -> RecordedToolCall:
-        """Return the recording of a call. Raises: it is not on the tape → CassetteMiss."""
-
-
 class RecordedTools:
     """Answers the tool calls of every rollout from the tape; with ``live_world``, only those of rollouts on the tape.
 
-    ``offered`` are the names of the tools that the recorded requests offered; None if unknown.
+    ``rollout_of`` returns the rollout of a task, ``answer`` the recording of a call, or raises CassetteMiss. ``offered`` are the names
+    of the tools that the recorded requests offered; None if unknown.
     """
 
-    def __init__(self, answers: ToolAnswers, *, offered: frozenset[str] | None = None, live_world: World | None = None) -> None:
-        self._answers = answers
+    def __init__(
+        self,
+        rollout_of: Callable[[str], LiveRollout | None],
+        answer: Callable[[LiveRollout | None, str, dict[str, Any]], RecordedToolCall],
+        *,
+        offered: frozenset[str] | None,
+        live_world: World | None,
+    ) -> None:
+        self._rollout_of, self._answer = rollout_of, answer
         self._live_world = live_world
         self.offered = offered if live_world is None else None
 
@@ -237,20 +234,19 @@ class RecordedTools:
 
     def sandbox_of(self, task_id: str) -> Sandbox:
         """Return the sandbox of a rollout."""
-        rollout = self._answers.rollout_of(task_id)
+        rollout = self._rollout_of(task_id)
         if self._live_world is not None and (rollout is None or not rollout.is_recorded):
             return self._live_world.sandbox_of(task_id)
-        return _OneRollout(self._answers, rollout)
+        return _OneRollout(functools.partial(self._answer, rollout))
 
 
 class _OneRollout:
-    def __init__(self, answers: ToolAnswers, rollout: LiveRollout | None) -> None:
-        self._answers = answers
-        self._rollout = rollout
+    def __init__(self, answer: Callable[[str, dict[str, Any]], RecordedToolCall]) -> None:
+        self._answer = answer
 
     def call(self, name: str, arguments: dict[str, Any]) -> str:
         """Return the recorded result. Raises: the error that the tool raised in the recording; not on the tape → CassetteMiss."""
-        call = self._answers.tool_answer(self._rollout, name, arguments)
+        call = self._answer(name, arguments)
         if call.error:
             raise _error(call.error)
         result: Any = call.result  # nearly always text, but hermes may return other values

@@ -17,8 +17,6 @@ from pytest_hermes_env.redaction.redactor import Replacements, TextRedactor, red
 from pytest_hermes_env.redaction.secret_search import PLACEHOLDER
 from pytest_hermes_env.types import JsonObject, JsonValue
 
-__all__ = ["FIELDS", "Redactor"]
-
 # fmt: off
 FIELDS = frozenset(
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import functools
 import json
 import os
@@ -137,10 +138,10 @@ def _cassettes(options: argparse.Namespace) -> int:
 
     found = inventory.inventory_of(options.directories or [inventory.DEFAULT_DIRECTORY], Path.cwd())
     if options.format == "json":
-        print(json.dumps(inventory.inventory_values(found), indent=2))
+        print(json.dumps({"cassettes": list(map(dataclasses.asdict, found))}, indent=2))
     else:
         print("\n".join(inventory.inventory_lines(found)))
-    return 1 if found.has_findings else 0
+    return int(any(entry.has_finding for entry in found))
 
 
 def _add_init(commands: Any) -> None:

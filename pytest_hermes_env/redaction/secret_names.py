@@ -8,8 +8,6 @@ import re
 from collections.abc import Iterator, Mapping
 from urllib.parse import parse_qsl, urlsplit
 
-__all__ = ["MIN_KNOWN", "is_secret_name", "secrets_of", "secrets_sent"]
-
 MIN_KNOWN = 8
 """Characters. A shorter value, such as "none", occurs in ordinary text."""
 LONG_KEY = 24
