@@ -14,7 +14,7 @@ import pytest
 
 from pytest_hermes_env.live.access import LiveAccess
 from pytest_hermes_env.live.limits import Spending
-from pytest_hermes_env.live.metering import Meter, Patience, Progress, Waiting
+from pytest_hermes_env.live.metering import Meter
 from pytest_hermes_env.live.providers import LiveServer, choose_server
 from pytest_hermes_env.live.settings import call_timeout, read_limits, setting
 
@@ -29,7 +29,7 @@ class LiveRun:
     server: LiveServer
     spending: Spending
     prices: Mapping[str, Price]
-    patience: Patience
+    limit_s: float | None = None
     remark: str = ""
     owns_directory: bool = True
 
@@ -37,12 +37,12 @@ class LiveRun:
         self,
         test: str,
         *,
-        report: Callable[[Progress | Waiting], None],
+        report: Callable[[str], None],
         has_mock: bool = False,
         is_default: bool = True,
         requests_cost: bool = True,
     ) -> LiveAccess:
-        """Return the real server with a meter that counts for ``test``. ``report`` is called after each answered call, and of one that waits.
+        """Return the real server with a meter that counts for ``test``. ``report`` gets a line for each answered call, and for one that waits.
 
         ``requests_cost`` lets requests to OpenRouter ask for the cost; its older API requires that, and a cassette should not
         contain it.
@@ -54,7 +54,8 @@ class LiveRun:
             prices=self.prices,
             extra={"usage": {"include": True}} if requests_cost and self.server.provider == "openrouter" else {},
             tell=report,
-            patience=self.patience,
+            server=self.server.short(),
+            limit_s=self.limit_s,
         )
         return LiveAccess(server=self.server, meter=meter, has_mock=has_mock, is_default=is_default)
 
@@ -93,7 +94,7 @@ def start_live_run(config: pytest.Config) -> LiveRun:
         server=server,
         spending=spending,
         prices=prices,
-        patience=Patience(server=server.short(), limit_s=limit_s),
+        limit_s=limit_s,
         remark=remark,
         owns_directory=not from_controller,
     )
