@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_hermes_env.cassette.difference import nearest
 from pytest_hermes_env.cassette.matching import Matching, canonical, digest, normal_form, without_volatile
 from pytest_hermes_env.cassette.redact import Redactor
-from pytest_hermes_env.cassette.tape import Call, ModelCall, ModelRequest, RecordedRollout, RecordedToolCall, Tape
+from pytest_hermes_env.cassette.tape import Call, ModelCall, ModelRequest, RecordedToolCall, Tape
 from pytest_hermes_env.redaction.redactor import neutral
 from pytest_hermes_env.types import Sandbox, World
 
@@ -125,10 +125,10 @@ class Player:
         for call in tape.calls:
             calls[type(call), call.rollout].append(call)
         self._recordings = {key: _Recordings(group, self._comparison) for key, group in calls.items()}
-        self._rollouts = {rollout.number: rollout for rollout in tape.rollouts}
+        self.rollouts = {rollout.number: rollout for rollout in tape.rollouts}
         self._unclaimed: dict[str, deque[int]] = defaultdict(deque)
-        for number in sorted(({number for _, number in calls} | self._rollouts.keys()) - {0}):
-            known = self._rollouts.get(number)
+        for number in sorted(({number for _, number in calls} | self.rollouts.keys()) - {0}):
+            known = self.rollouts.get(number)
             self._unclaimed["" if known is None else known.opening].append(number)
 
     # Rollouts
@@ -165,10 +165,6 @@ class Player:
         recordings = self._recordings.get((ModelCall, number))
         call = next(iter(recordings.unused), None) if recordings is not None else None
         return call is not None and self._comparison.normal(call.request) == normal
-
-    def recorded_rollout(self, number: int) -> RecordedRollout | None:
-        """Return the recorded rollout, if it has a record."""
-        return self._rollouts.get(number)
 
     # Calls
 

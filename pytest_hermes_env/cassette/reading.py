@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar, get_args
 
 from pytest_hermes_env.cassette.document import ECHOED_IDS, ECHOED_TEXT, FORMAT
-from pytest_hermes_env.cassette.escape import UNPACKERS
+from pytest_hermes_env.cassette.escape import LISTS, UNPACKERS
 from pytest_hermes_env.cassette.repeats import answered_ids, prompt_ids
 from pytest_hermes_env.cassette.tape import (
     BodyKind,
@@ -127,6 +127,8 @@ class _Unpacker:
             return found
         mark, value = pairs[0]
         if mark in UNPACKERS and len(pairs) == 1:
+            is_valid = isinstance(value, list) or not mark.startswith(LISTS)
+            _require(is_valid, f"{mark!r} has an invalid value: expected a list, got {reprlib.repr(value)}")
             self._expand(COPIED * self._size(value))
             try:
                 return UNPACKERS[mark](value)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_hermes_env.cassette.difference import differences
 from pytest_hermes_env.cassette.player import Miss
-from pytest_hermes_env.cassette.tape import Call, ModelCall
+from pytest_hermes_env.cassette.tape import Call, ModelCall, ModelRequest
 from pytest_hermes_env.errors import CassetteMiss, LeftoverRecordings, RewardChanged, shorten
 from pytest_hermes_env.failures import Problem
 
@@ -34,50 +34,46 @@ class ReplayContext:
 
 def missing_call(miss: Miss, context: ReplayContext) -> Problem:
     """Return the problem of a request that is not in the cassette."""
-    if miss.uses:
-        return _repeated_too_often(f"{miss.seen.method} {miss.seen.path}", miss.uses, context)
-    if miss.nearest is None or miss.recorded is None:
-        return _nothing_recorded("requests to a model", context)
-    return _miss("a request is not in the cassette.", miss.nearest, differences(miss.recorded, miss.seen), context)
+    call = f"{miss.seen.method} {miss.seen.path}"
+    return _missing(miss, context, "a request", call, "requests to a model", differences)
 
 
 def missing_tool_call(miss: Miss, context: ReplayContext) -> Problem:
     """Return the problem of a tool call that is not in the cassette."""
     caller, name = miss.seen.method, miss.seen.path
+    kind = f"tool calls (the {caller} called `{name}`)"
+    return _missing(miss, context, f"a tool call of the {caller}", f"tool `{name}`", kind, _tool_differences)
+
+
+def _tool_differences(recorded: ModelRequest, seen: ModelRequest) -> list[str]:
+    lines = [] if recorded.method == seen.method else [f"the caller: recorded {recorded.method}, now {seen.method}"]
+    if recorded.path == seen.path:
+        return lines + differences(replace(recorded, method=seen.method), seen, of=f"argument of `{seen.path}`: ")
+    bodies = (recorded.body, seen.body)
+    before, now = (shorten(json.dumps(body, ensure_ascii=False), MAX_VALUE_LENGTH) for body in bodies)
+    return [*lines, f"the tool: recorded {recorded.path}({before}), now {seen.path}({now})"]
+
+
+def _missing(
+    miss: Miss,
+    context: ReplayContext,
+    what: str,
+    call: str,
+    kind: str,
+    differ: Callable[[ModelRequest, ModelRequest], list[str]],
+) -> Problem:
     if miss.uses:
-        return _repeated_too_often(f"tool `{name}`", miss.uses, context)
+        return context.miss(
+            f"{call} was repeated more often than it was recorded.\n"
+            f"  expected  {'once' if miss.uses == 1 else f'{miss.uses} times'}, as in {context.cassette}\n"
+            "  seen      the same call once more: is there a retry, or a second judge question?",
+            context.rollout,
+        )
     if miss.nearest is None or miss.recorded is None:
-        return _nothing_recorded(f"tool calls (the {caller} called `{name}`)", context)
-    lines = []
-    if miss.recorded.method != caller:
-        lines.append(f"the caller: recorded {miss.recorded.method}, now {caller}")
-    if miss.recorded.path == name:
-        lines += differences(replace(miss.recorded, method=caller), miss.seen, of=f"argument of `{name}`: ")
-    else:
-        bodies = (miss.recorded.body, miss.seen.body)
-        before, now = (shorten(json.dumps(body, ensure_ascii=False), MAX_VALUE_LENGTH) for body in bodies)
-        lines.append(f"the tool: recorded {miss.recorded.path}({before}), now {name}({now})")
-    return _miss(f"a tool call of the {caller} is not in the cassette.", miss.nearest, lines, context)
-
-
-def _miss(headline: str, nearest: Call, lines: Sequence[str], context: ReplayContext) -> Problem:
-    listed = "\n            ".join(lines)
-    text = f"{headline}\n  cassette  {context.cassette}\n  differs   {listed}"
-    return context.miss(text, f"{context.rollout} (nearest: call {nearest.number})")
-
-
-def _repeated_too_often(call: str, uses: int, context: ReplayContext) -> Problem:
-    times = "once" if uses == 1 else f"{uses} times"
-    return context.miss(
-        f"{call} was repeated more often than it was recorded.\n"
-        f"  expected  {times}, as in {context.cassette}\n"
-        "  seen      the same call once more: is there a retry, or a second judge question?",
-        context.rollout,
-    )
-
-
-def _nothing_recorded(kind: str, context: ReplayContext) -> Problem:
-    return context.miss(f"the cassette has no {kind} here.\n  cassette  {context.cassette}", context.rollout)
+        return context.miss(f"the cassette has no {kind} here.\n  cassette  {context.cassette}", context.rollout)
+    listed = "\n            ".join(differ(miss.recorded, miss.seen))
+    text = f"{what} is not in the cassette.\n  cassette  {context.cassette}\n  differs   {listed}"
+    return context.miss(text, f"{context.rollout} (nearest: call {miss.nearest.number})")
 
 
 def missing_rollout(recorded: int, context: ReplayContext) -> Problem:

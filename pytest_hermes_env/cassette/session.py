@@ -208,7 +208,7 @@ class CassetteSession:
     def _changed_rewards(self, player: Player, *, allows_none: bool) -> list[str]:
         lines = []
         for rollout in sorted(self.watch.rollouts, key=lambda each: each.number):
-            recorded = player.recorded_rollout(rollout.number) if rollout.is_recorded else None
+            recorded = player.rollouts.get(rollout.number) if rollout.is_recorded else None
             if recorded is None or rollout.has_missed or not player.matching.compares_rewards:
                 continue
             if not rollout.has_reward and (allows_none or recorded.reward is None):
