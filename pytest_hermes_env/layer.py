@@ -79,7 +79,7 @@ def _base_of(cls: type) -> type | None:
 
 
 def _neighbour(base: type, name: str, member: str) -> ModuleType:
-    """Return the module of a layer that defines ``member``: next to the base, else the one that the base has it from."""
+    """Return the module of a layer that defines ``member``: next to the base, else where the base has it from."""
     package = base.__module__.rpartition(".")[0] or DEFAULT_PACKAGE
     try:
         return importlib.import_module(f"{package}.{name}")
@@ -115,7 +115,6 @@ def _not_an_environment(cls: type) -> str:
 class Target:
     """A class or file that a user named: ``package.module:Class``, ``path/to/file.py`` or ``path/to/file.py:Class``."""
 
-    text: str
     module: str
     class_name: str
 
@@ -127,11 +126,11 @@ def parse_target(text: str) -> Target:
         module, class_name = text, ""
     if not module.endswith(".py") and not class_name:
         raise BadTarget(f"{text!r} names no class: write package.module:Class, path/to/file.py or path/to/file.py:Class")
-    return Target(text=text, module=module, class_name=class_name)
+    return Target(module=module, class_name=class_name)
 
 
 def find_class(text: str) -> list[type]:
-    """Import the target and return its environment classes, or the one that it names.
+    """Import the target and return its environment classes, or the class that it names.
 
     Raises: the module cannot be imported, or defines no environment → BadTarget.
     """

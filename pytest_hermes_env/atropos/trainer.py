@@ -222,7 +222,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             if args.save is not None:
                 with args.save.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(step.batch) + "\n")
-            _print(_line(step, trainer.steps))
+            print(_line(step, trainer.steps), flush=True)  # noqa: T201 - the output of a command
     except HermesEnvError as error:
         sys.stderr.write(shown(f"{type(error).__name__}: {error}\n"))
         return BROKEN
@@ -239,11 +239,6 @@ def _line(step: Step, steps: int) -> str:
         f"step {step.number} of {steps}: {len(step.rows)} sequences in {len(step.batch)} groups, {tokens} tokens, "
         f"{trained} of them trained{kind}, scores {scores[0]:g} to {scores[-1]:g}"
     )
-
-
-def _print(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

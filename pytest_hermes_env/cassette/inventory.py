@@ -75,13 +75,11 @@ def inventory_of(directories: Sequence[str], root: Path, now: datetime | None = 
     return [_entry(path, project, now or datetime.now(UTC)) for path in paths]
 
 
-def _files(directory: Path) -> Iterator[Path]:
+def _files(directory: Path) -> list[Path]:
     if directory.is_file():
-        yield directory
-        return
-    for folder, names, files in os.walk(directory):
-        names[:] = [name for name in names if not name.startswith(".")]
-        yield from (Path(folder, name) for name in files if name.endswith(SUFFIX) and not name.startswith("."))
+        return [directory]
+    found = directory.rglob(f"*{SUFFIX}")
+    return [path for path in found if not any(part.startswith(".") for part in path.relative_to(directory).parts)]
 
 
 def _entry(path: Path, project: _Project, now: datetime) -> CassetteEntry:

@@ -193,7 +193,7 @@ class Player:
 
 
 class RecordedTools:
-    """Answers the tool calls of every rollout from the tape; with ``live_world``, only those of rollouts on the tape.
+    """Answers the tool calls of every rollout from the tape; with ``live``, only those of rollouts on the tape.
 
     ``rollout_of`` returns the rollout of a task, ``answer`` the recording of a call, or raises CassetteMiss. ``offered`` are the names
     of the tools that the recorded requests offered; None if unknown.
@@ -205,34 +205,34 @@ class RecordedTools:
         answer: Callable[[LiveRollout | None, str, dict[str, Any]], RecordedToolCall],
         *,
         offered: frozenset[str] | None,
-        live_world: World | None,
+        live: World | None,
     ) -> None:
         self._rollout_of, self._answer = rollout_of, answer
-        self._live_world = live_world
-        self.offered = offered if live_world is None else None
+        self._live = live
+        self.offered = offered if live is None else None
 
     @property
     def backend(self) -> str:
         """The value of TERMINAL_ENV: a backend unknown to hermes, unless real tools run for other rollouts."""
-        return "fake" if self._live_world is None else self._live_world.backend
+        return "fake" if self._live is None else self._live.backend
 
     @property
     def is_confined(self) -> bool:
         """Whether tool calls cannot reach this machine."""
-        return self._live_world is None or self._live_world.is_confined
+        return self._live is None or self._live.is_confined
 
     @property
     def description(self) -> str:
         """A short description for messages."""
         return "the recorded tools of a cassette" + (
-            "" if self._live_world is None else f", with {self._live_world.description}"
+            "" if self._live is None else f", with {self._live.description}"
         )
 
     def sandbox_of(self, task_id: str) -> Sandbox:
         """Return the sandbox of a rollout."""
         rollout = self._rollout_of(task_id)
-        if self._live_world is not None and (rollout is None or not rollout.is_recorded):
-            return self._live_world.sandbox_of(task_id)
+        if self._live is not None and (rollout is None or not rollout.is_recorded):
+            return self._live.sandbox_of(task_id)
         return _OneRollout(functools.partial(self._answer, rollout))
 
 

@@ -86,12 +86,12 @@ class CassetteSession:
         """Whether tool calls are answered from the cassette."""
         return self.player is not None and self.tools == "recorded"
 
-    def world(self, live_world: World | None = None) -> World | None:
-        """Return the world that answers tool calls: the cassette, and ``live_world`` for rollouts that are not in it."""
+    def sandboxes(self, live: World | None = None) -> World | None:
+        """Return the sandboxes that answer tool calls: the cassette, and ``live`` for rollouts that are not in it."""
         if self.player is None or not self.serves_tools:
-            return live_world
-        live_world = live_world if self.recorder is not None else None
-        return RecordedTools(self.watch.of, self.tool_answer, offered=_offered(self.player.tape), live_world=live_world)
+            return live
+        live = live if self.recorder is not None else None
+        return RecordedTools(self.watch.of, self.tool_answer, offered=_offered(self.player.tape), live=live)
 
     def _begin(self, rollout: LiveRollout) -> None:
         """Assign a rollout the number of its recording, or the next free number."""

@@ -6,11 +6,9 @@ failures (408, 409, 429, 5xx, no connection, no answer in time), with growing pa
 
 from __future__ import annotations
 
-import urllib.request
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 from pytest_hermes_env.atropos import clients
 from pytest_hermes_env.errors import BudgetSpent, CallTimedOut
@@ -45,7 +43,7 @@ class LiveAccess:
 
     def connect(self, held: Any) -> None:
         """Limit the retries of an atroposlib server."""
-        clients.tame(held, clients.LoopBoundTransport(proxy=proxy_for(self.server.base_url)), retries=RETRIES)
+        clients.tame(held, clients.LoopBoundTransport(proxy=self.server.proxy), retries=RETRIES)
         for name in ("_chat_completion_wrapper", "_completion_wrapper"):
             assign("APIServer.*", self._outspoken(getattr(held, name)), owner=held, name=name)
         if self.server.server_type != "openai":  # these ask /generate, each time with an aiohttp session of their own
@@ -79,15 +77,6 @@ def _retried(method: Method) -> Method:
         return await tries(method, **kwargs)
 
     return ask
-
-
-def proxy_for(url: str) -> str | None:
-    """Return the proxy for a URL from the environment; httpx looks it up only for clients without a transport."""
-    parts = urlsplit(url)
-    if urllib.request.proxy_bypass(parts.hostname or ""):
-        return None
-    proxies = urllib.request.getproxies()
-    return proxies.get(parts.scheme) or proxies.get("all")
 
 
 def _may_pass(error: BaseException) -> bool:

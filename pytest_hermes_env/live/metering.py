@@ -86,8 +86,8 @@ class Meter:
         """Record the usage of a call; None means that it failed. ``asked_model`` is the request's, "" if it named none."""
         if usage is None:
             self.failures.append(str(status))
-        elif usage.usd is None:
-            usage = self._priced(usage, self.prices.get(asked_model or self.model))
+        elif usage.usd is None and (price := self.prices.get(asked_model or self.model)):
+            usage = price.of(usage)
         self.spending.end(number, usage, seconds=seconds, status=str(status))
         place = f"rollout {self._rollout()}, {f'turn {turn}' if turn else 'a call'}"
         self.tell(progress_line(place, usage, status=status, seconds=seconds, spent=self.spending.total()))
@@ -112,13 +112,6 @@ class Meter:
                 "  fix       see the server's messages in the captured log; if the test is about failures:\n"
                 "            @pytest.mark.hermes_live(may_fail=True)"
             )
-
-    @staticmethod
-    def _priced(usage: Usage, price: Price | None) -> Usage:
-        if price is None or usage.prompt_tokens is None or usage.completion_tokens is None:
-            return usage
-        usd = price.of(usage.prompt_tokens, usage.completion_tokens)
-        return Usage(prompt_tokens=usage.prompt_tokens, completion_tokens=usage.completion_tokens, usd=usd)
 
     def _rollout(self) -> int:
         """Return the number of the running task: each rollout of a group has one."""

@@ -16,7 +16,7 @@ import pytest
 
 from pytest_hermes_env.errors import HermesEnvError
 from pytest_hermes_env.live.report import spent_line, spent_table
-from pytest_hermes_env.live.settings import allowed_hosts, idle_flags, is_fine_on_mock, may_fail
+from pytest_hermes_env.live.settings import allowed_hosts, claims_of, idle_flags
 from pytest_hermes_env.plugin.cassette_hooks import is_recorded
 from pytest_hermes_env.plugin.plain_failure import fail_plainly, verifications_of
 from pytest_hermes_env.plugin.usage import uses_plugin
@@ -58,7 +58,7 @@ def live_access(item: pytest.Item) -> LiveAccess | None:
         item.stash[ACCESS] = run.access(
             item.nodeid,
             report=mode.show_progress,
-            has_mock=mark is not None and is_fine_on_mock(mark),
+            has_mock=mark is not None and claims_of(mark)["or_mock"],
             is_default=mark is not None,
             requests_cost=not records,
         )
@@ -110,7 +110,7 @@ class LiveMode:
         for item in items:
             mark = item.get_closest_marker(MARKER)
             is_played = item.get_closest_marker("hermes_cassette") is not None
-            if mark is not None and not is_fine_on_mock(mark) and not is_played and live_server(self._config) is None:
+            if mark is not None and not claims_of(mark)["or_mock"] and not is_played and live_server(self._config) is None:
                 item.add_marker(pytest.mark.skip(reason=NOT_LIVE))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -220,5 +220,5 @@ def _verifications(item: pytest.Item) -> Iterator[Callable[[], None]]:
     if ACCESS in item.stash:
         yield item.stash[ACCESS].meter.verify
         mark = item.get_closest_marker(MARKER)
-        if mark is not None and not may_fail(mark) and not item.stash[ACCESS].meter.refused:
+        if mark is not None and not claims_of(mark)["may_fail"] and not item.stash[ACCESS].meter.refused:
             yield item.stash[ACCESS].meter.verify_answered
