@@ -32,21 +32,11 @@ ADVICE_LIMIT = 1_500
 
 @dataclass(frozen=True, kw_only=True)
 class Layer:
-    """The classes of one environment layer."""
+    """The base class of one environment layer, and the modules of its HermesAgentLoop and its ToolContext."""
 
     base: type
     agent_loop: ModuleType
     tool_context: ModuleType
-
-    @property
-    def loop_class(self) -> type:
-        """The layer's HermesAgentLoop."""
-        return self.agent_loop.HermesAgentLoop  # type: ignore[no-any-return]
-
-    @property
-    def context_class(self) -> type:
-        """The layer's ToolContext."""
-        return self.tool_context.ToolContext  # type: ignore[no-any-return]
 
 
 def names_of_base() -> frozenset[str]:

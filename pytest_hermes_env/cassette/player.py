@@ -3,7 +3,7 @@
 Recordings are indexed per rollout by the digest of their exact text, so a lookup does not depend on the length of the tape. Only
 if the exact text is not found are normal forms compared, within the rollout.
 
-Place in the flow: a session looks up each call here. A call that is not on the tape returns a `Miss`, which `difference` describes.
+Place in the flow: a session looks up each call here. A call that is not on the tape returns a `Miss`, which `replay_errors` describes.
 `ToolSeam` uses a `RecordedTools` like a fake sandbox: no tool runs.
 """
 
@@ -15,32 +15,18 @@ import json
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_hermes_env.cassette.difference import nearest
 from pytest_hermes_env.cassette.matching import Matching, canonical, digest, normal_form, without_volatile
 from pytest_hermes_env.cassette.redact import Redactor
+from pytest_hermes_env.cassette.replay_errors import Miss, nearest
 from pytest_hermes_env.cassette.tape import Call, ModelCall, ModelRequest, RecordedToolCall, Tape
 from pytest_hermes_env.redaction.redactor import neutral
 from pytest_hermes_env.types import Sandbox, World
 
 if TYPE_CHECKING:
     from pytest_hermes_env.cassette.rollouts import LiveRollout
-
-
-@dataclass(frozen=True, kw_only=True)
-class Miss:
-    """The call is not on the tape, or all its recordings are used; ``uses`` is their number.
-
-    ``nearest`` is the most similar recording of the rollout, an unused one if there is any; None if it has no such calls. ``seen`` and
-    ``recorded``, its request, are for messages: without secrets and without values that change in each run.
-    """
-
-    seen: ModelRequest
-    uses: int = 0
-    nearest: Call | None = None
-    recorded: ModelRequest | None = None
 
 
 class _Comparison:
@@ -224,9 +210,7 @@ class RecordedTools:
     @property
     def description(self) -> str:
         """A short description for messages."""
-        return "the recorded tools of a cassette" + (
-            "" if self._live is None else f", with {self._live.description}"
-        )
+        return "the recorded tools of a cassette" + ("" if self._live is None else f", with {self._live.description}")
 
     def sandbox_of(self, task_id: str) -> Sandbox:
         """Return the sandbox of a rollout."""

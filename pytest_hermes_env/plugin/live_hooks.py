@@ -22,8 +22,7 @@ from pytest_hermes_env.plugin.plain_failure import fail_plainly, verifications_o
 from pytest_hermes_env.plugin.usage import uses_plugin
 
 if TYPE_CHECKING:
-    from pytest_hermes_env.live.access import LiveAccess
-    from pytest_hermes_env.live.live_run import LiveRun
+    from pytest_hermes_env.live.live_run import LiveAccess, LiveRun
     from pytest_hermes_env.live.network_guard import NetworkGuard
     from pytest_hermes_env.live.providers import LiveServer
 
