@@ -8,14 +8,11 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 
 from pytest_hermes_env.cassette.rollouts import LiveRollout
 from pytest_hermes_env.cassette.tape import Call, Header, ModelCall, RecordedRollout, Tape
-
-PACKAGES = ("pytest-hermes-env", "atroposlib", "hermes-agent")
-"""The packages that a result depends on."""
+from pytest_hermes_env.versions import installed_versions
 
 
 class Recorder:
@@ -103,15 +100,3 @@ def version_drift(header: Header) -> Iterator[str]:
             yield f"the version of {package} was not recorded"
         elif recorded != installed:
             yield f"{package} was {recorded}, is {installed}"
-
-
-def installed_versions() -> dict[str, str]:
-    """Return the versions of the packages that a result depends on."""
-    return {name: _version(name) for name in PACKAGES}
-
-
-def _version(name: str) -> str:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return "not installed"
