@@ -230,7 +230,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _line(step: Step, steps: int) -> str:
-    """Return a step as one line."""
     tokens = sum(len(row.tokens) for row in step.rows)
     trained = sum(row.trained for row in step.rows)
     scores = sorted(row.score for row in step.rows)

@@ -19,10 +19,11 @@ from pytest_hermes_env.atomic_files import exclusive
 from pytest_hermes_env.cassette.format import read_tape, save_tape
 from pytest_hermes_env.cassette.interception import Exchange, intercepting, is_miss
 from pytest_hermes_env.cassette.matching import Matching
-from pytest_hermes_env.cassette.player import Miss, Player, RecordedTools, as_json
+from pytest_hermes_env.cassette.player import Player, RecordedTools, as_json
 from pytest_hermes_env.cassette.recorder import Recorder, header_of, with_environment
 from pytest_hermes_env.cassette.redact import Redactor
 from pytest_hermes_env.cassette.replay_errors import (
+    Miss,
     ReplayContext,
     changed_rewards,
     missing_call,

@@ -44,7 +44,6 @@ def _add_watch(commands: Any) -> None:
 
 
 def _watch(options: argparse.Namespace) -> int:
-    """Watch until Ctrl-C."""
     from pytest_hermes_env.contract.run.watch import watch  # noqa: PLC0415  # it loads pytest
 
     return watch(options.targets, options.rest, functools.partial(print, flush=True))
@@ -81,7 +80,6 @@ def _add_rules(commands: Any) -> None:
 
 
 def _rules(options: argparse.Namespace) -> int:
-    """List the rules, or write their pages."""
     from pytest_hermes_env.contract.rules import ALL_RULES  # noqa: PLC0415
 
     if options.write_docs:
@@ -158,7 +156,6 @@ def _add_init(commands: Any) -> None:
 
 
 def _init(options: argparse.Namespace) -> int:
-    """Write the file, with the first items of the environment."""
     from pytest_hermes_env.contract.init_file import start  # noqa: PLC0415
 
     done = start(options.target, output=options.output, is_forced=options.force)
@@ -180,7 +177,6 @@ def _add_new(commands: Any) -> None:
 
 
 def _new(options: argparse.Namespace) -> int:
-    """Write the project."""
     from pytest_hermes_env.new_project import create  # noqa: PLC0415
 
     project = create(options.name, Path(options.output) if options.output else None)
