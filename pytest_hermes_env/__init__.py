@@ -38,38 +38,11 @@ if TYPE_CHECKING:
     from pytest_hermes_env.sandbox.seam import ToolSeam as ToolSeam
     from pytest_hermes_env.strategies import check_reward as check_reward
 
-__all__ = [
-    "Answer",
-    "FakeSandbox",
-    "FakeToolContext",
-    "FaultPlan",
-    "LocalSandbox",
-    "MockServer",
-    "Script",
-    "ToolSeam",
-    "agent_result",
-    "call",
-    "call_raw",
-    "case",
-    "cases",
-    "check_reward",
-    "check_rule",
-    "empty_choices",
-    "env_contract",
-    "fail",
-    "garbage",
-    "hang",
-    "item_cases",
-    "sampled",
-    "say",
-    "think",
-    "token_view",
-    "train_steps",
-    "turn",
-    "unoffered",
-]
-
 _HOMES = {
+    **dict.fromkeys(
+        "MockServer Script call call_raw empty_choices fail garbage hang sampled say think turn unoffered".split(),  # noqa: SIM905 - thirteen lines otherwise
+        "pytest_hermes_env.inference",
+    ),
     "Answer": "pytest_hermes_env.sandbox.answers",
     "FakeSandbox": "pytest_hermes_env.sandbox.fake",
     "FakeToolContext": "pytest_hermes_env.sandbox.context",
@@ -87,11 +60,13 @@ _HOMES = {
     "train_steps": "pytest_hermes_env.atropos.train_steps",
 }
 
+__all__ = sorted(_HOMES)  # noqa: PLE0605 - one list
+
 
 def __getattr__(name: str) -> object:
-    if name not in __all__:
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES.get(name, "pytest_hermes_env.inference")), name)
+    return getattr(import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -17,8 +17,7 @@ from pytest_hermes_env.errors import BadCassette, UsageError, shorten
 def replace_file(path: Path, data: bytes) -> None:
     """Put ``data`` into a cassette in one step, even if this process is killed meanwhile.
 
-    Raises:
-        BadCassette: the directory cannot be written, the disk is full, or another process is writing this file.
+    Raises: the directory cannot be written, the disk is full, or another process is writing this file → BadCassette.
     """
     try:
         _replace(path, data)
@@ -38,11 +37,7 @@ def write_text(path: str, text: str) -> None:
 
 
 def write_bytes(path: str, data: bytes) -> None:
-    """Put ``data`` into a file in one step, and make its directory.
-
-    Raises:
-        UsageError: the file cannot be written, or another process is writing it.
-    """
+    """Put ``data`` into a file in one step, and make its directory. Raises: it cannot be written, or another process writes it → UsageError."""
     try:
         _replace(Path(path), data)
     except OSError as error:
@@ -53,8 +48,7 @@ def write_bytes(path: str, data: bytes) -> None:
 def exclusive(path: Path) -> Iterator[None]:
     """Keep other processes from recording to ``path`` while the block runs. The lock ends with the process.
 
-    Raises:
-        BadCassette: another process, or another block of this one, is recording to the file.
+    Raises: another process, or another block of this one, is recording to the file → BadCassette.
     """
     target = Path(os.path.realpath(path))
     with contextlib.ExitStack() as stack:

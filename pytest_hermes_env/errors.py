@@ -50,52 +50,6 @@ from __future__ import annotations
 
 import warnings
 
-__all__ = [
-    "BadBatch",
-    "BadCases",
-    "BadCassette",
-    "BadSettings",
-    "BadTarget",
-    "BudgetSpent",
-    "CallTimedOut",
-    "CassetteMiss",
-    "CleanupFailed",
-    "EnvironmentSetupError",
-    "FailedRewards",
-    "HermesEnvError",
-    "LeftoverAnswers",
-    "LeftoverFaults",
-    "LeftoverRecordings",
-    "LeftoverRoutes",
-    "LeftoverTables",
-    "LeftoverTurns",
-    "Leftovers",
-    "LiveModeError",
-    "MissingFile",
-    "NetworkBlocked",
-    "NoBatch",
-    "NotAToolResult",
-    "NotExercised",
-    "NotText",
-    "PlayerStopped",
-    "ResultError",
-    "RewardChanged",
-    "RewardProblem",
-    "RuleViolated",
-    "ScriptError",
-    "ServerStartError",
-    "ShadowedModule",
-    "StrategyError",
-    "UnexpectedRequest",
-    "UnexpectedToolCall",
-    "UnknownRule",
-    "UnreachableServer",
-    "UsageError",
-    "UseAfterCleanup",
-    "shorten",
-    "with_type",
-]
-
 SEEN_LIMIT = 200
 LONGEST_SECRET = 5_000
 
@@ -276,7 +230,7 @@ class NotText(HermesEnvError):
     """A file of an in-memory machine was read as text, but its bytes are not UTF-8."""
 
 
-_FORMER_NAMES = {"ContractBreach": "RuleViolated"}
+_FORMER_NAMES = {"ContractBreach": "RuleViolated", "NotKnown": "UnexpectedToolCall"}
 
 
 def __getattr__(name: str) -> object:

@@ -60,7 +60,7 @@ def without_leftovers(error: HermesEnvError) -> HermesEnvError | None:
 def _error_of(parts: Sequence[tuple[type[HermesEnvError], str]], who: str) -> HermesEnvError:
     kind, text = parts[0]
     if len(parts) > 1:
-        entries = (f"\n\n{number}. {each.__name__}: {told}" for number, (each, told) in enumerate(parts, start=1))
+        entries = (f"\n\n{number}. {each.__name__}: {said}" for number, (each, said) in enumerate(parts, start=1))
         text = f"{who} reports {len(parts)} problems." + "".join(entries).replace("\n  ", "\n     ")
     error = kind(text)
     error.parts, error.who = tuple(parts), who

@@ -32,21 +32,11 @@ ADVICE_LIMIT = 1_500
 
 @dataclass(frozen=True, kw_only=True)
 class Layer:
-    """The classes of one environment layer."""
+    """The base class of one environment layer, and the modules of its HermesAgentLoop and its ToolContext."""
 
     base: type
     agent_loop: ModuleType
     tool_context: ModuleType
-
-    @property
-    def loop_class(self) -> type:
-        """The layer's HermesAgentLoop."""
-        return self.agent_loop.HermesAgentLoop  # type: ignore[no-any-return]
-
-    @property
-    def context_class(self) -> type:
-        """The layer's ToolContext."""
-        return self.tool_context.ToolContext  # type: ignore[no-any-return]
 
 
 def names_of_base() -> frozenset[str]:
@@ -79,7 +69,7 @@ def _base_of(cls: type) -> type | None:
 
 
 def _neighbour(base: type, name: str, member: str) -> ModuleType:
-    """Return the module of a layer that defines ``member``: next to the base, else the one that the base has it from."""
+    """Return the module of a layer that defines ``member``: next to the base, else where the base has it from."""
     package = base.__module__.rpartition(".")[0] or DEFAULT_PACKAGE
     try:
         return importlib.import_module(f"{package}.{name}")
@@ -115,7 +105,6 @@ def _not_an_environment(cls: type) -> str:
 class Target:
     """A class or file that a user named: ``package.module:Class``, ``path/to/file.py`` or ``path/to/file.py:Class``."""
 
-    text: str
     module: str
     class_name: str
 
@@ -127,11 +116,11 @@ def parse_target(text: str) -> Target:
         module, class_name = text, ""
     if not module.endswith(".py") and not class_name:
         raise BadTarget(f"{text!r} names no class: write package.module:Class, path/to/file.py or path/to/file.py:Class")
-    return Target(text=text, module=module, class_name=class_name)
+    return Target(module=module, class_name=class_name)
 
 
 def find_class(text: str) -> list[type]:
-    """Import the target and return its environment classes, or the one that it names.
+    """Import the target and return its environment classes, or the class that it names.
 
     Raises: the module cannot be imported, or defines no environment → BadTarget.
     """

@@ -1,4 +1,4 @@
-"""Names a leftover ``environments/__init__.py`` as the cause, where an import of the environment layer fails.
+"""Names a stale ``environments/__init__.py`` as the cause, where an import of the environment layer fails.
 
 Every folder of hermes-agent's former layer has such a file. It makes the folder a regular package, and Python then ignores every
 other ``environments`` on its path, the installed layer too, which is a namespace package.
@@ -24,7 +24,7 @@ FIX = (
 
 @contextlib.contextmanager
 def leftover_explained() -> Iterator[None]:
-    """Raise a ModuleNotFoundError that names the leftover file where Python would only report a missing module."""
+    """Raise a ModuleNotFoundError that names the stale file where Python would only report a missing module."""
     finder = _LastFinder()
     sys.meta_path.append(finder)
     try:

@@ -191,7 +191,7 @@ FLAGS = (
     _value(
         "--hermes-home",
         "DIR",
-        "HERMES_HOME during the test run: a directory, or `keep` for the one that is set. "
+        "HERMES_HOME during the test run: a directory, or `keep` for the directory that is set. "
         "Default: a temporary directory, made when hermes is first used, with a HOME for its commands. Also ini hermes_home.",
     ),
 )

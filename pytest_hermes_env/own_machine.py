@@ -30,6 +30,6 @@ def as_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | Non
 
 
 def is_own_address(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    """Return whether an address is loopback, or the one that stands for every interface."""
+    """Return whether an address is loopback, or the address that stands for every interface."""
     mapped = getattr(address, "ipv4_mapped", None)
     return address.is_loopback or address.is_unspecified or (mapped is not None and mapped.is_loopback)

@@ -84,7 +84,7 @@ def keep_auditing(prefix: str, handler: Callable[[str, tuple[Any, ...]], None], 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Auditor:
-    """Who is told of audit events: those of all threads, or of some."""
+    """Who handles audit events: those of all threads, or of some."""
 
     prefix: str
     handler: Callable[[str, tuple[Any, ...]], None]
@@ -99,8 +99,8 @@ class _Auditors:
         self.hook_is_added = False
 
     def __call__(self, event: str, args: tuple[Any, ...]) -> None:
-        told = [auditor for auditor in reversed(self.active) if event.startswith(auditor.prefix)]
-        for auditor in [one for one in told if one.threads is None] or told:  # what holds for a thread from before gives way
+        asked = [auditor for auditor in reversed(self.active) if event.startswith(auditor.prefix)]
+        for auditor in [one for one in asked if one.threads is None] or asked:  # what holds for a thread from before gives way
             if auditor.threads is None or threading.current_thread() in auditor.threads:
                 auditor.handler(event, args)
 

@@ -4,20 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Literal, NotRequired, Protocol, Required, TypeAlias, TypedDict
 
-__all__ = [
-    "ContentPart",
-    "FunctionCall",
-    "FunctionSchema",
-    "JsonObject",
-    "JsonValue",
-    "Message",
-    "RealToolsUse",
-    "Sandbox",
-    "ToolCall",
-    "ToolSchema",
-    "World",
-]
-
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 JsonObject: TypeAlias = "dict[str, JsonValue]"
 

@@ -7,6 +7,7 @@ Source: atroposlib 0.4.0, ``api/server.py``: one app per process, whose ``state`
 
 from __future__ import annotations
 
+import warnings
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
@@ -83,5 +84,14 @@ class RunApiThread:
         return getattr(app.state, name, ())
 
 
-RunApi = RunApiThread
-"""The former name of a run-api in a process of its own."""
+class RunApi(RunApiThread):
+    """The former name, of a run-api in a process of its own."""
+
+    def __init__(self, **former: object) -> None:
+        if former:
+            raise TypeError(
+                f"RunApi no longer takes {', '.join(former)}: run-api runs in a thread of this process.\n"
+                "  fix       with RunApiThread() as api: ...; or start the command run-api yourself, with these settings"
+            )
+        warnings.warn("RunApi is now RunApiThread, and this name goes with the next release", DeprecationWarning, stacklevel=2)
+        super().__init__()

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from pytest_hermes_env.faults.plan import FaultPlan
     from pytest_hermes_env.types import JsonObject, JsonValue
 
-__all__ = ["Step", "Trainer", "main"]
-
 OK, BROKEN = 0, 1
 POLL_S = 0.1
 REQUEST_S = 30.0
@@ -224,7 +222,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             if args.save is not None:
                 with args.save.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(step.batch) + "\n")
-            _print(_line(step, trainer.steps))
+            print(_line(step, trainer.steps), flush=True)  # noqa: T201 - the output of a command
     except HermesEnvError as error:
         sys.stderr.write(shown(f"{type(error).__name__}: {error}\n"))
         return BROKEN
@@ -232,7 +230,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _line(step: Step, steps: int) -> str:
-    """Return a step as one line."""
     tokens = sum(len(row.tokens) for row in step.rows)
     trained = sum(row.trained for row in step.rows)
     scores = sorted(row.score for row in step.rows)
@@ -241,11 +238,6 @@ def _line(step: Step, steps: int) -> str:
         f"step {step.number} of {steps}: {len(step.rows)} sequences in {len(step.batch)} groups, {tokens} tokens, "
         f"{trained} of them trained{kind}, scores {scores[0]:g} to {scores[-1]:g}"
     )
-
-
-def _print(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

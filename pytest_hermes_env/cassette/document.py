@@ -127,17 +127,25 @@ def _up_to(reference: Reference) -> JsonObject:
 def deduplicated(calls: Iterable[JsonObject]) -> JsonValue:
     """Return packed calls with every repeated long text and large body field only at its first occurrence."""
     calls = list(calls)
-    counter = _Counter()
+    sharing = _Sharing()
     for call in calls:
-        counter.call(call)
-    writer = _Writer({text for text, count in counter.counts.items() if count > 1})
-    return [writer.call(call) for call in calls]
+        sharing.call(call)
+    sharing.is_counting = False
+    return [sharing.call(call) for call in calls]
 
 
-class _Visitor:
-    """Walks packed calls and passes every value that may be shared to `shareable`, outermost first."""
+class _Sharing:
+    """Walks packed calls twice: counts every value that may be shared, outermost first, then writes each repeated one once."""
+
+    def __init__(self) -> None:
+        self.is_counting = True
+        self._counts: Counter[str] = Counter()
+        self._names: dict[str, str] = {}
+        self._call: JsonValue = 0
+        self._defined = 0
 
     def call(self, call: JsonObject) -> JsonObject:
+        self._call, self._defined = call["call"], 0
         return {key: self.request(value) if key == "request" else self.value(value) for key, value in call.items()}
 
     def request(self, request: JsonValue) -> JsonValue:
@@ -176,32 +184,11 @@ class _Visitor:
         return value
 
     def shareable(self, value: JsonValue, text: str) -> JsonValue:
-        raise NotImplementedError
-
-
-class _Counter(_Visitor):
-    def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
-
-    def shareable(self, value: JsonValue, text: str) -> JsonValue:
-        self.counts[text] += 1
-        return self.children(value) if self.counts[text] == 1 else value
-
-
-class _Writer(_Visitor):
-    def __init__(self, repeated: set[str]) -> None:
-        self._repeated = repeated
-        self._names: dict[str, str] = {}
-        self._call: JsonValue = 0
-        self._defined = 0
-
-    def call(self, call: JsonObject) -> JsonObject:
-        self._call, self._defined = call["call"], 0
-        return super().call(call)
-
-    def shareable(self, value: JsonValue, text: str) -> JsonValue:
-        if text not in self._repeated:
+        self._counts[text] += self.is_counting
+        if self._counts[text] <= 1:
             return self.children(value)
+        if self.is_counting:
+            return value
         if text in self._names:
             return {"~shared": self._names[text]}
         self._defined += 1

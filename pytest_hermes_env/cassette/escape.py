@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import json
 import math
-import reprlib
 from collections.abc import Callable
+from typing import Any
 
 from pytest_hermes_env.redaction.encodings import JSON_STYLES
 from pytest_hermes_env.types import JsonObject, JsonValue
@@ -107,37 +107,16 @@ def _event(text: str) -> tuple[str | None, JsonValue]:
     return _as_json(text[len(_DATA) : -len(_END)])
 
 
-def _unpacked_events(write: Callable[[JsonValue], str]) -> Callable[[JsonValue], JsonValue]:
-    def unpack(events: JsonValue) -> JsonValue:
-        return [event if isinstance(event, str) else f"{_DATA}{write(event)}{_END}" for event in _items(events)]
-
-    return unpack
+def _unpacked_events(write: Callable[[JsonValue], str]) -> Callable[[list[JsonValue]], JsonValue]:
+    return lambda events: [event if isinstance(event, str) else f"{_DATA}{write(event)}{_END}" for event in events]
 
 
-def _items(value: JsonValue) -> list[JsonValue]:
-    if not isinstance(value, list):
-        raise TypeError(f"expected a list, got {reprlib.repr(value)}")
-    return value
-
-
-def _texts(value: JsonValue) -> list[str]:
-    return [_text(item) for item in _items(value)]
-
-
-def _text(value: JsonValue) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"expected a string, got {reprlib.repr(value)}")
-    return value
-
-
-def _pairs(value: JsonValue) -> JsonValue:
-    return {_text(key): item for key, item in map(_items, _items(value))}
-
-
-UNPACKERS: dict[str, Callable[[JsonValue], JsonValue]] = {
-    "~lines": lambda value: "\n".join(_texts(value)),
-    "~pairs": _pairs,
-    "~float": lambda value: float(_text(value)),
+LISTS = ("~lines", "~pairs", "~sse")
+"""Beginnings of the marks whose value is a list."""
+UNPACKERS: dict[str, Callable[[Any], JsonValue]] = {
+    "~lines": "\n".join,
+    "~pairs": dict,
+    "~float": float,
     **{f"~json{style}": write for style, write in JSON_STYLES.items()},
     **{f"~sse{style}": _unpacked_events(write) for style, write in JSON_STYLES.items()},
 }

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import base64
-import contextlib
-import gc
 import hashlib
 import json
 import re
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_hermes_env.atomic_files import replace_file
@@ -19,10 +16,9 @@ from pytest_hermes_env.cassette.reading import Misshapen, NewerFormat, tape_of
 from pytest_hermes_env.cassette.redact import Redactor
 from pytest_hermes_env.cassette.tape import ModelCall, Tape
 from pytest_hermes_env.errors import BadCassette, shorten
-from pytest_hermes_env.redaction.file_check import leak_lines, leaks_in
+from pytest_hermes_env.garbage_collection import no_garbage_collection
+from pytest_hermes_env.redaction.file_check import check_text
 from pytest_hermes_env.types import JsonValue
-
-__all__ = ["FORMAT", "SUFFIX", "cassette_path", "read_tape", "save_tape", "text_of"]
 
 SUFFIX = ".json"
 MAX_NAME_LENGTH = 100
@@ -59,7 +55,7 @@ def read_tape(path: Path) -> Tape:
         line = data.count(b"\n", 0, error.start) + 1
         raise _bad(path, "", line, "it is not UTF-8", data[error.start : error.start + 20].hex(" ")) from error
     try:
-        with _gc_paused():
+        with no_garbage_collection():  # a tape consists of many small live objects, and scanning them triples the time
             return tape_of(text)
     except json.JSONDecodeError as error:
         raise _not_json(path, text, error) from error
@@ -80,22 +76,10 @@ def text_of(tape: Tape) -> str:
     Raises: calls that are not numbered from 1, or too deeply nested → ValueError.
     """
     try:
-        with _gc_paused():
+        with no_garbage_collection():
             return _formatted(document_of(tape))
     except RecursionError as error:
         raise ValueError("a body is nested too deeply for Python's json module") from error
-
-
-@contextlib.contextmanager
-def _gc_paused() -> Iterator[None]:
-    """Pause garbage collection: a tape consists of many small live objects, and scanning them triples the time."""
-    was_collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_collecting:
-            gc.enable()
 
 
 def _not_json(path: Path, text: str, error: json.JSONDecodeError) -> BadCassette:
@@ -143,14 +127,10 @@ def save_tape(path: Path, tape: Tape, redactor: Redactor) -> None:
     Raises: the redacted text still contains a secret, or the file cannot be written → BadCassette.
     """
     text = text_of(redactor.tape(tape))
-    leaks = leaks_in(text, redactor.known)
-    if leaks:
-        raise BadCassette(
-            f"{path}: this cassette was not written, because it would contain what looks like a secret.\n"
-            + "".join(f"  seen      {line}\n" for line in leak_lines(leaks))
-            + "  fix       remove it from the rollout, add a pattern for it to the redaction,\n"
-            "            or add its value to the known secrets"
-        )
+    fix = (
+        "remove it from the rollout, add a pattern for it to the redaction,\n            or add its value to the known secrets"
+    )
+    check_text(f"{path}: this cassette", text, redactor.known, BadCassette, fix=fix)
     replace_file(path, text.encode())
     if binary := [call.number for call in tape.calls if isinstance(call, ModelCall) and _has_binary_body(call)]:
         numbers = ", ".join(map(str, binary))

@@ -2,7 +2,7 @@
 
 vcrpy's stubs read the requests of httpx (the openai client) and aiohttp (atroposlib's vLLM and SGLang servers) and build the
 responses; `VcrAdapter` is the cassette that they get. The session does matching, order and storage, so the cost of a call does not grow
-with the number of recorded calls. Code around the stubs adds what they lack: failures, and streams that arrive in pieces.
+with the number of recorded calls. Code around the stubs adds what they lack: failures.
 
 Source: vcrpy 9, vcr/stubs/httpx_stubs.py and aiohttp_stubs.py.
 """
@@ -14,7 +14,7 @@ import contextlib
 import functools
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from http import HTTPStatus
 from http.client import responses
@@ -26,7 +26,7 @@ import httpx
 from vcr.stubs.aiohttp_stubs import vcr_request
 from vcr.stubs.httpx_stubs import vcr_handle_async_request, vcr_handle_request
 
-from pytest_hermes_env.cassette.tape import ModelReply, ModelRequest, as_bytes, as_reply_body, as_request
+from pytest_hermes_env.cassette.tape import ModelCall, ModelReply, ModelRequest, as_bytes, as_reply_body, as_request
 from pytest_hermes_env.errors import CassetteMiss
 from pytest_hermes_env.patches import intercept
 from pytest_hermes_env.redaction.secret_names import secrets_sent
@@ -72,7 +72,7 @@ class Exchange:
     def __init__(self) -> None:
         self.request: ModelRequest | None = None
         self.reply: ModelReply | None = None
-        self.ticket: Any = None
+        self.record: Callable[[ModelCall], None] | None = None
         self.secrets: Mapping[str, str] = {}
         self.started = time.monotonic()
 
@@ -163,7 +163,7 @@ class VcrAdapter:
         except _Failure as failure:
             raise raising(failure.reply) from None
         except (Exception, asyncio.CancelledError) as error:
-            if running.request is not None and running.reply is None and running.ticket is not None:
+            if running.request is not None and running.reply is None and running.record is not None:
                 self.exchanges.answered(running, _failure_of(error, time.monotonic() - running.started))
             raise
         finally:
@@ -205,7 +205,7 @@ async def _httpx_async(adapter: VcrAdapter, real: Any, transport: Any, request: 
     stub: Any = vcr_handle_async_request(adapter, real, httpx)
     try:
         with adapter.exchange(_httpx_error):
-            return _in_pieces(await stub(transport, request))
+            return await stub(transport, request)  # type: ignore[no-any-return]
     except CassetteMiss as miss:
         return _refusal(miss)
     except _Cancelled as cancelled:
@@ -219,7 +219,7 @@ def _httpx_sync(adapter: VcrAdapter, real: Any, transport: Any, request: httpx.R
     stub: Any = vcr_handle_request(adapter, real, httpx)
     try:
         with adapter.exchange(_httpx_error):
-            return _in_pieces(stub(transport, request))
+            return stub(transport, request)  # type: ignore[no-any-return]
     except CassetteMiss as miss:
         return _refusal(miss)
     except _Cancelled as cancelled:  # recorded by an asynchronous client: this one cannot be cancelled
@@ -260,30 +260,6 @@ def _httpx_error(reply: ModelReply) -> Exception:
     if not (isinstance(kind, type) and issubclass(kind, httpx.TransportError)):
         kind = httpx.TransportError
     return kind(str(reply.body or ""))
-
-
-class _Pieces(httpx.AsyncByteStream, httpx.SyncByteStream):
-    """A body that arrives event by event."""
-
-    def __init__(self, pieces: list[bytes]) -> None:
-        self._pieces = pieces
-
-    def __iter__(self) -> Iterator[bytes]:
-        yield from self._pieces
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for piece in self._pieces:
-            yield piece
-
-
-def _in_pieces(response: httpx.Response) -> httpx.Response:
-    """Return the response with the events of its stream one by one, as from a server: vcrpy returns one body."""
-    if response.headers.get("content-type", "").startswith("text/event-stream") and isinstance(
-        response.stream, httpx.ByteStream
-    ):
-        body = b"".join(response.stream)
-        response.stream = _Pieces([piece + b"\n\n" for piece in body.split(b"\n\n") if piece])
-    return response
 
 
 # ---------------------------------------------------------------------- aiohttp

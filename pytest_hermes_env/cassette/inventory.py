@@ -1,6 +1,6 @@
 """Lists cassettes and what has changed since they were recorded, by reading files, without importing tests.
 
-Place in the flow: `hermes-env cassettes` prints an `Inventory`.
+Place in the flow: `hermes-env cassettes` prints them.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import hashlib
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,7 +20,6 @@ from pytest_hermes_env.cassette.recorder import version_drift
 from pytest_hermes_env.cassette.tape import ModelCall, Tape
 from pytest_hermes_env.errors import BadCassette, UsageError
 from pytest_hermes_env.redaction.shown_text import shown_name
-from pytest_hermes_env.types import JsonValue
 
 DEFAULT_DIRECTORY = "cassettes"
 _SECONDS_PER_DAY = 86_400
@@ -45,21 +44,14 @@ class CassetteEntry:
     orphan: str = ""
     error: str = ""
 
-
-@dataclass(frozen=True, kw_only=True)
-class Inventory:
-    """The cassettes of some directories, sorted by path."""
-
-    entries: tuple[CassetteEntry, ...]
-
     @property
-    def has_findings(self) -> bool:
-        """Whether a cassette is unreadable, has drifted, or is used by no test."""
-        return any(entry.error or entry.drift or entry.orphan for entry in self.entries)
+    def has_finding(self) -> bool:
+        """Whether the cassette is unreadable, has drifted, or is used by no test."""
+        return bool(self.error or self.drift or self.orphan)
 
 
-def inventory_of(directories: Sequence[str], root: Path, now: datetime | None = None) -> Inventory:
-    """Return all cassettes below ``directories``, by default below ``root``/cassettes.
+def inventory_of(directories: Sequence[str], root: Path, now: datetime | None = None) -> list[CassetteEntry]:
+    """Return all cassettes below ``directories``, by default below ``root``/cassettes, sorted by path.
 
     Test ids and environments are looked up below ``root``.
 
@@ -80,16 +72,14 @@ def inventory_of(directories: Sequence[str], root: Path, now: datetime | None = 
             "  fix       pass another directory, or record a cassette: pytest --hermes-record=once"
         )
     project = _Project(root)
-    return Inventory(entries=tuple(_entry(path, project, now or datetime.now(UTC)) for path in paths))
+    return [_entry(path, project, now or datetime.now(UTC)) for path in paths]
 
 
-def _files(directory: Path) -> Iterator[Path]:
+def _files(directory: Path) -> list[Path]:
     if directory.is_file():
-        yield directory
-        return
-    for folder, names, files in os.walk(directory):
-        names[:] = [name for name in names if not name.startswith(".")]
-        yield from (Path(folder, name) for name in files if name.endswith(SUFFIX) and not name.startswith("."))
+        return [directory]
+    found = directory.rglob(f"*{SUFFIX}")
+    return [path for path in found if not any(part.startswith(".") for part in path.relative_to(directory).parts)]
 
 
 def _entry(path: Path, project: _Project, now: datetime) -> CassetteEntry:
@@ -176,10 +166,10 @@ def _python_files(root: Path) -> Iterator[Path]:
         yield from (Path(os.path.relpath(os.path.join(folder, name), root)) for name in files if name.endswith(".py"))
 
 
-def inventory_lines(inventory: Inventory) -> list[str]:
+def inventory_lines(entries: Sequence[CassetteEntry]) -> list[str]:
     """Return the inventory as lines of text."""
     lines: list[str] = []
-    for entry in inventory.entries:
+    for entry in entries:
         lines.append(entry.path)
         if entry.error:
             lines.extend(
@@ -195,18 +185,11 @@ def inventory_lines(inventory: Inventory) -> list[str]:
         lines.extend(f"  drift     {drift}" for drift in entry.drift)
         if entry.orphan:
             lines.append(f"  orphan    {entry.orphan}")
-    lines.append(_summary(inventory))
+    lines.append(_summary(entries))
     return list(map(shown_name, lines))
 
 
-def inventory_values(inventory: Inventory) -> Mapping[str, JsonValue]:
-    """Return the inventory as JSON."""
-    entries: list[JsonValue] = [{**asdict(entry), "drift": list(entry.drift)} for entry in inventory.entries]
-    return {"cassettes": entries}
-
-
-def _summary(inventory: Inventory) -> str:
-    entries = inventory.entries
+def _summary(entries: Sequence[CassetteEntry]) -> str:
     counts = {
         "unreadable": sum(bool(entry.error) for entry in entries),
         "drifted": sum(bool(entry.drift) for entry in entries),

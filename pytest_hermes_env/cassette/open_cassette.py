@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_hermes_env.cassette.format import save_tape
 from pytest_hermes_env.cassette.redact import Redactor
 from pytest_hermes_env.cassette.session import CassetteSession
 from pytest_hermes_env.cassette.tape import ModelCall, Tape
@@ -45,10 +44,6 @@ class PassedRecording:
     tape: Tape
     redactor: Redactor
     lock: contextlib.ExitStack
-
-    def write(self) -> None:
-        """Write it. Raises: it would hold a secret, or cannot be written → BadCassette."""
-        save_tape(self.path, self.tape, self.redactor)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,23 +3,25 @@
 Recordings are indexed per rollout by the digest of their exact text, so a lookup does not depend on the length of the tape. Only
 if the exact text is not found are normal forms compared, within the rollout.
 
-Place in the flow: a session looks up each call here. A call that is not on the tape returns a `Miss`, which `difference` describes.
+Place in the flow: a session looks up each call here. A call that is not on the tape returns a `Miss`, which `replay_errors` describes.
 `ToolSeam` uses a `RecordedTools` like a fake sandbox: no tool runs.
 """
 
 from __future__ import annotations
 
 import builtins
+import functools
 import json
 import threading
 from collections import defaultdict, deque
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from pytest_hermes_env.cassette.difference import nearest
 from pytest_hermes_env.cassette.matching import Matching, canonical, digest, normal_form, without_volatile
 from pytest_hermes_env.cassette.redact import Redactor
-from pytest_hermes_env.cassette.tape import Call, ModelCall, ModelRequest, RecordedRollout, RecordedToolCall, Tape
+from pytest_hermes_env.cassette.replay_errors import Miss, nearest
+from pytest_hermes_env.cassette.tape import Call, ModelCall, ModelRequest, RecordedToolCall, Tape
 from pytest_hermes_env.redaction.redactor import neutral
 from pytest_hermes_env.types import Sandbox, World
 
@@ -27,32 +29,15 @@ if TYPE_CHECKING:
     from pytest_hermes_env.cassette.rollouts import LiveRollout
 
 
-@dataclass(frozen=True, kw_only=True)
-class Miss:
-    """The call is not on the tape, or all its recordings are used; ``uses`` is their number.
-
-    ``nearest`` is the most similar recording of the rollout, an unused one if there is any; None if it has no such calls. ``seen`` and
-    ``recorded``, its request, are for messages: without secrets and without values that change in each run.
-    """
-
-    seen: ModelRequest
-    uses: int = 0
-    nearest: Call | None = None
-    recorded: ModelRequest | None = None
-
-
 class _Comparison:
     """The forms in which requests are compared and reported. Only new ones are redacted for it: recorded ones have been."""
 
     def __init__(self, matching: Matching, redactor: Redactor) -> None:
         self._matching = matching
-        self._redactor = redactor
+        self.redacted = redactor.request
 
     def exact(self, request: ModelRequest) -> str:
         return digest(canonical(request, self._matching))
-
-    def redacted(self, request: ModelRequest) -> ModelRequest:
-        return self._redactor.request(request)
 
     def readable(self, redacted: ModelRequest) -> ModelRequest:
         return without_volatile(_neutral(redacted), self._matching)
@@ -126,10 +111,10 @@ class Player:
         for call in tape.calls:
             calls[type(call), call.rollout].append(call)
         self._recordings = {key: _Recordings(group, self._comparison) for key, group in calls.items()}
-        self._rollouts = {rollout.number: rollout for rollout in tape.rollouts}
+        self.rollouts = {rollout.number: rollout for rollout in tape.rollouts}
         self._unclaimed: dict[str, deque[int]] = defaultdict(deque)
-        for number in sorted(({number for _, number in calls} | self._rollouts.keys()) - {0}):
-            known = self._rollouts.get(number)
+        for number in sorted(({number for _, number in calls} | self.rollouts.keys()) - {0}):
+            known = self.rollouts.get(number)
             self._unclaimed["" if known is None else known.opening].append(number)
 
     # Rollouts
@@ -167,10 +152,6 @@ class Player:
         call = next(iter(recordings.unused), None) if recordings is not None else None
         return call is not None and self._comparison.normal(call.request) == normal
 
-    def recorded_rollout(self, number: int) -> RecordedRollout | None:
-        """Return the recorded rollout, if it has a record."""
-        return self._rollouts.get(number)
-
     # Calls
 
     def model_call(self, request: ModelRequest, rollout: int) -> ModelCall | Miss:
@@ -197,60 +178,55 @@ class Player:
 # ---------------------------------------------------------------------- tools
 
 
-class ToolAnswers(Protocol):
-    """The part of a session that `RecordedTools` uses."""
-
-    def rollout_of(self, task_id: str) -> LiveRollout | None:
-        """Return the rollout of a task."""
-
-    def tool_answer(self, rollout: LiveRollout | None, name: str, arguments: dict[str, Any]) -> RecordedToolCall:
-        """Return the recording of a call. Raises: it is not on the tape → CassetteMiss."""
-
-
 class RecordedTools:
-    """Answers the tool calls of every rollout from the tape; with ``live_world``, only those of rollouts on the tape.
+    """Answers the tool calls of every rollout from the tape; with ``live``, only those of rollouts on the tape.
 
-    ``offered`` are the names of the tools that the recorded requests offered; None if unknown.
+    ``rollout_of`` returns the rollout of a task, ``answer`` the recording of a call, or raises CassetteMiss. ``offered`` are the names
+    of the tools that the recorded requests offered; None if unknown.
     """
 
-    def __init__(self, answers: ToolAnswers, *, offered: frozenset[str] | None = None, live_world: World | None = None) -> None:
-        self._answers = answers
-        self._live_world = live_world
-        self.offered = offered if live_world is None else None
+    def __init__(
+        self,
+        rollout_of: Callable[[str], LiveRollout | None],
+        answer: Callable[[LiveRollout | None, str, dict[str, Any]], RecordedToolCall],
+        *,
+        offered: frozenset[str] | None,
+        live: World | None,
+    ) -> None:
+        self._rollout_of, self._answer = rollout_of, answer
+        self._live = live
+        self.offered = offered if live is None else None
 
     @property
     def backend(self) -> str:
         """The value of TERMINAL_ENV: a backend unknown to hermes, unless real tools run for other rollouts."""
-        return "fake" if self._live_world is None else self._live_world.backend
+        return "fake" if self._live is None else self._live.backend
 
     @property
     def is_confined(self) -> bool:
         """Whether tool calls cannot reach this machine."""
-        return self._live_world is None or self._live_world.is_confined
+        return self._live is None or self._live.is_confined
 
     @property
     def description(self) -> str:
         """A short description for messages."""
-        return "the recorded tools of a cassette" + (
-            "" if self._live_world is None else f", with {self._live_world.description}"
-        )
+        return "the recorded tools of a cassette" + ("" if self._live is None else f", with {self._live.description}")
 
     def sandbox_of(self, task_id: str) -> Sandbox:
         """Return the sandbox of a rollout."""
-        rollout = self._answers.rollout_of(task_id)
-        if self._live_world is not None and (rollout is None or not rollout.is_recorded):
-            return self._live_world.sandbox_of(task_id)
-        return _OneRollout(self._answers, rollout)
+        rollout = self._rollout_of(task_id)
+        if self._live is not None and (rollout is None or not rollout.is_recorded):
+            return self._live.sandbox_of(task_id)
+        return _OneRollout(functools.partial(self._answer, rollout))
 
 
 class _OneRollout:
-    def __init__(self, answers: ToolAnswers, rollout: LiveRollout | None) -> None:
-        self._answers = answers
-        self._rollout = rollout
+    def __init__(self, answer: Callable[[str, dict[str, Any]], RecordedToolCall]) -> None:
+        self._answer = answer
 
     def call(self, name: str, arguments: dict[str, Any]) -> str:
         """Return the recorded result. Raises: the error that the tool raised in the recording; not on the tape → CassetteMiss."""
-        call = self._answers.tool_answer(self._rollout, name, arguments)
+        call = self._answer(name, arguments)
         if call.error:
             raise _error(call.error)
         result: Any = call.result  # nearly always text, but hermes may return other values

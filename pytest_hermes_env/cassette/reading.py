@@ -6,11 +6,11 @@ import dataclasses
 import json
 import reprlib
 from collections import UserDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar, get_args
 
 from pytest_hermes_env.cassette.document import ECHOED_IDS, ECHOED_TEXT, FORMAT
-from pytest_hermes_env.cassette.escape import UNPACKERS
+from pytest_hermes_env.cassette.escape import LISTS, UNPACKERS
 from pytest_hermes_env.cassette.repeats import answered_ids, prompt_ids
 from pytest_hermes_env.cassette.tape import (
     BodyKind,
@@ -42,6 +42,10 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "JsonObject": (dict,),
     "Mapping[str, str]": (dict,),
 }
+ITEM, COPIED = 25, 25
+"""What an item of a list counts, and a character of a text that is put together, in characters that are only shared."""
+MIN_ROOM, ROOM_PER_CHARACTER = 256_000_000, 400
+"""Characters to which the notation may expand: at least, and for each character of the file."""
 _Part = TypeVar("_Part")
 
 
@@ -60,11 +64,15 @@ class Misshapen(Exception):
 class _Reference(UserDict[str, Any]):
     """An object of the notation that refers to an earlier call. Unlike recorded objects, it is not a `dict`."""
 
+    def __init__(self, found: dict[str, Any], expand: Callable[[int], None]) -> None:
+        super().__init__(found)
+        self.expand = expand
+
 
 def tape_of(text: str) -> Tape:
     """Return the tape in a text. Raises: Misshapen, NewerFormat, json.JSONDecodeError, RecursionError."""
     try:
-        document = json.loads(text, object_pairs_hook=_Unpacker().unpacked)
+        document = json.loads(text, object_pairs_hook=_Unpacker(len(text)).unpacked)
     except json.JSONDecodeError:
         raise
     except ValueError as error:  # a number of thousands of digits
@@ -87,10 +95,28 @@ def tape_of(text: str) -> Tape:
 
 
 class _Unpacker:
-    """Reverses the notation of a cassette, object by object, in the order of the text."""
+    """Reverses the notation of a cassette, object by object, in the order of the text.
 
-    def __init__(self) -> None:
+    It counts what the notation expands to: a few KB of nested sharing, or of repeated calls, could otherwise fill any memory.
+    """
+
+    def __init__(self, length: int) -> None:
         self._defined: dict[str, JsonValue] = {}
+        self._sizes: dict[int, int] = {}  # of defined values, by identity
+        self._room = max(MIN_ROOM, ROOM_PER_CHARACTER * length)
+
+    def _expand(self, size: int) -> None:
+        self._room -= size
+        _require(self._room >= 0, "its shared and repeated parts expand to many times the size of the file")
+
+    def _size(self, value: JsonValue) -> int:
+        """Return the characters of a value; what it shares counts each time, but is looked at once."""
+        if (known := self._sizes.get(id(value))) is not None:
+            return known
+        if isinstance(value, str):
+            return len(value)
+        parts = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else ()
+        return ITEM + sum(map(self._size, parts))
 
     def unpacked(self, pairs: list[tuple[str, Any]]) -> Any:
         found = dict(pairs)
@@ -101,21 +127,26 @@ class _Unpacker:
             return found
         mark, value = pairs[0]
         if mark in UNPACKERS and len(pairs) == 1:
+            is_valid = isinstance(value, list) or not mark.startswith(LISTS)
+            _require(is_valid, f"{mark!r} has an invalid value: expected a list, got {reprlib.repr(value)}")
+            self._expand(COPIED * self._size(value))
             try:
                 return UNPACKERS[mark](value)
             except (TypeError, ValueError) as error:
                 raise Misshapen(f"{mark!r} has an invalid value: {error}") from error
         if mark == "~define" and found.keys() == {"~define", "is"} and isinstance(value, str):
             self._defined[value] = found["is"]
+            self._sizes[id(found["is"])] = self._size(found["is"])
             return found["is"]
         if mark == "~shared" and len(pairs) == 1 and isinstance(value, str):
             _require(value in self._defined, f'"~shared": "{value}" is not defined by an earlier call')
+            self._expand(self._size(self._defined[value]))
             return self._defined[value]
         types = _REFERENCES.get(mark, {})
         if types.keys() - _OPTIONAL <= found.keys() <= types.keys() and all(
             isinstance(found[key], types[key]) for key in found
         ):
-            return _Reference(found)
+            return _Reference(found, self._expand)
         raise Misshapen(f"{mark!r} is unknown, or has the wrong fields: {', '.join(found)}")
 
 
@@ -207,6 +238,7 @@ def _extended(earlier: Any, reference: _Reference, mark: str) -> Any:
     _require(type(earlier) is type(then), f"{what} does not refer to an earlier call with such a value")
     up_to = reference.get("up_to", len(earlier))
     _require(0 <= up_to <= len(earlier), f'{what} has an invalid "up_to": {reprlib.repr(up_to)}')
+    reference.expand(up_to * (ITEM if isinstance(then, list) else COPIED))
     return earlier[:up_to] + then
 
 

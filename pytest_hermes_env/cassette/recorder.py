@@ -5,60 +5,41 @@ from __future__ import annotations
 import hashlib
 import inspect
 import sys
-import threading
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 
 from pytest_hermes_env.cassette.rollouts import LiveRollout
 from pytest_hermes_env.cassette.tape import Call, Header, ModelCall, RecordedRollout, Tape
-
-PACKAGES = ("pytest-hermes-env", "atroposlib", "hermes-agent")
-"""The packages that a result depends on."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ticket:
-    """A call without an answer yet: its place in the order, and its rollout."""
-
-    place: int
-    rollout: LiveRollout | None
+from pytest_hermes_env.versions import installed_versions
 
 
 class Recorder:
-    """Collects model calls and tool calls. Safe to use from several threads."""
+    """Collects model calls and tool calls, in the order in which they begin. Safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._places = 0
-        self._calls: list[tuple[int, LiveRollout | None, Call]] = []
+        self._places: list[tuple[LiveRollout | None, list[Call]]] = []
 
-    def begin(self, rollout: LiveRollout | None) -> Ticket:
-        """Reserve the place of a call that begins."""
-        with self._lock:
-            self._places += 1
-            return Ticket(place=self._places, rollout=rollout)
-
-    def add(self, ticket: Ticket, call: Call) -> None:
-        """Add an answered call."""
-        with self._lock:
-            self._calls.append((ticket.place, ticket.rollout, call))
+    def begin(self, rollout: LiveRollout | None) -> Callable[[Call], None]:
+        """Reserve the place of a call that begins, and return the function that adds the call when it is answered."""
+        answered: list[Call] = []
+        self._places.append((rollout, answered))
+        return answered.append
 
     @property
     def is_empty(self) -> bool:
         """Whether no model call was recorded."""
-        return not any(isinstance(call, ModelCall) for _, _, call in self._calls)
+        return not any(isinstance(call, ModelCall) for _, calls in self._places for call in calls)
 
     def tape(self, header: Header, rollouts: Iterable[LiveRollout], before: Tape | None = None) -> Tape:
         """Return the recorded calls, appended to those of ``before``."""
         older = before.calls if before is not None else ()
-        with self._lock:
-            recorded = [
-                replace(call, rollout=0 if rollout is None else rollout.number)
-                for _, rollout, call in sorted(self._calls, key=lambda entry: entry[0])
-            ]
+        recorded = [
+            replace(call, rollout=0 if rollout is None else rollout.number)
+            for rollout, answered in list(self._places)
+            for call in answered
+        ]
         calls = sorted((*older, *recorded), key=lambda call: call.rollout)
         known = before.rollouts if before is not None else ()
         new = tuple(
@@ -119,15 +100,3 @@ def version_drift(header: Header) -> Iterator[str]:
             yield f"the version of {package} was not recorded"
         elif recorded != installed:
             yield f"{package} was {recorded}, is {installed}"
-
-
-def installed_versions() -> dict[str, str]:
-    """Return the versions of the packages that a result depends on."""
-    return {name: _version(name) for name in PACKAGES}
-
-
-def _version(name: str) -> str:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return "not installed"

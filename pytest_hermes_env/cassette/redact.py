@@ -15,9 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pytest_hermes_env.cassette.tape import REPLY_HEADERS, BodyKind, ModelCall, ModelReply, ModelRequest, RecordedToolCall, Tape
 from pytest_hermes_env.redaction.redactor import Replacements, TextRedactor, redacted_pieces
 from pytest_hermes_env.redaction.secret_search import PLACEHOLDER
-from pytest_hermes_env.types import JsonObject, JsonValue
-
-__all__ = ["FIELDS", "Redactor"]
+from pytest_hermes_env.types import JsonValue
 
 # fmt: off
 FIELDS = frozenset(
@@ -64,7 +62,7 @@ class Redactor(TextRedactor):
 
     def tape(self, tape: Tape) -> Tape:
         """Return a recording without secrets."""
-        header = {field.name: self._header_value(getattr(tape.header, field.name)) for field in dataclasses.fields(tape.header)}
+        header = {field.name: self.value(getattr(tape.header, field.name)) for field in dataclasses.fields(tape.header)}
         calls = tuple(self.model_call(call) if isinstance(call, ModelCall) else self.tool_call(call) for call in tape.calls)
         rollouts = tuple(
             dataclasses.replace(rollout, reward_error=self.text(rollout.reward_error)) for rollout in tape.rollouts
@@ -131,9 +129,6 @@ class Redactor(TextRedactor):
         if isinstance(value, dict):
             return {key: self._unknown(item) for key, item in value.items()}
         return value
-
-    def _header_value(self, value: str | Mapping[str, str]) -> str | JsonObject:
-        return self.text(value) if isinstance(value, str) else {self.text(key): self.text(item) for key, item in value.items()}
 
 
 # ---------------------------------------------------------------------- streams

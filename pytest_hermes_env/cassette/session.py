@@ -19,10 +19,11 @@ from pytest_hermes_env.atomic_files import exclusive
 from pytest_hermes_env.cassette.format import read_tape, save_tape
 from pytest_hermes_env.cassette.interception import Exchange, intercepting, is_miss
 from pytest_hermes_env.cassette.matching import Matching
-from pytest_hermes_env.cassette.player import Miss, Player, RecordedTools, as_json
+from pytest_hermes_env.cassette.player import Player, RecordedTools, as_json
 from pytest_hermes_env.cassette.recorder import Recorder, header_of, with_environment
 from pytest_hermes_env.cassette.redact import Redactor
 from pytest_hermes_env.cassette.replay_errors import (
+    Miss,
     ReplayContext,
     changed_rewards,
     missing_call,
@@ -45,7 +46,7 @@ ToolSource = Literal["recorded", "live", "fake"]
 
 @dataclass(kw_only=True)
 class CassetteSession:
-    """A cassette in use, between `open` and `close`; also a context manager.
+    """A cassette in use: a context in which requests are intercepted and environments are observed.
 
     ``player`` replays the recorded calls, ``recorder`` records new ones: one of them, or both. Messages mention ``name``, the
     cassette and ``record_command``, which records it again.
@@ -69,8 +70,7 @@ class CassetteSession:
 
     # Lifetime
 
-    def open(self) -> Self:
-        """Intercept requests and observe environments."""
+    def __enter__(self) -> Self:
         with contextlib.ExitStack() as stack:
             stack.enter_context(intercepting(self, *self.transports))
             stack.enter_context(_no_retries_of_misses())
@@ -79,28 +79,20 @@ class CassetteSession:
             self._open = stack.pop_all()
         return self
 
-    def close(self) -> None:
-        """Stop intercepting requests."""
-        self._open.close()
-
-    def __enter__(self) -> Self:
-        return self.open()
-
     def __exit__(self, *_: object) -> None:
-        self.close()
+        self._open.close()
 
     @property
     def serves_tools(self) -> bool:
         """Whether tool calls are answered from the cassette."""
         return self.player is not None and self.tools == "recorded"
 
-    def world(self, live_world: World | None = None) -> World | None:
-        """Return the world that answers tool calls: the cassette, and ``live_world`` for rollouts that are not in it."""
-        if self.player is None or self.tools != "recorded":
-            return live_world
-        return RecordedTools(
-            self, offered=_offered(self.player.tape), live_world=live_world if self.recorder is not None else None
-        )
+    def sandboxes(self, live: World | None = None) -> World | None:
+        """Return the sandboxes that answer tool calls: the cassette, and ``live`` for rollouts that are not in it."""
+        if self.player is None or not self.serves_tools:
+            return live
+        live = live if self.recorder is not None else None
+        return RecordedTools(self.watch.of, self.tool_answer, offered=_offered(self.player.tape), live=live)
 
     def _begin(self, rollout: LiveRollout) -> None:
         """Assign a rollout the number of its recording, or the next free number."""
@@ -114,7 +106,7 @@ class CassetteSession:
     # Requests (see interception.Exchanges)
 
     def ask(self, exchange: Exchange) -> None:
-        """Set the recorded reply of an exchange, or its ticket if it is to be recorded. Raises: CassetteMiss."""
+        """Set the recorded reply of an exchange, or what records its answer. Raises: CassetteMiss."""
         rollout, request = self.watch.current, exchange.request
         if request is None:
             return
@@ -130,8 +122,8 @@ class CassetteSession:
             if not is_new:
                 raise self._miss(rollout, missing_call(found, self._context(rollout)))
         if self.recorder is not None:
-            exchange.request = _copied(request)
-            exchange.ticket = self.recorder.begin(rollout)
+            exchange.request = replace(request, body=copy.deepcopy(request.body))  # its client may modify it
+            exchange.record = self.recorder.begin(rollout)
             self.sent.update(exchange.secrets)
 
     def _recorded(self, player: Player, request: ModelRequest, rollout: LiveRollout | None) -> ModelCall | Miss:
@@ -143,20 +135,16 @@ class CassetteSession:
 
     def answered(self, exchange: Exchange, reply: ModelReply) -> None:
         """Record the answer of the real server."""
-        if self.recorder is not None and exchange.request is not None and exchange.ticket is not None:
-            self.recorder.add(exchange.ticket, ModelCall(number=0, request=exchange.request, reply=reply))
-            exchange.ticket = None
+        if exchange.request is not None and exchange.record is not None:
+            exchange.record(ModelCall(number=0, request=exchange.request, reply=reply))
+            exchange.record = None
 
     def waited(self, seconds: float, recorded_s: float) -> CassetteMiss:
         """Return the error of a request that was cancelled in the recording, but not in this run."""
         rollout = self.watch.current
         return self._miss(rollout, waiting_for_cancelled_request(seconds, recorded_s, self._context(rollout)))
 
-    # Tool calls (see player.ToolAnswers)
-
-    def rollout_of(self, task_id: str) -> LiveRollout | None:
-        """Return the rollout of a task."""
-        return self.watch.of(task_id)
+    # Tool calls
 
     def tool_answer(self, rollout: LiveRollout | None, name: str, arguments: Mapping[str, Any]) -> RecordedToolCall:
         """Return the recording of a tool call. Raises: CassetteMiss."""
@@ -177,8 +165,7 @@ class CassetteSession:
             return
         has_failed = isinstance(call.result, BaseException)
         by_agent = rollout is not None and rollout.is_looping
-        self.recorder.add(
-            self.recorder.begin(rollout),
+        self.recorder.begin(rollout)(
             RecordedToolCall(
                 number=0,
                 name=call.name,
@@ -222,7 +209,7 @@ class CassetteSession:
     def _changed_rewards(self, player: Player, *, allows_none: bool) -> list[str]:
         lines = []
         for rollout in sorted(self.watch.rollouts, key=lambda each: each.number):
-            recorded = player.recorded_rollout(rollout.number) if rollout.is_recorded else None
+            recorded = player.rollouts.get(rollout.number) if rollout.is_recorded else None
             if recorded is None or rollout.has_missed or not player.matching.compares_rewards:
                 continue
             if not rollout.has_reward and (allows_none or recorded.reward is None):
@@ -264,11 +251,6 @@ def _offered(tape: Tape) -> frozenset[str] | None:
     return frozenset(names) or None
 
 
-def _copied(request: ModelRequest) -> ModelRequest:
-    """Return a copy of the request that its client cannot modify."""
-    return replace(request, body=copy.deepcopy(request.body))
-
-
 @contextlib.contextmanager
 def _no_retries_of_misses() -> Iterator[None]:
     """Stop tenacity (atroposlib's three layers, a test's own) from retrying a request that is not in the cassette.
@@ -277,17 +259,13 @@ def _no_retries_of_misses() -> Iterator[None]:
     """
 
     def once(real: Any, retrying: Any, retry_state: tenacity.RetryCallState) -> Any:
-        _raise_miss(retry_state)
+        outcome = retry_state.outcome
+        if outcome is not None and outcome.failed and is_miss(outcome.exception()):
+            outcome.result()
         return real(retrying, retry_state)
 
     with intercept("tenacity.BaseRetrying.iter", once), intercept("tenacity.AsyncRetrying.iter", once):
         yield
-
-
-def _raise_miss(retry_state: tenacity.RetryCallState) -> None:
-    outcome = retry_state.outcome
-    if outcome is not None and outcome.failed and is_miss(outcome.exception()):
-        outcome.result()
 
 
 @contextlib.contextmanager

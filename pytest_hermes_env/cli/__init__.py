@@ -57,7 +57,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else USAGE
     if options.version:
-        print(f"hermes-env {_version()}")
+        from pytest_hermes_env.versions import installed_versions  # noqa: PLC0415  # only --version needs it
+
+        print(f"hermes-env {installed_versions()[DISTRIBUTION]}")
         return OK
     if options.run is None:
         parser.print_help(sys.stderr)
@@ -110,12 +112,3 @@ def _parser(command: str) -> argparse.ArgumentParser:
         serving.add_arguments(mock)
         mock.set_defaults(run=serving.run)
     return parser
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415  # only --version needs it
-
-    try:
-        return version(DISTRIBUTION)
-    except PackageNotFoundError:
-        return "(not installed)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import functools
 import json
 import os
@@ -43,7 +44,6 @@ def _add_watch(commands: Any) -> None:
 
 
 def _watch(options: argparse.Namespace) -> int:
-    """Watch until Ctrl-C."""
     from pytest_hermes_env.contract.run.watch import watch  # noqa: PLC0415  # it loads pytest
 
     return watch(options.targets, options.rest, functools.partial(print, flush=True))
@@ -80,7 +80,6 @@ def _add_rules(commands: Any) -> None:
 
 
 def _rules(options: argparse.Namespace) -> int:
-    """List the rules, or write their pages."""
     from pytest_hermes_env.contract.rules import ALL_RULES  # noqa: PLC0415
 
     if options.write_docs:
@@ -137,10 +136,10 @@ def _cassettes(options: argparse.Namespace) -> int:
 
     found = inventory.inventory_of(options.directories or [inventory.DEFAULT_DIRECTORY], Path.cwd())
     if options.format == "json":
-        print(json.dumps(inventory.inventory_values(found), indent=2))
+        print(json.dumps({"cassettes": list(map(dataclasses.asdict, found))}, indent=2))
     else:
         print("\n".join(inventory.inventory_lines(found)))
-    return 1 if found.has_findings else 0
+    return int(any(entry.has_finding for entry in found))
 
 
 def _add_init(commands: Any) -> None:
@@ -157,7 +156,6 @@ def _add_init(commands: Any) -> None:
 
 
 def _init(options: argparse.Namespace) -> int:
-    """Write the file, with the first items of the environment."""
     from pytest_hermes_env.contract.init_file import start  # noqa: PLC0415
 
     done = start(options.target, output=options.output, is_forced=options.force)
@@ -179,7 +177,6 @@ def _add_new(commands: Any) -> None:
 
 
 def _new(options: argparse.Namespace) -> int:
-    """Write the project."""
     from pytest_hermes_env.new_project import create  # noqa: PLC0415
 
     project = create(options.name, Path(options.output) if options.output else None)

@@ -108,7 +108,7 @@ class Spending:
         """
         with self._open() as connection:
             connection.execute("BEGIN IMMEDIATE")
-            self._check(_total(connection))
+            _check(self.limits, _total(connection))
             number = connection.execute("INSERT INTO calls (test, state) VALUES (?, 'begun')", (test,)).lastrowid
         if number is None:
             raise AssertionError("an inserted row has a number")
@@ -116,7 +116,7 @@ class Spending:
 
     def check(self) -> None:
         """Return if one more call is allowed. Raises: a limit is reached → BudgetSpent."""
-        self._check(self.total())
+        _check(self.limits, self.total())
 
     def end(self, number: int, usage: Usage | None, *, seconds: float, status: str = "") -> None:
         """Record the usage of a call; None means that it failed with ``status``."""
@@ -147,10 +147,6 @@ class Spending:
             )
             return {row["status"]: row["COUNT(*)"] for row in rows}
 
-    def _check(self, spent: Spent) -> None:
-        if refusal := _refusal(self.limits, spent):
-            raise BudgetSpent(refusal)
-
     @contextlib.contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         connection = sqlite3.connect(self.path, timeout=PATIENCE_S)
@@ -167,8 +163,8 @@ def _total(connection: sqlite3.Connection) -> Spent:
     return Spent(**dict(connection.execute(f"SELECT {SUMS} FROM calls").fetchone()))  # noqa: S608 - constant
 
 
-def _refusal(limits: Limits, spent: Spent) -> str:
-    """Return why no more calls are allowed; "" if one more is."""
+def _check(limits: Limits, spent: Spent) -> None:
+    """Return if one more call is allowed. Raises: a limit is reached → BudgetSpent."""
     rows = (
         ("--hermes-max-calls", limits.calls, spent.calls, False, "", ""),
         (
@@ -192,5 +188,6 @@ def _refusal(limits: Limits, spent: Spent) -> str:
         if limit is not None and (is_unknown or used >= limit):
             why = f"cannot be enforced: {cause}" if is_unknown else "is reached"
             fix = instead if is_unknown else f"raise {flag}, or run fewer tests"
-            return f"a call was not made because {flag} {limit:.12g} {why}.\n  spent     {spent.describe()}\n  fix       {fix}"
-    return ""
+            raise BudgetSpent(
+                f"a call was not made because {flag} {limit:.12g} {why}.\n  spent     {spent.describe()}\n  fix       {fix}"
+            )

@@ -20,6 +20,7 @@ from typing import Any, Self, TypeVar
 from pytest_hermes_env.errors import BudgetSpent, CallTimedOut, LiveModeError
 from pytest_hermes_env.live.limits import Spending, Spent, Usage
 from pytest_hermes_env.live.prices import Price
+from pytest_hermes_env.live.report import progress_line, waiting_line
 
 Answer = TypeVar("Answer")
 
@@ -28,45 +29,14 @@ REMINDER_S = 10.0
 """How long a call waits before it says so, and says so again."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Waiting:
-    """A call that has no answer yet."""
-
-    server: str
-    seconds: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Patience:
-    """``server`` is the model and its host, for texts. ``limit_s`` is the limit of one call in seconds; None means no limit."""
-
-    server: str = "the model"
-    limit_s: float | None = None
-    reminder_s: float = REMINDER_S
-
-
-@dataclass(frozen=True, kw_only=True)
-class Progress:
-    """One answered call, for a progress line. ``rollout`` and ``turn`` count from 1; turn 0 is a request without tools.
-
-    ``spent`` is the sum of the run.
-    """
-
-    test: str
-    rollout: int
-    turn: int
-    status: int | str
-    usage: Usage | None
-    seconds: float
-    spent: Spent
-
-
 @dataclass(kw_only=True)
 class Meter:
     """Counts the calls of one test.
 
     ``extra`` is added to every request body for the run's server, for providers that report the cost only on request. ``model`` is the
-    run's, ``prices`` has its price and those of other models, which an environment's own clients may ask.
+    run's, ``prices`` has its price and those of other models, which an environment's own clients may ask. ``tell`` gets a line for each
+    answered call, and for one that waits. ``server`` is the model and its host, for texts; ``limit_s`` is the limit of one call in
+    seconds, None means no limit.
     """
 
     spending: Spending
@@ -74,8 +44,10 @@ class Meter:
     model: str = ""
     prices: Mapping[str, Price] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
-    tell: Callable[[Progress | Waiting], None] = lambda _: None
-    patience: Patience = field(default_factory=Patience)
+    tell: Callable[[str], None] = lambda _: None
+    server: str = "the model"
+    limit_s: float | None = None
+    reminder_s: float = REMINDER_S
     refused: int = 0
     refusal: str = ""
     failures: list[str] = field(default_factory=list)
@@ -114,20 +86,11 @@ class Meter:
         """Record the usage of a call; None means that it failed. ``asked_model`` is the request's, "" if it named none."""
         if usage is None:
             self.failures.append(str(status))
-        elif usage.usd is None:
-            usage = self._priced(usage, self.prices.get(asked_model or self.model))
+        elif usage.usd is None and (price := self.prices.get(asked_model or self.model)):
+            usage = price.of(usage)
         self.spending.end(number, usage, seconds=seconds, status=str(status))
-        self.tell(
-            Progress(
-                test=self.test,
-                rollout=self._rollout(),
-                turn=turn,
-                status=status,
-                usage=usage,
-                seconds=seconds,
-                spent=self.spending.total(),
-            ),
-        )
+        place = f"rollout {self._rollout()}, {f'turn {turn}' if turn else 'a call'}"
+        self.tell(progress_line(place, usage, status=status, seconds=seconds, spent=self.spending.total()))
 
     def spent(self) -> Spent:
         """Return the sum of this test so far."""
@@ -149,13 +112,6 @@ class Meter:
                 "  fix       see the server's messages in the captured log; if the test is about failures:\n"
                 "            @pytest.mark.hermes_live(may_fail=True)"
             )
-
-    @staticmethod
-    def _priced(usage: Usage, price: Price | None) -> Usage:
-        if price is None or usage.prompt_tokens is None or usage.completion_tokens is None:
-            return usage
-        usd = price.of(usage.prompt_tokens, usage.completion_tokens)
-        return Usage(prompt_tokens=usage.prompt_tokens, completion_tokens=usage.completion_tokens, usd=usd)
 
     def _rollout(self) -> int:
         """Return the number of the running task: each rollout of a group has one."""
@@ -191,25 +147,25 @@ class MeteredCall:
             self.end(None, getattr(error, "status", 0) or type(error).__name__)
 
     async def in_time(self, answer: Awaitable[Answer]) -> Answer:
-        """Return the answer; the observer hears of each reminder. Raises: the limit of one call is reached → CallTimedOut."""
-        loop, patience, tell = asyncio.get_running_loop(), self._meter.patience, self._meter.tell
+        """Return the answer; ``tell`` gets a line while it waits. Raises: the limit of one call is reached → CallTimedOut."""
+        loop, meter = asyncio.get_running_loop(), self._meter
         began = loop.time()
         reminder: asyncio.TimerHandle
 
         def remind() -> None:
             nonlocal reminder
-            tell(Waiting(server=patience.server, seconds=loop.time() - began))
-            reminder = loop.call_later(patience.reminder_s, remind)
+            meter.tell(waiting_line(meter.server, loop.time() - began))
+            reminder = loop.call_later(meter.reminder_s, remind)
 
-        reminder = loop.call_later(patience.reminder_s, remind)
+        reminder = loop.call_later(meter.reminder_s, remind)
         try:
-            async with asyncio.timeout(patience.limit_s) as clock:
+            async with asyncio.timeout(meter.limit_s) as clock:
                 return await answer
         except TimeoutError:
             if not clock.expired():
                 raise
             raise CallTimedOut(
-                f"{patience.server} did not answer within {patience.limit_s:g} s (--hermes-call-timeout).\n"
+                f"{meter.server} did not answer within {meter.limit_s:g} s (--hermes-call-timeout).\n"
                 "  expected  the whole answer\n"
                 "  fix       raise --hermes-call-timeout, or see why the server is silent: it may be loading or overloaded"
             ) from None

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hermes_env_shared.bounded_yaml import load_yaml
 from pytest_hermes_env.errors import UsageError, shorten
+from pytest_hermes_env.live.limits import Usage
 
 MILLION = 1_000_000
 SHAPE = "for each model a table with `input` and `output`, in USD per million tokens"
@@ -35,9 +37,11 @@ class Price(BaseModel):
     input: Amount
     output: Amount
 
-    def of(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """Return USD."""
-        return (prompt_tokens * self.input + completion_tokens * self.output) / MILLION
+    def of(self, usage: Usage) -> Usage:
+        """Return a usage with its cost, if its tokens are known."""
+        if usage.prompt_tokens is None or usage.completion_tokens is None:
+            return usage
+        return replace(usage, usd=(usage.prompt_tokens * self.input + usage.completion_tokens * self.output) / MILLION)
 
 
 def load_prices(path: str) -> Mapping[str, Price]:

@@ -52,9 +52,15 @@ class LiveServer:
 
     def hosts(self) -> set[str]:
         """Return the hosts that a request to this server connects to: its own, and its proxy's."""
-        proxy = urllib.request.getproxies()
-        through = {urlsplit(proxy[kind]).hostname or "" for kind in (urlsplit(self.base_url).scheme, "all") if kind in proxy}
-        return {host for host in (self.host, *through) if host}
+        return {host for host in (self.host, urlsplit(self.proxy or "").hostname) if host}
+
+    @property
+    def proxy(self) -> str | None:
+        """The proxy from the environment; httpx looks it up only for clients without a transport."""
+        if urllib.request.proxy_bypass(self.host):
+            return None
+        proxies = urllib.request.getproxies()
+        return proxies.get(urlsplit(self.base_url).scheme) or proxies.get("all")
 
     @property
     def root(self) -> str:

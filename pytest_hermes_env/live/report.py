@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.live.metering import Waiting
 from pytest_hermes_env.redaction.shown_text import shown
 
 if TYPE_CHECKING:
-    from pytest_hermes_env.live.limits import Limits, Spending, Spent
-    from pytest_hermes_env.live.metering import Progress
+    from pytest_hermes_env.live.limits import Limits, Spending, Spent, Usage
     from pytest_hermes_env.live.providers import LiveServer
 
 
-def progress_line(progress: Progress | Waiting) -> str:
-    """Return a line about one call: ``live: rollout 1, turn 2: 812 tokens, $0.0004, 3.1 s (run: 2 calls, 1,624 tokens, $0.0008)``."""
-    if isinstance(progress, Waiting):
-        return shown(f"  live: still waiting for {progress.server} ({progress.seconds:.0f} s)")
-    usage = progress.usage
-    what = f"turn {progress.turn}" if progress.turn else "a call"
+def waiting_line(server: str, seconds: float) -> str:
+    """Return a line about a call that has no answer yet."""
+    return shown(f"  live: still waiting for {server} ({seconds:.0f} s)")
+
+
+def progress_line(place: str, usage: Usage | None, *, status: int | str, seconds: float, spent: Spent) -> str:
+    """Return a line about one call: ``live: rollout 1, turn 2: 812 tokens, $0.0004, 3.1 s (run: 2 calls, 1,624 tokens, $0.0008)``.
+
+    ``spent`` is the sum of the run.
+    """
     if usage is None:
-        said = f"failed ({progress.status})"
+        said = f"failed ({status})"
     elif usage.prompt_tokens is None or usage.completion_tokens is None:
         said = "tokens unknown"
     else:
         said = f"{usage.prompt_tokens + usage.completion_tokens:,} tokens"
     cost = f", ${usage.usd:.4f}" if usage is not None and usage.usd is not None else ""
-    return shown(
-        f"  live: rollout {progress.rollout}, {what}: {said}{cost}, {progress.seconds:.1f} s (run: {progress.spent.describe()})"
-    )
+    return shown(f"  live: {place}: {said}{cost}, {seconds:.1f} s (run: {spent.describe()})")
 
 
 def spent_line(spent: str) -> str:

@@ -37,17 +37,8 @@ def idle_flags(config: pytest.Config) -> list[str]:
     return [f"--hermes-{name.replace('_', '-')}" for name in LIVE_ONLY if config.getoption(f"hermes_{name}", None)]
 
 
-def is_fine_on_mock(mark: pytest.Mark) -> bool:
-    """Tell whether a test marked hermes_live runs on the mock without ``--hermes-live``. Raises: wrong arguments → UsageError."""
-    return _claims(mark)["or_mock"]
-
-
-def may_fail(mark: pytest.Mark) -> bool:
-    """Tell whether the real server may fail every call of a test. Raises: wrong arguments → UsageError."""
-    return _claims(mark)["may_fail"]
-
-
-def _claims(mark: pytest.Mark) -> dict[str, bool]:
+def claims_of(mark: pytest.Mark) -> dict[str, bool]:
+    """Return the arguments of the marker hermes_live, ``or_mock`` and ``may_fail``. Raises: wrong arguments → pytest.UsageError."""
     claims: dict[str, Any] = {"or_mock": False, "may_fail": False} | dict(mark.kwargs)
     if mark.args or len(claims) > 2 or not all(isinstance(value, bool) for value in claims.values()):  # noqa: PLR2004 - as above
         raise pytest.UsageError(

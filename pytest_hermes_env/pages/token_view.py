@@ -98,14 +98,12 @@ class TokenView:
         for span in self.spans:
             before, after = (COLOURS[span.kind], RESET) if has_colour else ("", "")
             lines += ["", f"--- {span.heading()}"]
-            body = self._position_lines(span) if self.has_positions else _visible(span.text).split("\n")
+            body = _visible(span.text).split("\n")
+            if self.has_positions:
+                body = [f"{place:>7} {token:>7} {own:>9}  {text!r}" for place, token, own, text in span.rows()]
             # colour each line, so that a pager or a cut never leaves the terminal coloured
             lines += [f"{before}{line}{after}" if line else "" for line in body]
         return "\n".join(lines)
-
-    @staticmethod
-    def _position_lines(span: Span) -> list[str]:
-        return [f"{place:>7} {token:>7} {own:>9}  {text!r}" for place, token, own, text in span.rows()]
 
     @property
     def html(self) -> str:
@@ -149,9 +147,8 @@ def _columns(rollout: Mapping[str, Any], row: int) -> tuple[list[int], list[int]
     names = ("tokens", "masks", "inference_logprobs")
     is_group = bool(rollout.get("tokens")) and isinstance(rollout["tokens"][0], Sequence)
     if is_group:
-        rows = [
-            {name: (rollout.get(name) or [None] * (place + 1))[place] for name in names} for place in range(_count(rollout))
-        ]
+        places = range(len(rollout["tokens"]))
+        rows = [{name: (rollout.get(name) or [None] * (place + 1))[place] for name in names} for place in places]
     else:
         rows = [dict(rollout), *rollout.get(MORE_ROWS, ())]
     if not 0 <= row < len(rows):
@@ -168,10 +165,6 @@ def _columns(rollout: Mapping[str, Any], row: int) -> tuple[list[int], list[int]
             "  fix       pytest --hermes-env path/to/env.py --hermes-mode token -k HE5 shows where the lengths part"
         )
     return tokens, masks, None if logprobs is None else list(logprobs)
-
-
-def _count(group: Mapping[str, Any]) -> int:
-    return len(group["tokens"])
 
 
 def _kinds(tokens: Sequence[int], masks: Sequence[int]) -> list[Kind]:

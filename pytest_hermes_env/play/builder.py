@@ -28,7 +28,7 @@ from pytest_hermes_env.sandbox.seam import ToolSeam, offering, tool_offer
 
 if TYPE_CHECKING:
     from pytest_hermes_env.faults.plan import FaultPlan
-    from pytest_hermes_env.live.access import LiveAccess
+    from pytest_hermes_env.live.live_run import LiveAccess
 
 BACKEND = "TERMINAL_ENV"
 """The variable in which a layer tells hermes which backend runs terminals."""
@@ -113,7 +113,7 @@ class EnvironmentBuilder:
                 fields.setdefault("tokenizer_name", self.live.server.tokenizer)
         if self.watch is not None:
             self.watch(layer.base)
-            self.watch(layer.loop_class)
+            self.watch(layer.agent_loop.HermesAgentLoop)
         if isinstance(server, str):
             self.addresses.add(server)
         server = getattr(server, "endpoint", None) or server

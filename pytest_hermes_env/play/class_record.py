@@ -235,7 +235,7 @@ def replaced_methods(env_class: type, layer: Layer) -> Iterator[tuple[str, Place
     """Yield the dotted name of each replaced method, and where its replacement is written. One that calls the original does not count."""
     own = env_class.__mro__[: env_class.__mro__.index(layer.base)]
     folders = tuple(os.path.dirname(file) + os.sep for cls in own if (file := file_of(cls)))
-    for cls in (layer.base, layer.loop_class, layer.context_class):
+    for cls in (layer.base, layer.agent_loop.HermesAgentLoop, layer.tool_context.ToolContext):
         file = file_of(cls)
         functions = {name: function for name, member in vars(cls).items() if (function := _function(member)) is not None}
         foreign = {name: function for name, function in functions.items() if function.__code__.co_filename.startswith(folders)}

@@ -23,6 +23,7 @@ from pytest_hermes_env.play import class_record, journal, sampling, scenario
 from pytest_hermes_env.play.codec import Codec
 from pytest_hermes_env.play.probing import record
 from pytest_hermes_env.play.scenario import Collection, Scenario
+from pytest_hermes_env.redaction.file_check import check_text
 from pytest_hermes_env.redaction.shown_text import environment_redactor
 from pytest_hermes_env.sandbox import seam
 
@@ -145,7 +146,7 @@ def _text_of(path: str) -> str:
 def keep_evidence(path: str, parts: Iterable[str]) -> None:
     """Write the parts of a run, redacted and compressed, whole or not at all; of a class in several parts, the first.
 
-    Raises: it cannot be written → UsageError.
+    Raises: it cannot be written, or contains a secret after all → UsageError.
     """
     redactor = environment_redactor()
     kept: list[str] = []
@@ -158,4 +159,6 @@ def keep_evidence(path: str, parts: Iterable[str]) -> None:
             known.add(row["target"])
         if is_new:
             kept.append(json.dumps(redactor.value(row)) + "\n")
-    write_bytes(path, gzip.compress("".join(kept).encode(), mtime=0))
+    text = "".join(kept)
+    check_text(path, text, redactor.known, UsageError)
+    write_bytes(path, gzip.compress(text.encode(), mtime=0))

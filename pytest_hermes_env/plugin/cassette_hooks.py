@@ -107,8 +107,10 @@ def is_recorded(item: pytest.Item) -> bool:
 
 def _write(recorded: PassedRecording) -> str:
     """Write a recording. Return the error's text, empty if it was written."""
+    from pytest_hermes_env.cassette.format import save_tape  # noqa: PLC0415 - only where it is used
+
     try:
-        recorded.write()
+        save_tape(recorded.path, recorded.tape, recorded.redactor)
     except BadCassette as error:
         return f"{type(error).__name__}: {error}"
     return ""

@@ -8,7 +8,6 @@ import gc
 import os
 import warnings
 from collections.abc import Generator
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,6 +22,7 @@ from pytest_hermes_env.plugin.plain_failure import CauseFirst
 from pytest_hermes_env.plugin.redacted_reports import RedactedReports
 from pytest_hermes_env.plugin.run_state import RUN_ID, contract_of, explain_leftovers, home_of
 from pytest_hermes_env.plugin.usage import has_hermes, imports_hermes, judges_a_rule, uses_hermes, uses_plugin
+from pytest_hermes_env.versions import installed_versions
 
 if TYPE_CHECKING:
     from pytest_hermes_env.contract.reports import Account
@@ -88,15 +88,8 @@ def pytest_configure_node(node: Any) -> None:
 
 def pytest_report_header(config: pytest.Config) -> str:
     """Name the versions that a result depends on."""
-    names = ("pytest-hermes-env", "atroposlib", "hermes-agent")
-    return f"{', '.join(f'{name} {_version(name)}' for name in names)}; HERMES_HOME {home_of(config).describe()}"
-
-
-def _version(name: str) -> str:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return "not installed"
+    versions = (f"{name} {version}" for name, version in installed_versions().items())
+    return f"{', '.join(versions)}; HERMES_HOME {home_of(config).describe()}"
 
 
 def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:

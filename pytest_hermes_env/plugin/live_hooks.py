@@ -15,16 +15,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_hermes_env.errors import HermesEnvError
-from pytest_hermes_env.live.report import progress_line, spent_line, spent_table
-from pytest_hermes_env.live.settings import allowed_hosts, idle_flags, is_fine_on_mock, may_fail
+from pytest_hermes_env.live.report import spent_line, spent_table
+from pytest_hermes_env.live.settings import allowed_hosts, claims_of, idle_flags
 from pytest_hermes_env.plugin.cassette_hooks import is_recorded
 from pytest_hermes_env.plugin.plain_failure import fail_plainly, verifications_of
 from pytest_hermes_env.plugin.usage import uses_plugin
 
 if TYPE_CHECKING:
-    from pytest_hermes_env.live.access import LiveAccess
-    from pytest_hermes_env.live.live_run import LiveRun
-    from pytest_hermes_env.live.metering import Progress, Waiting
+    from pytest_hermes_env.live.live_run import LiveAccess, LiveRun
     from pytest_hermes_env.live.network_guard import NetworkGuard
     from pytest_hermes_env.live.providers import LiveServer
 
@@ -59,7 +57,7 @@ def live_access(item: pytest.Item) -> LiveAccess | None:
         item.stash[ACCESS] = run.access(
             item.nodeid,
             report=mode.show_progress,
-            has_mock=mark is not None and is_fine_on_mock(mark),
+            has_mock=mark is not None and claims_of(mark)["or_mock"],
             is_default=mark is not None,
             requests_cost=not records,
         )
@@ -111,7 +109,7 @@ class LiveMode:
         for item in items:
             mark = item.get_closest_marker(MARKER)
             is_played = item.get_closest_marker("hermes_cassette") is not None
-            if mark is not None and not is_fine_on_mock(mark) and not is_played and live_server(self._config) is None:
+            if mark is not None and not claims_of(mark)["or_mock"] and not is_played and live_server(self._config) is None:
                 item.add_marker(pytest.mark.skip(reason=NOT_LIVE))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -181,8 +179,8 @@ class LiveMode:
                     reporter.ensure_newline()
                     reporter.write_line(spent_line(str(value)))
 
-    def show_progress(self, progress: Progress | Waiting) -> None:
-        """Print one call, answered or still waiting, while its rollout runs, if the output is a terminal or verbose; an xdist worker uses stderr."""
+    def show_progress(self, line: str) -> None:
+        """Print the line of one call, answered or still waiting, while its rollout runs, if the output is a terminal or verbose; an xdist worker uses stderr."""
         reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
         capture: Any = self._config.pluginmanager.get_plugin("capturemanager")
         if threading.current_thread() is not threading.main_thread():
@@ -190,7 +188,7 @@ class LiveMode:
         worker: str = getattr(self._config, "workerinput", {}).get("workerid", "")
         if worker and self._config.get_verbosity() > 0:
             with capture.global_and_fixture_disabled():
-                sys.stderr.write(f"[{worker}]{progress_line(progress)}\n")
+                sys.stderr.write(f"[{worker}]{line}\n")
                 sys.stderr.flush()
             return
         if reporter is None or worker:
@@ -198,7 +196,7 @@ class LiveMode:
         if self._config.get_verbosity() > 0 or (reporter.isatty and self._config.get_verbosity() == 0):
             with capture.global_and_fixture_disabled():
                 reporter.ensure_newline()
-                reporter.write_line(progress_line(progress))
+                reporter.write_line(line)
                 reporter.flush()
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
@@ -221,5 +219,5 @@ def _verifications(item: pytest.Item) -> Iterator[Callable[[], None]]:
     if ACCESS in item.stash:
         yield item.stash[ACCESS].meter.verify
         mark = item.get_closest_marker(MARKER)
-        if mark is not None and not may_fail(mark) and not item.stash[ACCESS].meter.refused:
+        if mark is not None and not claims_of(mark)["may_fail"] and not item.stash[ACCESS].meter.refused:
             yield item.stash[ACCESS].meter.verify_answered

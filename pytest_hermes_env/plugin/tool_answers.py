@@ -41,7 +41,7 @@ def answering_tools(request: pytest.FixtureRequest, world: Any) -> Iterator[None
     if cassette is None:
         seam = ToolSeam(world, faults=faults)
     else:
-        seam = ToolSeam(cassette.session.world(world), record=cassette.session.note_tool_call, faults=faults)
+        seam = ToolSeam(cassette.session.sandboxes(world), record=cassette.session.note_tool_call, faults=faults)
     stash[SEAM] = seam
     try:
         with seam:

@@ -18,6 +18,10 @@ JOINED = "[*]"
 _BYTES = 256
 _SHORT = 64
 """Bytes of a token, at most."""
+FIX = (
+    "remove it from what the environment returns, prints or raises,\n"
+    "            or put its value into a variable whose name says that it is secret, such as MY_API_KEY"
+)
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -48,9 +52,14 @@ def leaks_in(text: str, known: Mapping[str, str] | None = None) -> list[Leak]:
     return sorted(found.values())
 
 
-def leak_lines(leaks: list[Leak]) -> list[str]:
-    """Return a line for each leak, without the secret."""
-    return [f"line {leak.line}: {leak.kind} in {leak.where}" for leak in leaks]
+def check_text(what: str, text: str, known: Mapping[str, str], error: type[Exception], *, fix: str = FIX) -> None:
+    """Check the text of a file that is about to be written. Raises: it contains a secret → ``error``, which does not show it."""
+    if leaks := leaks_in(text, known):
+        raise error(
+            f"{what} was not written, because it would contain what looks like a secret.\n"
+            + "".join(f"  seen      line {leak.line}: {leak.kind} in {leak.where}\n" for leak in leaks)
+            + f"  fix       {fix}"
+        )
 
 
 def _line(text: str, view: str) -> int:

@@ -103,9 +103,9 @@ class PrefixedKey:
 
 
 def is_key_body(body: str) -> bool:
-    """Return whether what follows a prefix looks random: a digit, or letters of both cases, and no mere words in hyphens.
+    """Return whether what follows a prefix looks random: it has a digit and a long run, unlike words in hyphens.
 
-    ``sk-toggleable-content`` and ``task-1234567890123`` are no keys.
+    ``sk-toggleable-content`` and ``task-1234567890123`` are not keys.
     """
     longest = max((len(run) for run in _RUN.findall(body)), default=0)
     return longest >= min(_MIN_RUN, len(body) // 2) and any(map(str.isdigit, body))

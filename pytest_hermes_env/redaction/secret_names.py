@@ -8,8 +8,6 @@ import re
 from collections.abc import Iterator, Mapping
 from urllib.parse import parse_qsl, urlsplit
 
-__all__ = ["MIN_KNOWN", "is_secret_name", "secrets_of", "secrets_sent"]
-
 MIN_KNOWN = 8
 """Characters. A shorter value, such as "none", occurs in ordinary text."""
 LONG_KEY = 24
@@ -33,7 +31,7 @@ _DUMMY = re.compile(
 
 
 def secrets_of(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the values of the variables with names of secrets: those of at least `MIN_KNOWN` characters that are no dummies.
+    """Return the values of the variables with names of secrets: those of at least `MIN_KNOWN` characters that are not dummies.
 
     Of a value with several lines, or with a JSON object (the credentials of a service account), the parts that are secrets by
     themselves are values, too.

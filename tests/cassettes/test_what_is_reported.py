@@ -187,7 +187,7 @@ def replayed(path: Path, change: Change) -> tuple[Any, tuple[type | None, str]]:
     scores: Any = None
     try:
         with replaying(path) as session:
-            seam = ToolSeam(session.world(RealTools()), record=session.note_tool_call)
+            seam = ToolSeam(session.sandboxes(RealTools()), record=session.note_tool_call)
             builder = EnvironmentBuilder(seam=lambda: seam, watch=session.watch.watch)
             given = {
                 "base_url": NO_SERVER,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from pydantic_cli.argparse import FailedExecutionException
 
 from environments.command_line.settings import settings_of
 from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
+from pytest_hermes_env.cassette.document import document_of
 from pytest_hermes_env.cassette.format import read_tape, text_of
 from pytest_hermes_env.cassette.tape import Header, ModelCall, ModelReply, ModelRequest, Tape
 from pytest_hermes_env.contract.ledger.settings import read_settings
@@ -135,3 +137,41 @@ def test_a_cassette_of_many_calls_with_large_tools_is_read(tmp_path) -> None:
     path.write_text(text_of(tape))
 
     assert read_tape(path) == tape
+
+
+def hostile_cassette(json_body: dict, *later: dict) -> str:
+    """Return a cassette with these bodies of requests, in the notation of the file."""
+    call = ModelCall(number=1, request=ModelRequest(method="POST", path="/x", body={}, body_kind="json"), reply=ModelReply())
+    document: dict = document_of(Tape(header=Header(recorded_at="", recorded_from=""), calls=(call,)))
+    (first,) = document["tape"]
+    calls = [
+        {**first, "call": number, "request": {**first["request"], "json": body}}
+        for number, body in enumerate((json_body, *later), start=1)
+    ]
+    return json.dumps({**document, "calls": len(calls), "tape": calls})
+
+
+def nested(levels: int) -> list:
+    """Return definitions each of which shares the one before ten times."""
+    more = [{"~define": str(n), "is": [{"~shared": str(n - 1)}] * 10} for n in range(1, levels)]
+    return [{"~define": "0", "is": "x" * 1_000}, *more]
+
+
+AGAIN = [{"messages": {"~as": n, "up_to": 20_000, "then": []}} for n in range(1, 3_000)]
+CASSETTES = {
+    "nested sharing": hostile_cassette({"model": nested(20)}),
+    "a text of nested sharing": hostile_cassette({"model": [*nested(7), {"~json": {"~shared": "6"}}]}),
+    "lines": hostile_cassette({"model": [{"~define": "0", "is": "x" * 100_000}, {"~lines": [{"~shared": "0"}] * 20_000}]}),
+    "repeated messages": hostile_cassette({"messages": [{}] * 20_000}, *AGAIN),
+}
+
+
+@pytest.mark.parametrize("kind", CASSETTES)
+def test_a_hostile_cassette_is_refused(kind, tmp_path) -> None:
+    """What its notation would expand to is counted before it is built."""
+    path = tmp_path / "hostile.json"
+    path.write_text(CASSETTES[kind])
+
+    refused(read_tape, path, BadCassette)
+    with pytest.raises(BadCassette, match="its shared and repeated parts expand to many times the size of the file"):
+        read_tape(path)

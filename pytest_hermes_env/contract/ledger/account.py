@@ -6,15 +6,14 @@ import os
 import platform
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib import metadata
 
 from pytest_hermes_env.contract.judge.rule import Rule
 from pytest_hermes_env.contract.ledger.ledger import Ledger
 from pytest_hermes_env.source import FileProblem, Skipped
 from pytest_hermes_env.source.finding import Finding
+from pytest_hermes_env.versions import installed_versions
 
 DISTRIBUTION = "pytest-hermes-env"
-_NAMED = (DISTRIBUTION, "atroposlib", "hermes-agent")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,10 +60,4 @@ class Account:
 
 def versions() -> dict[str, str]:
     """Return what a result depends on: Python, this distribution, atroposlib and hermes-agent."""
-    found = {"python": platform.python_version()}
-    for name in _NAMED:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+    return {"python": platform.python_version(), **installed_versions()}

@@ -22,7 +22,8 @@ from pytest_hermes_env.contract.reports import Account, github_lines, html_text,
 from pytest_hermes_env.contract.reports.text import problem_lines
 from pytest_hermes_env.contract.run.rows import ledger_in, minimum_of
 from pytest_hermes_env.errors import UsageError
-from pytest_hermes_env.redaction.shown_text import shown, shown_name, shown_path
+from pytest_hermes_env.redaction.file_check import check_text
+from pytest_hermes_env.redaction.shown_text import environment_redactor, shown, shown_name, shown_path
 from pytest_hermes_env.source import FileProblem, Module, SourceTree, read_class
 
 NOT_RUN = "deselected, or the run ended before it"
@@ -159,6 +160,7 @@ def _place(config: pytest.Config, option: str) -> str:
 
 def _written(file: str, text: str, session: pytest.Session) -> str:
     try:
+        check_text(file, text, environment_redactor().known, UsageError)
         write_text(file, text)
     except UsageError as error:
         if session.exitstatus == pytest.ExitCode.OK:

@@ -118,7 +118,7 @@ class _Inputs:
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], layer: Layer) -> None:
         given = [*args, *kwargs.values()]
         result = next((value for value in given if isinstance(value, layer.agent_loop.AgentResult)), None)
-        context = next((value for value in given if isinstance(value, layer.context_class)), None)
+        context = next((value for value in given if isinstance(value, layer.tool_context.ToolContext)), None)
         self.task_id = str(getattr(context, "task_id", ""))
         self.item = kwargs.get("item", args[0] if args else None)
         self._live = {"item": self.item, "messages": getattr(result, "messages", None)}

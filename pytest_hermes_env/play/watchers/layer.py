@@ -58,9 +58,9 @@ def watching_layer(layer: Layer, begun: Callable[[str], object] = lambda _: None
         return results[0]
 
     with (
-        intercept("ToolContext.__init__", opened, owner=layer.context_class),
-        intercept("ToolContext.cleanup", _cleaned, owner=layer.context_class),
-        intercept("HermesAgentLoop.run", run, owner=layer.loop_class),
+        intercept("ToolContext.__init__", opened, owner=layer.tool_context.ToolContext),
+        intercept("ToolContext.cleanup", _cleaned, owner=layer.tool_context.ToolContext),
+        intercept("HermesAgentLoop.run", run, owner=layer.agent_loop.HermesAgentLoop),
     ):
         yield
 
@@ -153,5 +153,5 @@ def counting_turns(layer: Layer, turns: Turns) -> Iterator[None]:
         finally:
             turns.end(task_id)
 
-    with intercept("HermesAgentLoop.run", run, owner=layer.loop_class):
+    with intercept("HermesAgentLoop.run", run, owner=layer.agent_loop.HermesAgentLoop):
         yield

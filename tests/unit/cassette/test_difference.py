@@ -1,4 +1,4 @@
-from pytest_hermes_env.cassette.difference import differences
+from pytest_hermes_env.cassette.replay_errors import differences
 from pytest_hermes_env.cassette.tape import ModelRequest
 
 TOOL = {"type": "function", "function": {"name": "terminal", "parameters": {"properties": {"command": {"type": "string"}}}}}

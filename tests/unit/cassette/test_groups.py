@@ -88,7 +88,7 @@ def collect(
 ) -> dict[int, Any]:
     """Collect all groups at once and return their scores by item."""
     NoteEnv.rng = random.Random(seed)
-    seam = ToolSeam(session.world(world), record=session.note_tool_call)
+    seam = ToolSeam(session.sandboxes(world), record=session.note_tool_call)
     builder = EnvironmentBuilder(seam=lambda: seam, watch=session.watch.watch)
 
     async def run() -> dict[int, Any]:

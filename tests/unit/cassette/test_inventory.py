@@ -66,13 +66,13 @@ def test_a_cassette_that_is_used_and_true_has_no_finding(project):
 
     inventory = inventory_of([], project, NOW)
 
-    assert not inventory.has_findings
+    assert not inventory[0].has_finding
     assert inventory_lines(inventory) == [
         "cassettes/tests/test_my_env/test_one.json",
-        f"  holds     2 calls, 1 of them to a model; {inventory.entries[0].size} B, 28 days old",
+        f"  holds     2 calls, 1 of them to a model; {inventory[0].size} B, 28 days old",
         "  from      m, openrouter: a mock server in place of a provider",
         "  test      tests/test_my_env.py::test_one",
-        f"1 cassette, {inventory.entries[0].size} B: 0 unreadable, 0 drifted, 0 that no test uses",
+        f"1 cassette, {inventory[0].size} B: 0 unreadable, 0 drifted, 0 that no test uses",
     ]
 
 
@@ -93,7 +93,7 @@ def test_a_cassette_that_no_test_uses_is_an_orphan(project, name, test, orphan):
 
     inventory = inventory_of([], project, NOW)
 
-    assert [entry.orphan for entry in inventory.entries] == [orphan]
+    assert [entry.orphan for entry in inventory] == [orphan]
 
 
 def test_what_has_changed_since_is_drift(project):
@@ -112,7 +112,7 @@ def test_what_has_changed_since_is_drift(project):
 
     inventory = inventory_of([], project, NOW)
 
-    assert [entry.drift for entry in inventory.entries] == [
+    assert [entry.drift for entry in inventory] == [
         (f"atroposlib was 0.3.0, is {VERSIONS['atroposlib']}", "the source of my_env:MyEnv has changed"),
         (
             "the version of hermes-agent was not recorded",
@@ -120,7 +120,7 @@ def test_what_has_changed_since_is_drift(project):
         ),
         tuple(f"the version of {name} was not recorded" for name in VERSIONS),
     ]
-    assert inventory.entries[2].days is None
+    assert inventory[2].days is None
 
 
 def test_an_environment_that_is_installed_is_found(project):
@@ -128,7 +128,7 @@ def test_an_environment_that_is_installed_is_found(project):
     test = "tests/test_my_env.py::test_one"
     _record(project, "tests/test_my_env/test_one.json", test, environment="hypothesis.core:E", source_hash="0")
 
-    (entry,) = inventory_of([], project, NOW).entries
+    (entry,) = inventory_of([], project, NOW)
 
     assert entry.drift == ("the source of hypothesis.core:E has changed",)
 

@@ -127,7 +127,7 @@ def test_prices_are_read(tmp_path: Path, name: str, text: str) -> None:
 
     prices = load_prices(str(path))
     assert dict(prices) == {"a/b": Price(input=3.0, output=15.0)}
-    assert prices["a/b"].of(1_000_000, 100_000) == 4.5
+    assert prices["a/b"].of(Usage(prompt_tokens=1_000_000, completion_tokens=100_000)).usd == 4.5
 
 
 @pytest.mark.parametrize(

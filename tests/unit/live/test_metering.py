@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,9 @@ import pytest
 from pytest_hermes_env.errors import BudgetSpent, CallTimedOut
 from pytest_hermes_env.live.counted_calls import counting_calls
 from pytest_hermes_env.live.limits import Limits, Spending, Spent, Usage
-from pytest_hermes_env.live.metering import Meter, Patience, Progress, Waiting, usage_of
+from pytest_hermes_env.live.metering import Meter, usage_of
 from pytest_hermes_env.live.prices import Price
-from pytest_hermes_env.live.report import progress_line
+from pytest_hermes_env.live.report import waiting_line
 from pytest_hermes_env.patches import intercept
 
 URL = "http://api.test/v1/chat/completions"
@@ -122,15 +123,15 @@ def test_a_refused_call_is_not_sent(tmp_path: Path) -> None:
 
 def test_progress_names_the_turn(spending: Spending) -> None:
     """A request that offers tools asks for the turn after those that it holds; one that offers none is no turn."""
-    seen: list[Progress] = []
+    seen: list[str] = []
     meter = Meter(spending=spending, test="t", tell=seen.append)
     said = [{"role": "user"}, {"role": "assistant"}, {"role": "tool"}]
     ask(meter, httpx.Response(200, json={"usage": USAGE}), {"messages": said, "tools": [{}]})
     ask(meter, httpx.Response(429), {"messages": said})
 
-    assert [(each.rollout, each.turn, each.status, each.usage) for each in seen] == [
-        (1, 2, 200, Usage(prompt_tokens=7, completion_tokens=3)),
-        (2, 0, 429, None),
+    assert [re.sub(r"\d\.\d s", "0.1 s", line) for line in seen] == [
+        "  live: rollout 1, turn 2: 10 tokens, 0.1 s (run: 1 call, 10 tokens, cost unknown)",
+        "  live: rollout 2, a call: failed (429), 0.1 s (run: 2 calls, 10 tokens, cost unknown, 1 failed)",
     ]
 
 
@@ -163,23 +164,23 @@ def test_a_call_that_waits_says_so_again_and_again(tmp_path: Path) -> None:
     """Every reminder names the server; the answer is counted as ever."""
     answer, told = asyncio.Event(), []
 
-    def tell(event: Progress | Waiting) -> None:
-        told.append(event)
+    def tell(line: str) -> None:
+        told.append(line)
         if len(told) == 2:
             answer.set()
 
-    patience = Patience(server="m1 at api.test", reminder_s=0.001)
-    send(Meter(spending=Spending(tmp_path / "calls", Limits()), test="t", tell=tell, patience=patience), answer)
+    spending = Spending(tmp_path / "calls", Limits())
+    send(Meter(spending=spending, test="t", tell=tell, server="m1 at api.test", reminder_s=0.001), answer)
 
-    assert [type(event) for event in told[:2]] == [Waiting, Waiting]
-    assert progress_line(Waiting(server="m1 at api.test", seconds=12.2)) == "  live: still waiting for m1 at api.test (12 s)"
-    assert progress_line(told[-1]).endswith(" s (run: 1 call, 10 tokens, $0.5000)")
+    assert told[:2] == ["  live: still waiting for m1 at api.test (0 s)"] * 2
+    assert waiting_line("m1 at api.test", 12.2) == "  live: still waiting for m1 at api.test (12 s)"
+    assert told[-1].endswith(" s (run: 1 call, 10 tokens, $0.5000)")
 
 
 def test_the_limit_of_a_call_ends_it(tmp_path: Path) -> None:
     """The error names the server, the limit and its option; the call is counted as failed."""
     spending = Spending(tmp_path / "calls", Limits())
-    meter = Meter(spending=spending, test="t", patience=Patience(server="m1 at api.test", limit_s=0.01))
+    meter = Meter(spending=spending, test="t", server="m1 at api.test", limit_s=0.01)
 
     with pytest.raises(CallTimedOut) as raised:
         send(meter, asyncio.Event())

@@ -7,15 +7,21 @@ import itertools
 import json
 import random
 import string
+from types import SimpleNamespace
 from urllib.parse import quote
 
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from pytest_hermes_env.cassette.format import text_of
 from pytest_hermes_env.cassette.redact import Redactor
 from pytest_hermes_env.cassette.tape import Header, ModelCall, ModelReply, ModelRequest, RecordedRollout, RecordedToolCall, Tape
+from pytest_hermes_env.contract.run import run_end
+from pytest_hermes_env.errors import UsageError
+from pytest_hermes_env.play.evidence_file import keep_evidence
 from pytest_hermes_env.redaction.file_check import leaks_in
+from pytest_hermes_env.redaction.redactor import TextRedactor
 
 LETTERS = string.ascii_letters + string.digits
 MAKERS = {
@@ -154,3 +160,25 @@ def _alone(tape):
     plain = ModelRequest(method="GET", path="/x")
     changes = [{"request": plain} if isinstance(call, ModelCall) and call.number < 10 else {} for call in tape.calls]
     return [dataclasses.replace(call, number=1, **change) for call, change in zip(tape.calls, changes, strict=True)]
+
+
+def test_what_the_redaction_missed_keeps_the_evidence_and_the_reports_from_being_written(tmp_path, monkeypatch):
+    """One check of the whole text, before anything is written; the error does not show the secret."""
+    key = "hf_" + "a1B2" * 8
+    part, file = tmp_path / "part", tmp_path / "file"
+    part.write_text(json.dumps({"evidence": 1, "target": "x"}) + "\n" + json.dumps({"scenario": key}) + "\n")
+    monkeypatch.setattr(TextRedactor, "text", lambda _, text: text)
+    session = SimpleNamespace(exitstatus=pytest.ExitCode.OK)
+
+    with pytest.raises(UsageError) as caught:
+        keep_evidence(str(file), [str(part)])
+
+    said = (
+        f"{file} was not written, because it would contain what looks like a secret.\n"
+        "  seen      line %s: hugging-face-token in %s\n"
+        "  fix       remove it from what the environment returns, prints or raises,\n"
+        "            or put its value into a variable whose name says that it is secret, such as MY_API_KEY"
+    )
+    assert str(caught.value) == said % (2, "the file")
+    assert run_end._written(str(file), json.dumps({"seen": key}), session) == "error: " + said % (1, "seen")
+    assert (session.exitstatus, file.exists()) == (pytest.ExitCode.TESTS_FAILED, False)

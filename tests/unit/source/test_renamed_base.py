@@ -73,4 +73,8 @@ def test_the_layer_of_a_class_is_found_the_same_way() -> None:
     base = type("AcmeEnv", (type("BaseEnv", (), {}),), {"_resolve_tools_for_group": 1, "collect_trajectory": 1})
     layer = layer_of(type("MyEnv", (base,), {"collect_trajectory": 2}))
 
-    assert (layer.base, layer.loop_class.__name__, layer.context_class.__name__) == (base, "HermesAgentLoop", "ToolContext")
+    assert (layer.base, layer.agent_loop.HermesAgentLoop.__name__, layer.tool_context.ToolContext.__name__) == (
+        base,
+        "HermesAgentLoop",
+        "ToolContext",
+    )
