@@ -19,7 +19,6 @@ COMMAND = "python -m pytest_hermes_env.contract.rule_pages docs/rules"
 _WEIGHS = {
     Severity.ERROR: "A violation fails the run.",
     Severity.WARNING: "A violation is shown. It fails the run with `--strict` and `--hermes-strict`.",
-    Severity.OPINION: "Off unless it is selected.",
 }
 _FAMILIES = {
     "HE1": "Class and configuration",

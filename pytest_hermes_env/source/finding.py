@@ -18,11 +18,10 @@ if TYPE_CHECKING:
 
 
 class Severity(enum.StrEnum):
-    """How serious a violation is: an error fails, a warning fails only under ``--strict``, an opinion is off by default."""
+    """How serious a violation is: an error fails, a warning fails only under ``--strict``."""
 
     ERROR = "error"
     WARNING = "warning"
-    OPINION = "opinion"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +32,7 @@ class Finding:
     ``confirmation`` is what rollouts showed about a finding in the source; rules leave it empty, the engine fills it.
     ``is_confirmed``: a rollout showed it; the engine sets it.
     ``reproduction`` is a test, ready to paste, that shows only this violation; the engine fills it when it has one.
+    ``fix`` is how to fix this violation, where it is another than that of its rule.
     ``severity`` is set when this violation is more or less serious than its rule.
     """
 
@@ -46,6 +46,7 @@ class Finding:
     severity: Severity | None = None
     reproduction: str = ""
     is_confirmed: bool = False
+    fix: str = ""
 
     @property
     def observed(self) -> str:

@@ -87,6 +87,22 @@ def judged(case: Hostile, directory: Path) -> tuple[Rule, Verdict]:
     return rule, contract_of(target, [rule], timeout_s=LIMIT_S).result(rule)
 
 
+def test_the_other_class_of_the_run_is_judged(tmp_path: Path, pytester: pytest.Pytester) -> None:
+    """One class ends its process in its set-up; the next one is sound."""
+    old, indent = PLACES["setup"]
+    targets = [
+        terminal_tasks("", "hostile", (old, f"{indent}os._exit(0)\n{old}")).write(tmp_path),
+        terminal_tasks("", "sound").write(tmp_path),
+    ]
+
+    result = pytester.runpytest_subprocess(
+        "-p", "no:cacheprovider", "-v", "--hermes-rules", "HE206", *(f"--hermes-env={target}" for target in targets)
+    )
+
+    result.stdout.fnmatch_lines(["*TerminalTasks*HE206* FAILED*", "*TerminalTasks*HE206* PASSED*"])
+    result.stdout.fnmatch_lines(["*ended its process with exit code 0*"])
+
+
 @pytest.mark.parametrize("case", HOSTILE, ids=lambda case: case.id)
 def test_what_ends_a_process_is_an_error_of_its_rule(case: Hostile, tmp_path: Path) -> None:
     """Within the deadline, and this process goes on as it was."""

@@ -28,6 +28,10 @@ Line = tuple[str, int]
 """The real path of a file, and a line of it."""
 OWNER_OF_IMPORTS = "HE110"
 """The rule that reports an import which fails, hangs or ends the process."""
+FIX_OF_IMPORT = (
+    "Import the file alone (`python -m my_env`) and read the traceback. Install what is missing where the tests run, and move work "
+    "that fails, exits or takes long into `setup()`."
+)
 
 
 class ClassContract:
@@ -117,6 +121,7 @@ class ClassContract:
             path=place.path or self.subject.path,
             line=place.line or line,
             severity=Severity.ERROR,
+            fix=FIX_OF_IMPORT,
         )
         return Verdict.failed([found])
 

@@ -142,7 +142,7 @@ class Ledger:
     def exercised(self) -> tuple[LedgerEntry, ...]:
         """The entries of rules with a rollout half that saw their law hold or break."""
         seen = {Outcome.PASSED, Outcome.FAILED}
-        return tuple(entry for entry in self.entries if entry.rule.dynamic is not None and entry.outcome in seen)
+        return tuple(entry for entry in self.entries if entry.outcome in seen and entry.rule.dynamic is not None)
 
     @cached_property
     def unplayed(self) -> tuple[LedgerEntry, ...]:
@@ -154,8 +154,8 @@ class Ledger:
         return tuple(
             entry
             for entry in self.entries
-            if entry.rule.dynamic is not None
-            and entry.outcome is Outcome.NOT_EXERCISED
+            if entry.outcome is Outcome.NOT_EXERCISED
+            and entry.rule.dynamic is not None
             and not entry.acceptable_gap
             and broken.isdisjoint(entry.blocked_by)
         )

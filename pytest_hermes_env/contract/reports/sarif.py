@@ -16,7 +16,6 @@ from urllib.parse import quote
 
 from pytest_hermes_env.contract.reports.text import law, problem_texts
 from pytest_hermes_env.contract.rules import ALL_RULES
-from pytest_hermes_env.source.finding import Severity
 
 if TYPE_CHECKING:
     from pytest_hermes_env.contract.judge.rule import Rule
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
 ROOT = "SRCROOT"
-_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.OPINION: "note"}
 
 
 def sarif_text(account: Account) -> str:
@@ -63,7 +61,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "shortDescription": {"text": law(rule)},
         "fullDescription": {"text": rule.section("Why")},
         "help": {"text": f"{rule.section('Fix')} (hermes-env explain {rule.id})", "markdown": markdown},
-        "defaultConfiguration": {"level": _LEVELS[rule.severity], "enabled": rule.severity is not Severity.OPINION},
+        "defaultConfiguration": {"level": rule.severity.value, "enabled": True},
     }
 
 
@@ -112,7 +110,7 @@ def _result(
     return {
         "ruleId": rule.id,
         "ruleIndex": index,
-        "level": _LEVELS[rule.severity_of(finding)],
+        "level": rule.severity_of(finding).value,
         "message": {"text": finding.message},
         **_locations(finding.path or ledger.path, finding.line, finding.column),
         "partialFingerprints": _fingerprint([rule.id, finding.path, " ".join(text.split()) or finding.message], seen),

@@ -48,7 +48,7 @@ def finding_lines(rule: Rule, finding: Finding, *, is_brief: bool = False, has_c
     if finding.seen:
         lines += _folded("seen", finding.seen)
     if not is_brief:
-        lines += [*_folded("why", rule.section("Why")), *_folded("fix", rule.section("Fix"))]
+        lines += [*([] if finding.fix else _folded("why", rule.section("Why"))), *_folded("fix", rule.fix(finding))]
     if finding.reproduction and not is_brief:
         lines += ["  try  this test shows it alone:", *textwrap.indent(finding.reproduction, "       ").splitlines()]
     return lines
@@ -65,7 +65,7 @@ def compact_lines(rule: Rule, findings: Sequence[Finding]) -> list[str]:
         if number == 0 or severity is Severity.ERROR:
             block += _clipped(_folded("seen", finding.seen or finding.observed), 1 if number else 2)
         if number == 0 and severity is Severity.ERROR:
-            block += _clipped(_folded("fix", rule.section("Fix")), LINES_OF_A_FINDING - len(block) - 1)
+            block += _clipped(_folded("fix", rule.fix(finding)), LINES_OF_A_FINDING - len(block) - 1)
         lines += block
     if (rest := len(findings) - FEW_FINDINGS) > 0:
         lines.append(f"  and {_counted(rest, 'more finding')}")

@@ -158,5 +158,4 @@ RULE = Rule(
     static=static,
     dynamic=dynamic,
     scenarios=SCENARIOS,
-    former_names=("rollouts-do-not-meet",),
 )

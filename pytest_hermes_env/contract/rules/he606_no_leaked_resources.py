@@ -48,4 +48,4 @@ def dynamic(evidence: Evidence) -> Verdict:
     return Verdict.of(findings, "no process, thread, temporary directory or client of its own was left behind")
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS, former_names=("nothing-is-left",))
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS)

@@ -49,6 +49,5 @@ RULE = Rule(
     severity=Severity.ERROR,
     dynamic=dynamic,
     scenarios=SCENARIOS,
-    former_names=("takes-no-metrics",),
     holds_for_base_env=True,
 )

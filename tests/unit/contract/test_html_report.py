@@ -6,9 +6,10 @@ import re
 from html import unescape
 
 from pytest_hermes_env.contract.judge.verdict import Outcome
+from pytest_hermes_env.contract.ledger.account import Account
 from pytest_hermes_env.contract.ledger.ladder import LadderRow
 from pytest_hermes_env.contract.ledger.ledger import Ledger, LedgerEntry
-from pytest_hermes_env.contract.reports import Account, html_text
+from pytest_hermes_env.contract.reports.html_report import html_text
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.source.finding import Finding, Severity
 

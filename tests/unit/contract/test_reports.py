@@ -11,8 +11,11 @@ import pytest
 
 from pytest_hermes_env.atomic_files import write_text
 from pytest_hermes_env.contract.judge.verdict import Outcome
+from pytest_hermes_env.contract.ledger.account import Account
 from pytest_hermes_env.contract.ledger.ledger import Accepted, Ledger, LedgerEntry
-from pytest_hermes_env.contract.reports import Account, github_text, json_text, sarif_text
+from pytest_hermes_env.contract.reports.github import github_text
+from pytest_hermes_env.contract.reports.json_report import json_text
+from pytest_hermes_env.contract.reports.sarif import sarif_text
 from pytest_hermes_env.contract.reports.text import finding_lines
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.errors import UsageError

@@ -413,15 +413,14 @@ def test_a_huge_file_is_not_parsed(text: str, problem: str | None, tmp_path: Pat
 def test_a_check_forgets_the_files_that_it_has_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its memory does not depend on their number."""
     parsed: list[int] = []
-    real = check._checked_file
+    real = check.SourceTree.newly_read
 
-    def counting(path: str, name: str, rules: Any, tree: SourceTree, **options: Any) -> Any:
-        result = real(path, name, rules, tree, **options)
+    def counting(tree: SourceTree) -> Any:
         parsed.append(len(tree._modules))
-        return result
+        return real(tree)
 
     monkeypatch.setattr(check, "RECENT", 5)
-    monkeypatch.setattr(check, "_checked_file", counting)
+    monkeypatch.setattr(check.SourceTree, "newly_read", counting)
     for number in range(60):
         (tmp_path / f"env{number}.py").write_text(f"class Env{number}(HermesAgentBaseEnv): pass\n", encoding="utf-8")
     report = check.check_paths([str(tmp_path)])
