@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import dataclasses
 import textwrap
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.judge.rule import Rule
 from pytest_hermes_env.contract.judge.verdict import Outcome, Verdict
 from pytest_hermes_env.contract.ledger.ladder import LadderRow, ladder_in_brief, ladder_lines
 from pytest_hermes_env.redaction.shown_text import shown
 from pytest_hermes_env.source.finding import Finding, shown_finding
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
 
 WAIVED = "waived"
 _EXPLAINED = (WAIVED, "undecided", "not applicable", "not exercised", "not run")

@@ -22,19 +22,12 @@ from __future__ import annotations
 import ast
 import dataclasses
 import re
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine, Iterator
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
 from pytest_hermes_env.play.journal import Reward
 from pytest_hermes_env.play.scenario import CASES, PROBES, Cause, ErrorKind
 from pytest_hermes_env.source import Call, ClassKind, ClassSource, Function, finding_at, last_name, reach_of
-from pytest_hermes_env.source.finding import Finding, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 OF_ATROPOS = ("setup", "get_next_item", "evaluate", "wandb_log")
 OF_LAYER = ("compute_reward", "format_prompt")

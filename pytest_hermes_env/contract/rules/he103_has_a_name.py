@@ -17,12 +17,9 @@ from __future__ import annotations
 
 import ast
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.play.class_record import COMPUTED
 from pytest_hermes_env.source import UNKNOWN, ClassKind, ClassSource, constant_value, finding_at, reach_of
-from pytest_hermes_env.source.finding import Severity
 
 _OF_THE_BASE = "hermes-agent"
 

@@ -21,11 +21,9 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Finding, Rule, Severity, Verdict
 from pytest_hermes_env.redaction.key_shapes import KEY_SHAPES
 from pytest_hermes_env.source import ClassSource, constant_value, finding_at, sorted_findings
-from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,15 +17,10 @@ from __future__ import annotations
 
 import ast
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Rule, Severity, Verdict
 from pytest_hermes_env.source import ClassSource, Function, Module, finding_at, flat_statements, resolve
-from pytest_hermes_env.source.finding import Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _MOST = 20
 """How many functions are followed from the block, each once."""

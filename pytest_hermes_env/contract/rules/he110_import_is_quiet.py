@@ -24,8 +24,7 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Finding, Rule, Severity, Verdict
 from pytest_hermes_env.source import (
     LAYER_FILES,
     ClassSource,
@@ -37,7 +36,6 @@ from pytest_hermes_env.source import (
     resolve,
     sorted_findings,
 )
-from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -17,16 +17,10 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.source import Call, ClassSource, Function, finding_at, last_name, reach_of
-from pytest_hermes_env.source.finding import Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _FETCHES = frozenset({"load_dataset", "snapshot_download", "hf_hub_download", "urlopen", "urlretrieve", "create_connection"})
 _HTTP = re.compile(r"(?:requests|httpx)\.(?:get|post|head|request|stream)|nltk\.download|gdown\.\w+")

@@ -18,16 +18,10 @@ entropy; `datasets.Dataset.shuffle(seed=None)`.
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.source import Call, ClassSource, finding_at, keyword, reach_of
-from pytest_hermes_env.source.finding import Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _SHARED = ("random", "numpy.random")
 """The modules whose functions share one generator."""

@@ -20,11 +20,8 @@ worker).
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.play.scenario import Cause, ItemsEnd, Unavailable
-from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = ("setup", "items")
 

@@ -20,19 +20,14 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge.evidence import Evidence, finding_in
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.judge.evidence import finding_in
 from pytest_hermes_env.contract.judge.message_parts import results_in
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
 from pytest_hermes_env.play.journal import UnknownRead
 from pytest_hermes_env.play.scenario import CASES
 from pytest_hermes_env.source import RESULT_FIELDS, ClassSource, Function, finding_at, last_name
-from pytest_hermes_env.source.finding import Finding, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _SHORT = 40
 

@@ -19,18 +19,14 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge.evidence import Evidence, finding_in
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.judge.evidence import finding_in
 from pytest_hermes_env.contract.judge.message_parts import DICTS, MessageParts, results_in
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict, one_per_place
+from pytest_hermes_env.contract.judge.verdict import one_per_place
 from pytest_hermes_env.play.scenario import PROBES
 from pytest_hermes_env.source import ClassSource, Function, finding_at, last_name, reach_of
-from pytest_hermes_env.source.finding import Finding, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _OF_CALLS = re.compile(
     r"^AttributeError: 'dict' object has no attribute '(function|name|arguments|id|type|role|content|tool_calls)'"

@@ -21,20 +21,14 @@ from __future__ import annotations
 import ast
 import dataclasses
 import difflib
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
 from pytest_hermes_env.contract.judge.message_parts import MessageParts, results_in
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
 from pytest_hermes_env.play.journal import LoopStarted
 from pytest_hermes_env.source import ClassSource, Function, argument, constant_value, finding_at, last_name, reach_of
-from pytest_hermes_env.source.finding import Finding, Severity
 from pytest_hermes_env.source.installed import installed_tools
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _OWN_TOOLS = "_resolve_tools_for_group"
 _COUNTS = frozenset({"count", "get", "index", "isdisjoint", "issubset", "issuperset", "intersection"})

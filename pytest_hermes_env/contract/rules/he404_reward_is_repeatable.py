@@ -23,18 +23,12 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
 from pytest_hermes_env.play.probing.record import Relation
 from pytest_hermes_env.play.scenario import CASES, ELSEWHERE, PROBES
 from pytest_hermes_env.source import ClassSource, Function, finding_at, last_name, reach_of
-from pytest_hermes_env.source.finding import Finding, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _CLOCKS = frozenset({"time.time", "time.time_ns", "time.localtime", "time.gmtime", "time.strftime", "time.ctime"})
 _DATES = frozenset({"now", "utcnow", "today"})

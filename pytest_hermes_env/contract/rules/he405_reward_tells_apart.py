@@ -30,15 +30,12 @@ import itertools
 import statistics
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
 from pytest_hermes_env.contract.judge.statements import is_caught_broadly
-from pytest_hermes_env.contract.judge.verdict import Verdict
 from pytest_hermes_env.play.cases.values import GOLD
 from pytest_hermes_env.play.journal import Caught, Reward
 from pytest_hermes_env.play.probing.record import as_number
 from pytest_hermes_env.play.scenario import CASES, PROBES, Rung
-from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("happy", "silent")
 TINY = 1e-9

@@ -22,8 +22,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Rule, Severity, Verdict
 from pytest_hermes_env.source import (
     UNKNOWN,
     Call,
@@ -35,7 +34,6 @@ from pytest_hermes_env.source import (
     last_name,
     reach_of,
 )
-from pytest_hermes_env.source.finding import Severity
 
 _TERMINAL = "terminal"
 _NUMBERS = frozenset({"abs", "bool", "enumerate", "float", "int", "len", "range", "round", "sum", "time", "turns_used"})

@@ -23,14 +23,11 @@ from __future__ import annotations
 
 import dataclasses
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Outcome, Verdict
+from pytest_hermes_env.contract.judge import Evidence, Finding, Outcome, Rule, Severity, Verdict
 from pytest_hermes_env.play.cases.values import GOLD, HACK
 from pytest_hermes_env.play.cases.values import NOTHING as IDLE
 from pytest_hermes_env.play.probing.record import PAID, Canary
 from pytest_hermes_env.play.scenario import CASES, PROBES, Rung
-from pytest_hermes_env.source.finding import Finding, Severity
 
 TINY = 1e-9
 

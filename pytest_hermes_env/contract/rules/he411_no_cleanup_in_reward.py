@@ -19,13 +19,10 @@ from __future__ import annotations
 
 import ast
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.play.journal import Cleaned
 from pytest_hermes_env.play.scenario import CASES, PROBES
 from pytest_hermes_env.source import LAYER_CONTEXT, ClassSource, finding_at, reach_of
-from pytest_hermes_env.source.finding import Severity
 
 
 def static(source: ClassSource) -> Verdict:

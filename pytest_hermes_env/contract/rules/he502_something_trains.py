@@ -17,11 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
 from pytest_hermes_env.contract.judge.scored_data import is_rejected, items_of, rows_of
-from pytest_hermes_env.contract.judge.verdict import Verdict
-from pytest_hermes_env.source.finding import Finding, Severity
 
 WORKED = ("happy", "silent", "unequal_rewards", "drifting")
 DEAD = "speechless"

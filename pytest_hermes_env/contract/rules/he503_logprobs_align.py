@@ -20,12 +20,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
 from pytest_hermes_env.contract.judge.scored_data import Row, items_of, rows_of, sampled_in, sequence_fault
-from pytest_hermes_env.contract.judge.verdict import Verdict
 from pytest_hermes_env.play.scenario import Scenario
-from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("happy", "silent", "unequal_rewards", "drifting")
 NEAR = 1e-6

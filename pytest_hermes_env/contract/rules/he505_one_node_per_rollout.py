@@ -22,11 +22,8 @@ text).
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.contract.judge.scored_data import is_rejected, sequence_fault, weight_fault
-from pytest_hermes_env.contract.judge.verdict import Verdict
-from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = ("happy", "silent", "unequal_rewards", "drifting")
 _OF_ITEMS = ("collect_trajectory", "collect_trajectories", "postprocess_histories")

@@ -21,11 +21,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
 from pytest_hermes_env.contract.judge.scored_data import groups_of, misplaced_score, repeated_rollout
-from pytest_hermes_env.contract.judge.verdict import Verdict
-from pytest_hermes_env.source.finding import Finding, Severity
 
 UNEQUAL = ("unequal_rewards", "rising_rewards")
 SCENARIOS = ("happy", "silent", *UNEQUAL, "drifting")

@@ -16,11 +16,8 @@ Source: atroposlib 0.4.0, `api/server.py` (`ScoredData`); `envs/base.py` (`handl
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.contract.judge.scored_data import groups_of
-from pytest_hermes_env.contract.judge.verdict import Verdict
-from pytest_hermes_env.source.finding import Severity
 
 UNEQUAL = "unequal_rewards"
 SCENARIOS = ("happy", "silent", UNEQUAL, "drifting")

@@ -18,13 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
 from pytest_hermes_env.contract.judge.scored_data import groups_of, told_sampling
-from pytest_hermes_env.contract.judge.verdict import Verdict
 from pytest_hermes_env.play.journal import LoopStarted
 from pytest_hermes_env.play.scenario import Scenario
-from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("happy", "silent", "unequal_rewards", "drifting")
 NAMES = ("temperature", "top_p")

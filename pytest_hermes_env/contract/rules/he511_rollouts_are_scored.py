@@ -17,13 +17,10 @@ self.collect_trajectories(item)`) and `collect_trajectories`.
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.contract.judge.scored_data import items_of, rows_of
-from pytest_hermes_env.contract.judge.verdict import Verdict
 from pytest_hermes_env.play.journal import Reward
 from pytest_hermes_env.play.scenario import Scenario
-from pytest_hermes_env.source.finding import Severity
 
 GROUPS = ("happy", "silent", "unequal_rewards", "concurrent_groups")
 METHODS = ("collect_trajectories", "collect_trajectory", "postprocess_histories")

@@ -22,13 +22,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge.evidence import Evidence, finding_in
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.judge.evidence import finding_in
 from pytest_hermes_env.play.journal import ContextOpened, Crossed, SurroundingChanged
 from pytest_hermes_env.play.scenario import Scenario
 from pytest_hermes_env.source import ClassSource, Function, finding_at, reach_of
-from pytest_hermes_env.source.finding import Finding, Severity
 
 _ROLLOUT = ("format_prompt", "collect_trajectory", "collect_trajectories", "compute_reward")
 

@@ -23,13 +23,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge.evidence import Evidence, finding_in
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
+from pytest_hermes_env.contract.judge.evidence import finding_in
 from pytest_hermes_env.play.journal import Blocked, Place
 from pytest_hermes_env.play.scenario import CASES
 from pytest_hermes_env.source import Call, ClassSource, Function, finding_at, reach_of
-from pytest_hermes_env.source.finding import Severity
 
 _STARTS = (
     "get_next_item",

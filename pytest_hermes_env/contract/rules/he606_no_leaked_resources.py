@@ -20,10 +20,9 @@ environment are never released.
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.judge.evidence import Evidence, finding_in
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict, one_per_place
-from pytest_hermes_env.source.finding import Severity
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
+from pytest_hermes_env.contract.judge.evidence import finding_in
+from pytest_hermes_env.contract.judge.verdict import one_per_place
 
 SCENARIOS = ("closing",)
 

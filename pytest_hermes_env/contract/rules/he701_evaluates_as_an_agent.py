@@ -20,13 +20,10 @@ from __future__ import annotations
 
 import ast
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
 from pytest_hermes_env.play.journal import LoopStarted
 from pytest_hermes_env.play.scenario import ErrorKind
 from pytest_hermes_env.source import LAYER_LOOP, LAYER_RUNS, ClassSource, finding_at, last_name, reach_of
-from pytest_hermes_env.source.finding import Finding, Severity
 
 _LOGS = frozenset({"critical", "debug", "error", "exception", "info", "log", "print", "warn", "warning"})
 _COMPLETIONS = frozenset({"chat_completion", "completion"})

@@ -24,19 +24,13 @@ reads the same object.
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.play.buffers import changed, growth
 from pytest_hermes_env.play.journal import LoopStarted, Reward
 from pytest_hermes_env.play.scenario import Scenario
 from pytest_hermes_env.source import LAYER_EVALUATION, LAYER_ROLLOUTS, ClassSource, Function, finding_at, reach_of
-from pytest_hermes_env.source.finding import Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _ADDS = frozenset({"append", "extend", "appendleft", "add", "update"})
 _SCORES = LAYER_ROLLOUTS | {LAYER_EVALUATION, "compute_reward"}

@@ -18,12 +18,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.play.journal import EvaluationLogged
 from pytest_hermes_env.play.scenario import Scenario
-from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = ("evaluate_once", "evaluate_again", "evaluate_with_other_buffers")
 

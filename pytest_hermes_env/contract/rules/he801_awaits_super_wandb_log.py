@@ -18,17 +18,11 @@ Source: atroposlib 0.4.0, `envs/base.py`, `BaseEnv.wandb_log`;
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
 from pytest_hermes_env.play.scenario import Scenario
 from pytest_hermes_env.source import Call, ClassSource, Function, finding_at, last_name, reach_of
-from pytest_hermes_env.source.finding import Finding, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _STARTS = frozenset({"create_task", "ensure_future"})
 

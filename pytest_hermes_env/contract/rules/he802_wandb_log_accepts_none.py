@@ -17,10 +17,7 @@ Source: atroposlib 0.4.0, `envs/base.py`, `BaseEnv.wandb_log` (`wandb_metrics: O
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
-from pytest_hermes_env.source.finding import Severity
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 
 SCENARIOS = ("wandb_log_none", "wandb_log_without")
 CALLS = {"wandb_log_none": "wandb_log(None)", "wandb_log_without": "wandb_log()"}
