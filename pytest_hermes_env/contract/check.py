@@ -11,8 +11,8 @@ import difflib
 import gc
 import os
 import time
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.judge.rule import Rule
 from pytest_hermes_env.contract.judge.verdict import Outcome, Verdict
@@ -28,17 +28,13 @@ from pytest_hermes_env.source import (
     ClassKind,
     ClassSource,
     FileProblem,
+    FileReading,
     Skipped,
     SourceTree,
     read_class,
     read_classes,
 )
 from pytest_hermes_env.source.leftover_packages import leftover_packages
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from pytest_hermes_env.source import FileReading
 
 RECENT = 25
 """How many files stay parsed: those that others import are read again when they are needed later."""

@@ -11,17 +11,15 @@ import os
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 from pytest_hermes_env.errors import BadCases, BadTarget, UsageError
 from pytest_hermes_env.layer import find_class
 from pytest_hermes_env.play.cases.yaml_file import file_for, read_cases
+from pytest_hermes_env.play.scenario import Scenario
 from pytest_hermes_env.redaction.shown_text import shown_path
-
-if TYPE_CHECKING:
-    from pytest_hermes_env.play.scenario import Scenario
 
 FEW = 3
 """How many items are written down."""

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import enum
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_hermes_env.redaction.shown_text import shown
-
-if TYPE_CHECKING:
-    import ast
-    from collections.abc import Iterable
-
-    from pytest_hermes_env.source.classes import ClassSource
-    from pytest_hermes_env.source.functions import Function
+from pytest_hermes_env.source.classes import ClassSource
+from pytest_hermes_env.source.functions import Function
 
 
 class Severity(enum.StrEnum):

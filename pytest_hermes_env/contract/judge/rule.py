@@ -8,20 +8,14 @@ at the start of a line: ``What:``, ``Why:``, ``Fix:`` and ``Source:``. The first
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
+from pytest_hermes_env.contract.judge.evidence import Evidence
+from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.source import ClassSource
 from pytest_hermes_env.source.finding import Finding, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pytest_hermes_env.contract.judge.evidence import Evidence
-    from pytest_hermes_env.contract.judge.verdict import Verdict
-    from pytest_hermes_env.source import ClassSource
-
 
 StaticHalf = Callable[["ClassSource"], "Verdict"]
 DynamicHalf = Callable[["Evidence"], "Verdict"]

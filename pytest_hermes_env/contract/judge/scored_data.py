@@ -8,16 +8,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_hermes_env.play.journal import ItemScored
-
-if TYPE_CHECKING:
-    from pytest_hermes_env.play.sampling import SampledReply
-    from pytest_hermes_env.play.scenario import Scenario
+from pytest_hermes_env.play.sampling import SampledReply
+from pytest_hermes_env.play.scenario import Scenario
 
 IGNORED = -100
 """The label of a position that nothing is trained on."""
+
+OF_ITEMS = ("collect_trajectory", "collect_trajectories", "postprocess_histories")
+OF_GROUPS = ("collect_trajectories", "collect_trajectory", "postprocess_histories")
+"""Where the cause of a fault in a row, and in a group, may be: the likeliest method first."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,13 +14,9 @@ import re
 import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.rules import ALL_RULES
-from pytest_hermes_env.source import FileProblem
-
-if TYPE_CHECKING:
-    from pytest_hermes_env.source import Module
+from pytest_hermes_env.source import FileProblem, Module
 
 WAIVERS_HOLD = "HE000"
 """The id under which a waiver that does not hold is reported."""

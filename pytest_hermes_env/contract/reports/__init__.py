@@ -6,10 +6,8 @@ Place in the flow: `hermes-env check` and pytest end with an `Account`; each for
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pytest_hermes_env.contract.ledger.account import Account
+from pytest_hermes_env.contract.ledger.account import Account
 
 _FUNCTIONS = {
     "json": "json_report.json_text",

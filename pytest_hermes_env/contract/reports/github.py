@@ -7,14 +7,11 @@ LF in the message, and ``:`` and ``,`` too in a property.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
+from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.ledger.account import Account
 from pytest_hermes_env.redaction.shown_text import shown
-
-if TYPE_CHECKING:
-    from pytest_hermes_env.contract.judge.rule import Rule
-    from pytest_hermes_env.contract.ledger.account import Account
-    from pytest_hermes_env.source.finding import Finding
+from pytest_hermes_env.source.finding import Finding
 
 
 def github_text(account: Account) -> str:

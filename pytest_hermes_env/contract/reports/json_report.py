@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from pytest_hermes_env.contract.judge.rule import Rule
-    from pytest_hermes_env.contract.ledger.account import Account
-    from pytest_hermes_env.contract.ledger.ledger import Ledger, LedgerEntry
-    from pytest_hermes_env.source.finding import Finding
+from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.ledger.account import Account
+from pytest_hermes_env.contract.ledger.ledger import Ledger, LedgerEntry
+from pytest_hermes_env.source.finding import Finding
 
 VERSION = 1
 

@@ -11,18 +11,16 @@ import linecache
 import os
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
+from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.ledger.account import Account
+from pytest_hermes_env.contract.ledger.ledger import Accepted, Ledger
 from pytest_hermes_env.contract.reports.text import law, problem_texts
 from pytest_hermes_env.contract.rules import ALL_RULES
-
-if TYPE_CHECKING:
-    from pytest_hermes_env.contract.judge.rule import Rule
-    from pytest_hermes_env.contract.ledger.account import Account
-    from pytest_hermes_env.contract.ledger.ledger import Accepted, Ledger
-    from pytest_hermes_env.source import FileProblem
-    from pytest_hermes_env.source.finding import Finding
+from pytest_hermes_env.source import FileProblem
+from pytest_hermes_env.source.finding import Finding
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
 ROOT = "SRCROOT"

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import json
 import textwrap
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from pytest_hermes_env import leftover_package
-from pytest_hermes_env.contract.judge.rule import examples_of
+from pytest_hermes_env.contract.judge.rule import Rule, examples_of
+from pytest_hermes_env.contract.ledger.account import Account
 from pytest_hermes_env.contract.ledger.comments import WAIVERS_HOLD
-from pytest_hermes_env.contract.ledger.ledger import summarise
+from pytest_hermes_env.contract.ledger.ledger import Ledger, summarise
 from pytest_hermes_env.contract.rules.he111_file_parses import RULE as HE111
 from pytest_hermes_env.redaction.shown_text import shown_name
-from pytest_hermes_env.source.finding import Severity
+from pytest_hermes_env.source import FileProblem
+from pytest_hermes_env.source.finding import Finding, Severity
 from pytest_hermes_env.source.leftover_packages import LEFTOVER_PACKAGE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from pytest_hermes_env.contract.judge.rule import Rule
-    from pytest_hermes_env.contract.ledger.account import Account
-    from pytest_hermes_env.contract.ledger.ledger import Ledger
-    from pytest_hermes_env.source import FileProblem
-    from pytest_hermes_env.source.finding import Finding
 
 WIDTH = 100
 _FEW_CLASSES = 3

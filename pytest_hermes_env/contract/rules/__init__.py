@@ -8,15 +8,12 @@ from __future__ import annotations
 import difflib
 import pkgutil
 import re
+from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
+from pytest_hermes_env.contract.judge.rule import Rule
 from pytest_hermes_env.errors import UnknownRule
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pytest_hermes_env.contract.judge.rule import Rule
 
 __all__ = ["ALL_RULES", "find_rule", "former_labels", "nearest", "rules_named", "select_rules"]
 

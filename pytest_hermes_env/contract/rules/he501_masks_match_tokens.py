@@ -21,7 +21,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
-from pytest_hermes_env.contract.judge.scored_data import is_rejected, items_of, rows_of, sampled_in, sequence_fault
+from pytest_hermes_env.contract.judge.scored_data import (
+    OF_GROUPS,
+    OF_ITEMS,
+    is_rejected,
+    items_of,
+    rows_of,
+    sampled_in,
+    sequence_fault,
+)
 from pytest_hermes_env.play.journal import ItemScored
 from pytest_hermes_env.play.scenario import Scenario
 
@@ -60,9 +68,7 @@ def _beside_the_sampled(evidence: Evidence, ran: list[Scenario]) -> Iterator[Fin
                 )
                 yield evidence.finding(
                     f"{row.name}: token {row.tokens[position]} at position {position} {how} ({len(wrong)} such positions)",
-                    "collect_trajectory",
-                    "collect_trajectories",
-                    "postprocess_histories",
+                    *OF_ITEMS,
                     scenario=scenario.name,
                 )
 
@@ -82,13 +88,7 @@ def _of_groups(evidence: Evidence, ran: list[Scenario]) -> Iterator[Finding]:
     for scenario in ran:
         for row in rows_of(scenario):
             if fault := _fault(row.tokens, row.masks):
-                yield evidence.finding(
-                    f"{row.name} has {fault}",
-                    "collect_trajectories",
-                    "collect_trajectory",
-                    "postprocess_histories",
-                    scenario=scenario.name,
-                )
+                yield evidence.finding(f"{row.name} has {fault}", *OF_GROUPS, scenario=scenario.name)
 
 
 def _fault(tokens: Sequence[int], masks: Sequence[int]) -> str:

@@ -21,7 +21,7 @@ import math
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
-from pytest_hermes_env.contract.judge.scored_data import Row, items_of, rows_of, sampled_in, sequence_fault
+from pytest_hermes_env.contract.judge.scored_data import OF_ITEMS, Row, items_of, rows_of, sampled_in, sequence_fault
 from pytest_hermes_env.play.scenario import Scenario
 
 SCENARIOS = ("happy", "silent", "unequal_rewards", "drifting")
@@ -54,13 +54,7 @@ def _rows(scenario: Scenario) -> list[Row]:
 def _findings(evidence: Evidence, looked: list[tuple[Scenario, Row]]) -> Iterator[Finding]:
     for scenario, row in looked:
         if fault := _fault(scenario, row):
-            yield evidence.finding(
-                f"{row.name} {fault}",
-                "collect_trajectory",
-                "collect_trajectories",
-                "postprocess_histories",
-                scenario=scenario.name,
-            )
+            yield evidence.finding(f"{row.name} {fault}", *OF_ITEMS, scenario=scenario.name)
 
 
 def _fault(scenario: Scenario, row: Row) -> str:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
-from pytest_hermes_env.contract.judge.scored_data import Row, items_of, rows_of, sequence_fault
+from pytest_hermes_env.contract.judge.scored_data import OF_GROUPS, Row, items_of, rows_of, sequence_fault
 from pytest_hermes_env.play.scenario import Scenario
 
 SCENARIOS = ("happy", "silent", "unequal_rewards", "drifting")
@@ -52,13 +52,7 @@ def _findings(evidence: Evidence, ran: list[Scenario]) -> Iterator[Finding]:
         else:
             how = ""
         if how:
-            yield evidence.finding(
-                f"the group of {len(rows)} sequences {how}",
-                "collect_trajectories",
-                "collect_trajectory",
-                "postprocess_histories",
-                scenario=scenario.name,
-            )
+            yield evidence.finding(f"the group of {len(rows)} sequences {how}", *OF_GROUPS, scenario=scenario.name)
 
 
 def _is_lost(item: Row, rows: Sequence[Row], scenario: Scenario) -> bool:

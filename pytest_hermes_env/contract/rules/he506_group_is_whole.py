@@ -22,11 +22,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
-from pytest_hermes_env.contract.judge.scored_data import groups_of, misplaced_score, repeated_rollout
+from pytest_hermes_env.contract.judge.scored_data import OF_GROUPS, groups_of, misplaced_score, repeated_rollout
 
 UNEQUAL = ("unequal_rewards", "rising_rewards")
 SCENARIOS = ("happy", "silent", *UNEQUAL, "drifting")
-METHODS = ("collect_trajectories", "collect_trajectory", "postprocess_histories")
 REQUIRED = ("tokens", "masks", "scores")
 """Columns that cannot be left out; an empty list in another one stands for a column that is not used."""
 
@@ -52,11 +51,7 @@ def _findings(evidence: Evidence, groups: list[tuple[str, dict[str, Any]]]) -> I
         wrong = {key: count for key, count in columns.items() if count != size and (count or key in REQUIRED)}
         if wrong:
             counts = ", ".join(f"{key} {count}" for key, count in wrong.items())
-            yield evidence.finding(
-                f"a group of {size} has columns of different lengths: {counts}",
-                *METHODS,
-                scenario=name,
-            )
+            yield evidence.finding(f"a group of {size} has columns of different lengths: {counts}", *OF_GROUPS, scenario=name)
 
 
 def _misplaced(evidence: Evidence) -> Iterator[Finding]:
@@ -64,7 +59,7 @@ def _misplaced(evidence: Evidence) -> Iterator[Finding]:
     for scenario in evidence.scenarios(*UNEQUAL):
         fault = repeated_rollout(scenario) or misplaced_score(scenario)
         if fault:
-            yield evidence.finding(fault, *METHODS, scenario=scenario.name)
+            yield evidence.finding(fault, *OF_GROUPS, scenario=scenario.name)
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS)

@@ -17,7 +17,7 @@ Source: atroposlib 0.4.0, `api/server.py` (`ScoredData`); `envs/base.py` (`handl
 from __future__ import annotations
 
 from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
-from pytest_hermes_env.contract.judge.scored_data import groups_of
+from pytest_hermes_env.contract.judge.scored_data import OF_GROUPS, groups_of
 
 UNEQUAL = "unequal_rewards"
 SCENARIOS = ("happy", "silent", UNEQUAL, "drifting")
@@ -32,13 +32,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not ran:
         return Verdict.not_exercised("collect_trajectories returned no group", "HE511")
     findings = [
-        evidence.finding(
-            f"run-api rejects the group: {scenario.refusal}",
-            "collect_trajectories",
-            "collect_trajectory",
-            "postprocess_histories",
-            scenario=scenario.name,
-        )
+        evidence.finding(f"run-api rejects the group: {scenario.refusal}", *OF_GROUPS, scenario=scenario.name)
         for scenario in ran
         if scenario.refusal
     ]

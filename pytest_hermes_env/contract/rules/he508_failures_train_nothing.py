@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
-from pytest_hermes_env.contract.judge.scored_data import groups_of, items_of, rows_of, unmarked_rows
+from pytest_hermes_env.contract.judge.scored_data import OF_GROUPS, groups_of, items_of, rows_of, unmarked_rows
 from pytest_hermes_env.play.journal import LoopEnded, Reward
 from pytest_hermes_env.play.scenario import Scenario
 
@@ -57,9 +57,7 @@ def _findings(evidence: Evidence, scenario: Scenario, failed: str) -> Iterator[F
         for number in unmarked_rows(group)
     ]
     for fault in faults:
-        yield evidence.finding(
-            fault, "collect_trajectories", "collect_trajectory", "postprocess_histories", scenario=scenario.name
-        )
+        yield evidence.finding(fault, *OF_GROUPS, scenario=scenario.name)
 
 
 def _what_failed(scenario: Scenario) -> str:

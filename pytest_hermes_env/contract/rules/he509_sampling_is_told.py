@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
-from pytest_hermes_env.contract.judge.scored_data import groups_of, told_sampling
+from pytest_hermes_env.contract.judge.scored_data import OF_GROUPS, groups_of, told_sampling
 from pytest_hermes_env.play.journal import LoopStarted
 from pytest_hermes_env.play.scenario import Scenario
 
@@ -47,9 +47,7 @@ def _findings(evidence: Evidence, scenario: Scenario, name: str) -> Iterator[Fin
         what = asked.pop()
         yield evidence.finding(
             f"the group names the {name} {named}, and {'none' if what is None else what} was asked for",
-            "collect_trajectories",
-            "collect_trajectory",
-            "postprocess_histories",
+            *OF_GROUPS,
             scenario=scenario.name,
         )
 
