@@ -37,6 +37,10 @@ _CASES = (
     "    # hack:       # what a cheat would do to earn the reward without the work",
     "    #   - {say: All tests passed.}",
 )
+_NO_ITEM = (
+    "  # get_next_item returned None. Write an item here in the form that compute_reward and format_prompt expect.",
+    "  - item: null",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,9 +96,7 @@ def _text(env_class: type, record: Scenario, target: str) -> str:
     seen: dict[str, Any] = {}
     for item in record.items:
         seen.setdefault(item.key, item)
-    entries = [_entry(number, item) for number, item in enumerate(list(seen.values())[:FEW])]
-    if not entries:
-        entries = [_entry_without_item()]
+    entries = [_entry(number, item) for number, item in enumerate(list(seen.values())[:FEW])] or [[*_NO_ITEM]]
     head = f"""\
 # Cases of {env_class.__name__}: transcripts of known quality. They are played as real rollouts by
 #     pytest --hermes-env {target}
@@ -107,25 +109,14 @@ class: {env_class.__name__}
 gap: 0.1    # by how much
 items:
 """
-    return head + "\n".join(entries)
+    return head + "\n".join("\n".join([*entry, *_CASES]) + "\n" for entry in entries)
 
 
-def _entry(number: int, item: Any) -> str:
+def _entry(number: int, item: Any) -> list[str]:
     is_plain, shown = _as_yaml(item.value)
-    lines = [*_comments(item, number)]
     if is_plain:
-        lines += ["  - item:", textwrap.indent(shown, " " * 6).rstrip()]
-    else:
-        lines += [f"  - index: {number}    # this item is not plain data: {type(item.value).__name__}"]
-    return "\n".join([*lines, *_CASES]) + "\n"
-
-
-def _entry_without_item() -> str:
-    lines = [
-        "  # get_next_item returned None. Write an item here in the form that compute_reward and format_prompt expect.",
-        "  - item: null",
-    ]
-    return "\n".join([*lines, *_CASES]) + "\n"
+        return [*_comments(item, number), "  - item:", textwrap.indent(shown, " " * 6).rstrip()]
+    return [*_comments(item, number), f"  - index: {number}    # this item is not plain data: {type(item.value).__name__}"]
 
 
 def _comments(item: Any, number: int) -> list[str]:

@@ -74,10 +74,10 @@ class ClassContract:
         return record.rungs if record is not None else ()
 
     @property
-    def world(self) -> str:
+    def sandbox(self) -> str:
         """What answered the tools of the scenarios; empty when none were played."""
         played = vars(self).get("evidence")
-        return played.collection.world if played is not None else ""
+        return played.collection.sandbox if played is not None else ""
 
     def result(self, rule: Rule) -> Verdict:
         """Return what ``rule`` concludes about the class, from both halves."""
@@ -169,7 +169,7 @@ def _merged(rule: Rule, static: list[Finding], dynamic: Verdict | None) -> tuple
     more = [
         dataclasses.replace(finding, is_confirmed=True)
         for finding in seen
-        if not (_is_definition(finding) and any(_holds(finding, item) for item in static))
+        if not (lines_of_definition(finding.path, finding.line) and any(_holds(finding, item) for item in static))
     ]
     return tuple(sorted(one_per_place([*static, *more]), key=functools.partial(rank, rule)))
 
@@ -207,10 +207,6 @@ def _holds(outer: Finding, inner: Finding) -> bool:
     if _file(outer) != _file(inner):
         return False
     return outer.line == inner.line or inner.line in lines_of_definition(outer.path, outer.line)
-
-
-def _is_definition(finding: Finding) -> bool:
-    return bool(lines_of_definition(finding.path, finding.line))
 
 
 def _file(finding: Finding) -> str:

@@ -106,13 +106,13 @@ class LedgerEntry:
 class Ledger:
     """The entries of one class, one for each rule of the catalogue.
 
-    ``world`` says what answered the tools of its rollouts, ``mode`` how the model was asked: source (not at all), chat or token.
+    ``sandbox`` says what answered the tools of its rollouts, ``mode`` how the model was asked: source (not at all), chat or token.
     ``ladder`` is what scripted policies earned, where they were played.
     """
 
     subject: str
     entries: tuple[LedgerEntry, ...]
-    world: str = ""
+    sandbox: str = ""
     mode: str = ""
     path: str = ""
     line: int = 0
@@ -181,7 +181,7 @@ class Ledger:
         reasons = [line for word in _EXPLAINED for line in self._brief(word)]
         if self.is_vacuous:
             reasons.append("nothing was exercised: this run proves nothing")
-        played = _folded("played", f"{self.mode} mode, {self.world or 'no tool was called'}")
+        played = _folded("played", f"{self.mode} mode, {self.sandbox or 'no tool was called'}")
         ladder = [
             line
             for number, text in enumerate(ladder_in_brief(self.ladder))
@@ -205,8 +205,8 @@ class Ledger:
         lines = [self.headline(), *(f"  {line}" for line in summarise([self]))]
         if self.mode in {"chat", "token"}:
             lines.append(f"  {'mode':<{_COLUMN}}{self.mode}")
-        if self.world:
-            lines.append(f"  {'tools':<{_COLUMN}}{self.world}")
+        if self.sandbox:
+            lines.append(f"  {'tools':<{_COLUMN}}{self.sandbox}")
         if self.is_vacuous:
             lines.append("  nothing was exercised: this run proves nothing")
         return [*lines, *ladder_lines(self.ladder)]

@@ -18,7 +18,8 @@ def json_text(account: Account) -> str:
     """Return the account as JSON with a final newline."""
     document = {
         "version": VERSION,
-        "door": account.entry_point,
+        "entry_point": account.entry_point,
+        "door": account.entry_point,  # its former name, for one release, as is `world`
         "mode": account.mode,
         "versions": account.versions,
         "strict": account.is_strict,
@@ -50,7 +51,8 @@ def class_data(ledger: Ledger) -> dict[str, Any]:
         "path": ledger.path,
         "line": ledger.line,
         "mode": ledger.mode,
-        "world": ledger.world,
+        "sandbox": ledger.sandbox,
+        "world": ledger.sandbox,
         "counts": dict(ledger.counts),
         "rules": [_rule(entry) for entry in ledger.entries],
         "ladder": [dataclasses.asdict(row) for row in ledger.ladder],

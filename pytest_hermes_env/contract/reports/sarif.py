@@ -40,7 +40,7 @@ def sarif_text(account: Account) -> str:
             {
                 "executionSuccessful": account.is_complete,
                 "exitCode": account.exit_code,
-                "properties": {"door": account.entry_point, "mode": account.mode},
+                "properties": {"entry_point": account.entry_point, "door": account.entry_point, "mode": account.mode},
             }
         ],
         "originalUriBaseIds": {ROOT: {"uri": _folder(os.getcwd())}},

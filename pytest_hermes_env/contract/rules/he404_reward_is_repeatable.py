@@ -57,7 +57,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     elsewhere, compared = _elsewhere(evidence) if not steady else ([], "")
     findings = [*steady, *elsewhere, *(_related(evidence, relation) for relation in evidence.probes.relations)]
     if not findings and not _is_earned(evidence):
-        return Verdict.not_exercised(NEEDS_A_CASE, "HE405", "HE403", "HE301", acceptable_gap=evidence.probes.asks_a_judge)
+        return Verdict.not_exercised(NEEDS_A_CASE, "HE405", "HE403", "HE301", acceptable_gap=True)
     note = f"{len(twice)} results got the same reward twice{compared}"
     return Verdict.of(
         findings, f"{note}; rewards that call a judge were not compared" if evidence.probes.asks_a_judge else note

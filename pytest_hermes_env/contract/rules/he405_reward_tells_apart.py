@@ -69,9 +69,8 @@ def dynamic(evidence: Evidence) -> Verdict:
         return _constant(evidence, every)
     if worked and idle and statistics.fmean(worked) < statistics.fmean(idle):
         means = f"{statistics.fmean(worked):g} and {statistics.fmean(idle):g}"
-        return Verdict.failed(
-            [_finding(evidence, f"a rollout that used every tool scored below one that did nothing ({means})")]
-        )
+        message = f"a rollout that used every tool scored below one that did nothing ({means})"
+        return Verdict.failed([evidence.finding(message, "compute_reward", severity=Severity.WARNING)])
     if has_gold(rungs):
         return Verdict.passed(f"{_summary(rungs)}; rewards from {min(every):g} to {max(every):g} over {len(every)} transcripts")
     open_ones = list(dict.fromkeys(rung.unavailable for rung in rungs if not rung.is_automatic and rung.unavailable))
@@ -146,11 +145,8 @@ def _of_pair(evidence: Evidence, high: Rung, low: Rung, gap: float, severity: Se
     message = (
         f"{high.name} of {high.item} scored {high.reward:g}, {relation} {low.name}, which scored {low.reward:g}: {expected}"
     )
-    yield _of_rung(evidence, high if high.reward < low.reward or high.name == GOLD else low, message, severity)
-
-
-def _of_rung(evidence: Evidence, rung: Rung, message: str, severity: Severity = Severity.ERROR) -> Finding:
-    return evidence.finding(message, "compute_reward", seen=_played(rung), scenario=CASES, severity=severity)
+    shown = _played(high if high.reward < low.reward or high.name == GOLD else low)
+    yield evidence.finding(message, "compute_reward", seen=shown, scenario=CASES, severity=severity)
 
 
 def _played(rung: Rung) -> str:
@@ -215,10 +211,6 @@ def _gives_nothing_else(evidence: Evidence, value: float) -> bool:
     returns = [node for node in function.own_nodes() if isinstance(node, ast.Return)]
     given = [node.value.value if isinstance(node.value, ast.Constant) else None for node in returns]
     return bool(given) and all(isinstance(one, int | float) and one == value for one in given)
-
-
-def _finding(evidence: Evidence, message: str) -> Finding:
-    return evidence.finding(message, "compute_reward", severity=Severity.WARNING)
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*SCENARIOS, PROBES, CASES))

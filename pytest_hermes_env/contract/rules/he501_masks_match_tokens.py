@@ -22,6 +22,7 @@ from collections.abc import Iterator, Sequence
 
 from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
 from pytest_hermes_env.contract.judge.scored_data import (
+    IGNORED,
     OF_GROUPS,
     OF_ITEMS,
     is_rejected,
@@ -34,7 +35,6 @@ from pytest_hermes_env.play.journal import ItemScored
 from pytest_hermes_env.play.scenario import Scenario
 
 SCENARIOS = ("happy", "silent", "unequal_rewards")
-IGNORED = -100
 
 
 def dynamic(evidence: Evidence) -> Verdict:

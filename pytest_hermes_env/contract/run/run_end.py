@@ -16,7 +16,7 @@ from pytest_hermes_env.atomic_files import write_text
 from pytest_hermes_env.contract.check import with_missing_rules
 from pytest_hermes_env.contract.judge.verdict import Outcome
 from pytest_hermes_env.contract.ledger.account import Account, versions
-from pytest_hermes_env.contract.ledger.ledger import Ledger, LedgerEntry, summarise
+from pytest_hermes_env.contract.ledger.ledger import Ledger, summarise
 from pytest_hermes_env.contract.ledger.settings import Settings, settings_for
 from pytest_hermes_env.contract.ledger.waivers import waivers_in
 from pytest_hermes_env.contract.reports import report_text
@@ -78,7 +78,10 @@ def _unplayed(ledger: Ledger, minimum: int | None) -> list[str]:
         missed = ledger.unplayed
     else:
         is_partial = any(entry.outcome is Outcome.NOT_RUN and entry.note == NOT_RUN for entry in ledger.entries)
-        missed = () if count >= minimum or is_partial else tuple(e for e in ledger.entries if _is_unseen(e))
+        unseen = (
+            entry for entry in ledger.entries if entry.outcome is Outcome.NOT_EXERCISED and entry.rule.dynamic is not None
+        )
+        missed = () if count >= minimum or is_partial else tuple(unseen)
         if count < minimum and not is_partial and not missed:
             return [f"error: {ledger.subject}: rollouts exercised {count} rules, and hermes_min_exercised is {minimum}"]
     if not missed:
@@ -89,10 +92,6 @@ def _unplayed(ledger: Ledger, minimum: int | None) -> list[str]:
         *(f"  {line}" for line in summarise([dataclasses.replace(ledger, entries=missed)])),
         "  fix  remove what keeps them from being exercised; --hermes-min-exercised N accepts N exercised rules",
     ]
-
-
-def _is_unseen(entry: LedgerEntry) -> bool:
-    return entry.outcome is Outcome.NOT_EXERCISED and entry.rule.dynamic is not None
 
 
 def summary(terminalreporter: Any, account: Account, notes: Iterable[str]) -> None:
@@ -122,7 +121,7 @@ def ledgers_of(rows: Iterable[dict[str, Any]]) -> list[Ledger]:
         dataclasses.replace(
             found[0],
             entries=with_missing_rules([entry for ledger in found for entry in ledger.entries], NOT_RUN),
-            world=next((ledger.world for ledger in found if ledger.world), ""),
+            sandbox=next((ledger.sandbox for ledger in found if ledger.sandbox), ""),
             ladder=next((ledger.ladder for ledger in found if ledger.ladder), ()),
         )
         for _, found in sorted(by_class.items())

@@ -245,7 +245,7 @@ class CheckedClass:
         return Ledger(
             subject=self.subject,
             entries=(dataclasses.replace(entry, findings=findings, accepted=accepted),),
-            world=self.contract.world,
+            sandbox=self.contract.sandbox,
             mode=self.mode,
             path=shown_path(source.path) if source is not None else "",
             line=source.line if source is not None else 0,

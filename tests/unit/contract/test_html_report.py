@@ -22,7 +22,7 @@ def finding(message: str, **further) -> Finding:
 
 
 def page_of(*entries: LedgerEntry, ladder: tuple[LadderRow, ...] = ()) -> str:
-    ledger = Ledger(subject=f"my_env:Env{MARKUP}", entries=entries, mode="chat", world=MARKUP, ladder=ladder)
+    ledger = Ledger(subject=f"my_env:Env{MARKUP}", entries=entries, mode="chat", sandbox=MARKUP, ladder=ladder)
     return html_text(
         Account(entry_point="pytest", mode="chat", ledgers=(ledger,), exit_code=1, seconds=1.0, versions={"python": "3"})
     )

@@ -119,7 +119,7 @@ def account(**changes):
     ledger = Ledger(
         subject="env.py:Env",
         mode="chat",
-        world="an in-memory machine",
+        sandbox="an in-memory machine",
         path="env.py",
         line=1,
         entries=(
@@ -154,6 +154,7 @@ def test_json_holds_every_rule_with_its_outcome():
 
     assert json.loads(json_text(account())) == {
         "version": 1,
+        "entry_point": "pytest",
         "door": "pytest",
         "mode": "chat",
         "versions": {"pytest-hermes-env": "1"},
@@ -168,6 +169,7 @@ def test_json_holds_every_rule_with_its_outcome():
                 "path": "env.py",
                 "line": 1,
                 "mode": "chat",
+                "sandbox": "an in-memory machine",
                 "world": "an in-memory machine",
                 "counts": {"failed": 1, "not exercised": 1},
                 "ladder": [],
