@@ -191,7 +191,7 @@ class Collector:
     ) -> bool:
         """Play one family on its own stage, and keep a record of each scenario that is needed, whatever happens.
 
-        Return whether nothing was kept, because the set-up failed beside other instances and another try may succeed.
+        Return whether nothing was kept, because the set-up failed while other instances were alive and another try may succeed.
         """
         played: dict[str, Scenario] = {}
         reason = self._first_setup.reason or Unavailable(Cause.EARLIER_FAILURE)

@@ -37,7 +37,7 @@ def home_of(config: pytest.Config) -> HermesHome:
 
 
 def explain_leftovers(config: pytest.Config) -> None:
-    """Name a leftover ``environments/__init__.py`` in every import error of this run that it causes."""
+    """Name a stale ``environments/__init__.py`` in every import error of this run that it causes."""
     stack = contextlib.ExitStack()
     stack.enter_context(leftover_explained())
     config.add_cleanup(stack.close)

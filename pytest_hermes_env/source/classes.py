@@ -78,16 +78,6 @@ class ClassSource:
         """The line of the class statement."""
         return self.node.lineno
 
-    @property
-    def column(self) -> int:
-        """The column of the class statement, from 1."""
-        return self.module.place(self.node)[1]
-
-    @property
-    def label(self) -> str:
-        """``path:Class``, as commands accept it."""
-        return f"{self.path}:{self.name}"
-
     @cached_property
     def bases(self) -> tuple[ClassSource | External, ...]:
         """The resolved bases; one that cannot be resolved is an External named after its expression."""

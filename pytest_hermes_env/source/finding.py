@@ -60,8 +60,8 @@ def finding_at(where: Function | ClassSource, node: ast.AST, message: str, seen:
 def shown_finding(finding: Finding) -> Finding:
     """Return a finding without secrets and control characters in its texts; its path stays a path."""
     texts = ("message", "seen", "confirmation", "reproduction")
-    told: dict[str, Any] = {name: shown(getattr(finding, name)) for name in texts}
-    return dataclasses.replace(finding, **told)
+    texts_shown: dict[str, Any] = {name: shown(getattr(finding, name)) for name in texts}
+    return dataclasses.replace(finding, **texts_shown)
 
 
 def sorted_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:

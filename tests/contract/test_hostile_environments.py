@@ -71,7 +71,7 @@ HOSTILE = (
     Hostile(place="evaluate", code="os._exit(0)", says="ended its process with exit code 0"),
     Hostile(place="evaluate", code="time.sleep(10**6)", says="did not return"),
     Hostile(place="evaluate", code="os.abort()", says="ended by SIGABRT"),
-    Hostile(place="evaluate", code="os.closerange(0, 1000)", says=""),
+    Hostile(place="evaluate", code="os.closerange(0, 1000)", says="ended its process with exit code 70"),
     Hostile(place="evaluate", code="import atexit\natexit.register(time.sleep, 10**6)", says="did not end", shows="exit"),
     Hostile(place="evaluate", code="import atexit\natexit.register(os._exit, 0)", says="exit code 0", shows="exit"),
 )

@@ -54,7 +54,7 @@ class ClassContract:
         try:
             collection = self._play()
         except Exception as error:
-            self._failure = error  # told once: every other rule is not played
+            self._failure = error  # raised once: every other rule is not played
             raise
         return Evidence(collection=collection, source=self.source)
 
@@ -163,7 +163,7 @@ def _merged(rule: Rule, static: list[Finding], dynamic: Verdict | None) -> tuple
     """Join what both halves found, one finding per place.
 
     The source shows the line where a rollout often shows only the method that it happened in: such a finding says nothing more
-    beside one from the source in that method, which then names the scenario that confirmed it.
+    than one from the source in that method, which then names the scenario that confirmed it.
     """
     seen = dynamic.findings if dynamic is not None else ()
     more = [

@@ -49,7 +49,7 @@ class Row:
 
 
 def groups_of(scenario: Scenario) -> list[dict[str, Any]]:
-    """Return the groups that collect_trajectories gave; one that is no dict is left out."""
+    """Return the groups that collect_trajectories gave; one that is not a dict is left out."""
     group = scenario.group
     return [part for part in (group if isinstance(group, list) else [group]) if isinstance(part, dict)]
 
@@ -73,7 +73,7 @@ def _rows(group: dict[str, Any]) -> Iterator[Row]:
 
 
 def _listed(value: Any) -> tuple[Any, ...]:
-    """Return a column or a row as it stands; what is no list at all has nothing in it."""
+    """Return a column or a row as it stands; what is not a list has nothing in it."""
     return tuple(value) if isinstance(value, list | tuple) else ()
 
 

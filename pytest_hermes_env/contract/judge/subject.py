@@ -50,7 +50,7 @@ class Subject:
         return f"{self.module}:{self.name}"
 
     def check_cases(self) -> None:
-        """Read the cases that lie beside the class. Raises: BadCases."""
+        """Read the cases next to the class. Raises: BadCases."""
         from pytest_hermes_env.play.cases.yaml_file import cases_for  # noqa: PLC0415 - it loads the room of the model
 
         if self.path:

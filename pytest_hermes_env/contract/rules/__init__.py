@@ -17,7 +17,12 @@ from pytest_hermes_env.errors import UnknownRule
 
 __all__ = ["ALL_RULES", "find_rule", "former_labels", "nearest", "rules_named", "select_rules"]
 
-FORMER_NAMES = {"rollouts-do-not-meet": "HE603", "nothing-is-left": "HE606", "takes-no-metrics": "HE802"}
+FORMER_NAMES = {
+    "rollouts-do-not-meet": "HE603",
+    "nothing-is-left": "HE606",
+    "takes-no-metrics": "HE802",
+    "sampling-is-told": "HE509",
+}
 """What rules were called before; these names select them, too."""
 
 

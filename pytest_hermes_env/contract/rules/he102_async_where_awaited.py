@@ -53,7 +53,7 @@ _OF_COROUTINES = frozenset({name for name in dir(Coroutine) if not name.startswi
 def static(source: ClassSource) -> Verdict:
     """Look at how each of the six methods is defined, and for coroutines that nobody awaits.
 
-    It stays beside the rollouts because a missing ``async`` or ``await`` is seen in one line, long before anything can be played.
+    It complements the rollouts: a missing ``async`` or ``await`` is seen in one line, long before anything can be played.
     """
     findings: list[Finding] = []
     doubt = ""
@@ -136,7 +136,7 @@ def _used_unawaited(function: Function, node: ast.AST) -> str:
         uses = [other for other in function.nodes if isinstance(other, ast.Name) and other.id == name.id and other is not name]
         reads = [_read_of(function, use) for use in uses if isinstance(use.ctx, ast.Load)]
     first = reads[0] if reads and None not in reads else None  # else somebody else gets it
-    return f"is no result: {ast.unparse(first)} raises" if first is not None else ""
+    return f"is not a result: {ast.unparse(first)} raises" if first is not None else ""
 
 
 def _read_of(function: Function, node: ast.AST) -> ast.expr | None:

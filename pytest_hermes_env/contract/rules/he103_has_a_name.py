@@ -5,7 +5,7 @@ What: `name` is a non-empty string other than the layer's "hermes-agent", in the
 inherits from.
 
 Why: Atropos names evaluations, wandb runs and saved files after it. Two environments with the base's name write into
-each other's results, and the curves cannot be told apart.
+each other's results, and the curves cannot be distinguished.
 
 Fix: Set `name = "my-environment"` in the class body.
 

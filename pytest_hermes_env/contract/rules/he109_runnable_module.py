@@ -1,7 +1,7 @@
 """HE109 runnable-module
 The environment's file starts it: `if __name__ == "__main__": MyEnv.cli()`.
 
-What: A file with an environment, or the `__main__.py` beside it, has a block under `if __name__ == "__main__"` that
+What: A file with an environment, or the `__main__.py` next to it, has a block under `if __name__ == "__main__"` that
 calls `cli()` of the environment, directly or in a function of the file. No file calls `cli()` outside such a block.
 
 Why: `serve`, `process` and `evaluate` are started as `python my_env.py ...`. Without the block the command ends at once

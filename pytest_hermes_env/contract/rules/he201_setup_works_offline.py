@@ -42,7 +42,7 @@ _CATCHES = frozenset(
 def static(source: ClassSource) -> Verdict:
     """Look at every call that asks the network, from setup on.
 
-    It stays beside the rollouts because these play one configuration, and a data set is often loaded only with another.
+    It complements the rollouts: these play one configuration, and a data set is often loaded only with another.
     """
     if "setup" not in source.methods:
         return Verdict.undecided("there is no setup to read")

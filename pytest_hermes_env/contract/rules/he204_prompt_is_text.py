@@ -29,7 +29,7 @@ _NOT_TEXT = {
 def static(source: ClassSource) -> Verdict:
     """Look at what the return statements of format_prompt say.
 
-    It stays beside the rollouts because a benchmark has no training items to ask for a prompt.
+    It complements the rollouts: a benchmark has no training items to ask for a prompt.
     """
     function = source.methods.get("format_prompt")
     if function is None or function.is_async:

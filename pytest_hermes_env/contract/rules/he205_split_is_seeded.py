@@ -35,7 +35,7 @@ _SEED_WORDS = ("seed", "random_state", "generator", "rng")
 def static(source: ClassSource) -> Verdict:
     """Look at every shuffle that setup and the constructor lead to.
 
-    It stays beside the rollouts because these compare training items, which a benchmark has none of.
+    It complements the rollouts: these compare training items, which a benchmark has none of.
     """
     if "setup" not in source.methods:
         return Verdict.undecided("there is no setup to read")
@@ -92,7 +92,7 @@ def dynamic(evidence: Evidence) -> Verdict:
 
 
 def _tell_apart(prompts: Iterable[object]) -> bool:
-    """Tell whether prompts tell items apart: then an id that an item gets anew each time is no difference."""
+    """Return whether prompts distinguish items: then an id that an item gets anew each time does not count."""
     every = list(prompts)
     return all(isinstance(prompt, str) for prompt in every) and len(set(every)) > 1
 

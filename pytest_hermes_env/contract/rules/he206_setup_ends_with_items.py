@@ -4,7 +4,7 @@ The environment can be built, `setup` returns, and there are items.
 What: The constructor and `setup` finish: they do not raise, exit, skip a test or wait forever. After `setup`,
 `get_next_item` has an item, unless the class is an evaluation by its own code: `get_next_item` or
 `collect_trajectories` returns nothing, whatever the data, or because a setting says so. A set-up that works alone and
-fails beside another instance, such as one with a fixed port, is a warning.
+fails while another instance is alive, such as one with a fixed port, is a warning.
 
 Why: A run in which nothing was set up, or in which a loader left an empty list, has shown nothing about the
 environment. Atropos pauses a worker that gets None and asks again, so that training on an empty list waits forever,

@@ -35,7 +35,7 @@ _SHORT = 40
 def static(source: ClassSource) -> Verdict:
     """Look at every read of a name that certainly holds an AgentResult.
 
-    It stays beside the rollouts because these do not see a read through ``vars(result)``, nor those of a benchmark's reward.
+    It complements the rollouts: these do not see a read through ``vars(result)``, nor those of a benchmark's reward.
     """
     findings = [finding for function, names in results_in(source).items() for finding in _violations(function, names)]
     doubt = ""

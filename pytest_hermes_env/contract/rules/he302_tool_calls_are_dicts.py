@@ -37,7 +37,7 @@ _WORDS = {"message": "a message", "call": "a tool call", "function": "a tool cal
 def static(source: ClassSource) -> Verdict:
     """Look at attribute reads of what certainly stands in the messages of an AgentResult.
 
-    It stays beside the rollouts because a broad ``except`` around the read hides the error from them.
+    It complements the rollouts: a broad ``except`` around the read hides the error from them.
     """
     parts = MessageParts(source=source, results=results_in(source))
     findings = [finding for function in reach_of(source).every_function() for finding in _violations(function, parts)]

@@ -1,7 +1,7 @@
 """HE405 reward-tells-apart
 Rewards differ where the work differs.
 
-What: Where the environment's author declares transcripts of known quality (a file of cases beside it), their rewards are
+What: Where the environment's author declares transcripts of known quality (a file of cases next to it), their rewards are
 in the declared order, with the declared gap: the good one above the near miss, the near miss above doing nothing.
 Policies that need no author (the prompt repeated, the right form with wrong content) score below the good one. Over all
 transcripts `compute_reward` returns more than one value, and a rollout that used its tools does not score below one

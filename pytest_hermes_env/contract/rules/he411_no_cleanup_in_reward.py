@@ -28,7 +28,7 @@ from pytest_hermes_env.source import LAYER_CONTEXT, ClassSource, finding_at, rea
 def static(source: ClassSource) -> Verdict:
     """Look for the clean-up of a context that a method was given, in what compute_reward leads to.
 
-    It stays beside the rollouts because these may never reach the line, such as one for long rollouts.
+    It complements the rollouts: these may never reach the line, such as one for long rollouts.
     """
     findings = [
         finding_at(function, node, f"{function.name} cleans up the tool context that it was given: {ast.unparse(node)}")

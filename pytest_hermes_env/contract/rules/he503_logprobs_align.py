@@ -45,7 +45,7 @@ def dynamic(evidence: Evidence) -> Verdict:
 
 
 def _rows(scenario: Scenario) -> list[Row]:
-    """Return the items, and sequences of the group that are no item's first: those of a rollout that became several."""
+    """Return the items, and those sequences of the group that are not the first of an item: a rollout may become several."""
     items = items_of(scenario)
     known = {row.tokens for row in items}
     return [*items, *(row for row in rows_of(scenario) if row.tokens not in known)]

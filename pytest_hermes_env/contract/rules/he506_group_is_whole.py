@@ -3,7 +3,7 @@ Every list of a group has `group_size` entries, and each entry belongs to its ro
 
 What: `tokens`, `masks`, `scores` and every other column of a group have `config.group_size` entries, or
 `group_overrides["group_size"]` for a group whose rollouts became more sequences than that. Where the group has the scores
-that its rollouts earned, each stands beside the tokens of the rollout that earned it. No sequence is there more often
+that its rollouts earned, each in the place of the tokens of the rollout that earned it. No sequence is there more often
 than rollouts gave it.
 
 Why: atroposlib drops a group of another size, with a warning that scrolls by: the rollouts were paid for, and the
@@ -31,7 +31,7 @@ REQUIRED = ("tokens", "masks", "scores")
 
 
 def dynamic(evidence: Evidence) -> Verdict:
-    """Count the entries of every column of every group, and look for each rollout's score beside its tokens."""
+    """Count the entries of every column of every group, and look for each rollout's score next to its tokens."""
     missing = evidence.without_groups(*SCENARIOS)
     if missing is not None:
         return missing

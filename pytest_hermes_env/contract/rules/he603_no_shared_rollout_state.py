@@ -34,7 +34,7 @@ _ROLLOUT = ("format_prompt", "collect_trajectory", "collect_trajectories", "comp
 def static(source: ClassSource) -> Verdict:
     """Look for methods that keep their item, or a part of it, on self or in a global, from where rollouts read it.
 
-    It stays beside the rollouts because they meet only sometimes, and those of a group have the same item.
+    It complements the rollouts: they meet only sometimes, and those of a group have the same item.
     """
     reach = reach_of(source)
     reads = {

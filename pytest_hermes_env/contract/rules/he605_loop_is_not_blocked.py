@@ -4,7 +4,7 @@ No code of an environment blocks the event loop.
 What: Nothing that rollouts, evaluation or `wandb_log` reach calls a function that waits in its own thread
 (`time.sleep`, `requests`, `urllib`, `subprocess.run`), unless it runs in a thread (`asyncio.to_thread`,
 `run_in_executor`). In the scenarios, no line of the class keeps the event loop from running for 100 ms. `setup` may
-block: nothing runs beside it.
+block: nothing else runs meanwhile.
 
 Why: All rollouts of a process share one event loop. While one of them sleeps for a second or waits for a web server,
 the other 63 wait too: their model calls time out, heartbeats are missed, and one slow line makes a training step take
@@ -52,7 +52,7 @@ _SHORT_S = 0.1
 def static(source: ClassSource) -> Verdict:
     """Look for calls that wait, in what runs on the event loop.
 
-    It stays beside the rollouts because these wait for nothing slow: mocks answer at once, and some lines they never run.
+    It complements the rollouts: these wait for nothing slow: mocks answer at once, and some lines they never run.
     """
     findings = [
         finding_at(

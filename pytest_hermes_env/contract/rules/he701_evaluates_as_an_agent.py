@@ -32,7 +32,7 @@ _COMPLETIONS = frozenset({"chat_completion", "completion"})
 def static(source: ClassSource) -> Verdict:
     """Look for the agent in what evaluate leads to, and for a chat completion or nothing at all in its place.
 
-    It stays beside the rollouts because the most common mistake of all is written in one line.
+    It complements the rollouts: the most common mistake of all is written in one line.
     """
     evaluate = source.methods.get("evaluate")
     if evaluate is None:

@@ -214,7 +214,7 @@ async def _played(stage: Stage, player: _Player, item: Any, transcript: Transcri
 
 
 def _error_of(result: Any) -> str:
-    """Return the error in the result of a tool: an object, as JSON where the agent made the call. Text that is no JSON has none."""
+    """Return the error in the result of a tool: an object, as JSON where the agent made the call. Text that is not JSON has none."""
     try:
         value = json.loads(result) if isinstance(result, str) else result
     except ValueError:

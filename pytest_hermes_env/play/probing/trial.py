@@ -36,7 +36,7 @@ _OF_LISTS = (
     "__setitem__", "__delitem__", "__iadd__", "__imul__", "append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort",
 )  # fmt: skip
 _OF_OTHERS = frozenset({"system", "user", "developer"})
-"""Roles of messages that are no work."""
+"""Roles of messages that hold none of the agent's work."""
 _ENVELOPE = frozenset({"role", "name", "tool_call_id", "id", "type"})
 """Keys that say who speaks, and not what."""
 _USES = (

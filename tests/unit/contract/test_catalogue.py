@@ -9,7 +9,12 @@ from pytest_hermes_env.contract.ledger.settings import settings_for
 from pytest_hermes_env.contract.rules import ALL_RULES, find_rule, former_labels, rules_named, select_rules
 from pytest_hermes_env.errors import UnknownRule
 
-RENAMED = {"rollouts-do-not-meet": "HE603", "nothing-is-left": "HE606", "takes-no-metrics": "HE802"}
+RENAMED = {
+    "rollouts-do-not-meet": "HE603",
+    "nothing-is-left": "HE606",
+    "takes-no-metrics": "HE802",
+    "sampling-is-told": "HE509",
+}
 
 
 @pytest.mark.parametrize("rule", ALL_RULES, ids=lambda rule: rule.id)

@@ -1,4 +1,4 @@
-"""HE509 sampling-is-told
+"""HE509 sampling-is-reported
 The temperature and the `top_p` that a group names for the trainer are those at which its rollouts were sampled.
 
 What: The temperature and the `top_p` in `overrides`, `generation_params` or `group_overrides` are those of the agent's
