@@ -23,9 +23,7 @@ import difflib
 import os
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
-from pytest_hermes_env.contract.judge.evidence import finding_in
-from pytest_hermes_env.contract.judge.verdict import one_per_place
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict, finding_in, one_per_place
 from pytest_hermes_env.source import LAYER_ENV, ClassKind, ClassSource, External, Function, Module, finding_at, resolve
 from pytest_hermes_env.source.installed import base_names
 

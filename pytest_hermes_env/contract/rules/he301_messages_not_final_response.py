@@ -22,8 +22,7 @@ import ast
 import dataclasses
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
-from pytest_hermes_env.contract.judge.evidence import finding_in
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict, finding_in
 from pytest_hermes_env.contract.judge.message_parts import results_in
 from pytest_hermes_env.play.journal import UnknownRead
 from pytest_hermes_env.play.scenario import CASES

@@ -21,10 +21,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
-from pytest_hermes_env.contract.judge.evidence import finding_in
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict, finding_in, one_per_place
 from pytest_hermes_env.contract.judge.message_parts import DICTS, MessageParts, results_in
-from pytest_hermes_env.contract.judge.verdict import one_per_place
 from pytest_hermes_env.play.scenario import PROBES
 from pytest_hermes_env.source import ClassSource, Function, finding_at, last_name, reach_of
 

@@ -19,8 +19,7 @@ from __future__ import annotations
 import math
 from typing import SupportsFloat
 
-from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
-from pytest_hermes_env.contract.judge.verdict import one_per_place
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict, one_per_place
 from pytest_hermes_env.play.codec import type_name
 from pytest_hermes_env.play.journal import Reward, UnknownRead
 from pytest_hermes_env.play.scenario import CASES, PROBES, Scenario

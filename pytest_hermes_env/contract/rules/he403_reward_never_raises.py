@@ -25,8 +25,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
-from pytest_hermes_env.contract.judge.evidence import finding_in
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict, finding_in
 from pytest_hermes_env.play.journal import Reward, UnknownRead
 from pytest_hermes_env.play.probing.record import Probe
 from pytest_hermes_env.play.scenario import CASES, PROBES, ItemsEnd, Scenario

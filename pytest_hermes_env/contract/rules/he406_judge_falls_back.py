@@ -16,9 +16,7 @@ Source: The environment guide's judge pattern (always a heuristic fallback); atr
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
-from pytest_hermes_env.contract.judge.evidence import finding_in
-from pytest_hermes_env.contract.judge.verdict import one_per_place
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict, finding_in, one_per_place
 from pytest_hermes_env.play.journal import Reward
 from pytest_hermes_env.play.probing.record import as_number
 from pytest_hermes_env.play.scenario import Cause

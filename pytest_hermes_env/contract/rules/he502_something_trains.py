@@ -27,8 +27,7 @@ SCENARIOS = (*WORKED, DEAD)
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Look for labels in every sequence, also in those of a model that never answered."""
-    missing = evidence.without_groups(*SCENARIOS)
-    if missing is not None:
+    if missing := evidence.without_groups(*SCENARIOS):
         return missing
     findings = [*_without_labels(evidence), *_with_labels_of_nothing(evidence)]
     worked = sum(

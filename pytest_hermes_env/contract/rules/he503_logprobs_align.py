@@ -31,8 +31,7 @@ NEAR = 1e-6
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Compare each trained token's logprob with the one that the server gave."""
-    missing = evidence.without_tokens(*SCENARIOS)
-    if missing is not None:
+    if missing := evidence.without_tokens(*SCENARIOS):
         return missing
     ran = evidence.scenarios(*SCENARIOS)
     looked = [(scenario, row) for scenario in ran for row in _rows(scenario) if row.has_matching_masks]

@@ -26,8 +26,7 @@ SCENARIOS = ("happy", "silent", "unequal_rewards", "drifting")
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Look for each item's logprobs in its group."""
-    missing = evidence.without_tokens(*SCENARIOS)
-    if missing is not None:
+    if missing := evidence.without_tokens(*SCENARIOS):
         return missing
     ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if rows_of(scenario)]
     if not ran:

@@ -32,8 +32,7 @@ _OF_GROUPS = ("collect_trajectories", "postprocess_histories", "collect_trajecto
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Look for every sampled reply in the sequences, behind its own prompt."""
-    missing = evidence.without_tokens(*SCENARIOS)
-    if missing is not None:
+    if missing := evidence.without_tokens(*SCENARIOS):
         return missing
     ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if scenario.sampled and not is_rejected(scenario)]
     if not ran:

@@ -32,8 +32,7 @@ REQUIRED = ("tokens", "masks", "scores")
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Count the entries of every column of every group, and look for each rollout's score next to its tokens."""
-    missing = evidence.without_groups(*SCENARIOS)
-    if missing is not None:
+    if missing := evidence.without_groups(*SCENARIOS):
         return missing
     groups = [(scenario.name, group) for scenario in evidence.scenarios(*SCENARIOS) for group in groups_of(scenario)]
     if not groups:

@@ -25,8 +25,7 @@ SCENARIOS = ("happy", "silent", UNEQUAL, "drifting")
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Give every group to run-api's own model, and name those that Atropos would not even send."""
-    missing = evidence.without_groups(*SCENARIOS)
-    if missing is not None:
+    if missing := evidence.without_groups(*SCENARIOS):
         return missing
     ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if groups_of(scenario)]
     if not ran:

@@ -33,8 +33,7 @@ FAILED = ("model_failed", "aborted_by_server")
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Look at what is trained or scored where every rollout failed: the model's server, or the reward."""
-    missing = evidence.without_groups(*SCENARIOS)
-    if missing is not None:
+    if missing := evidence.without_groups(*SCENARIOS):
         return missing
     failed = [(scenario, what) for scenario in evidence.scenarios(*FAILURES) if (what := _what_failed(scenario))]
     if not failed:

@@ -29,8 +29,7 @@ NAMES = ("temperature", "top_p")
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Compare what each group names with what its agents asked for."""
-    missing = evidence.without_tokens(*SCENARIOS)
-    if missing is not None:
+    if missing := evidence.without_tokens(*SCENARIOS):
         return missing
     ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if groups_of(scenario)]
     if not ran:

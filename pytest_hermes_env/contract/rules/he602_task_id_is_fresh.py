@@ -21,8 +21,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
-from pytest_hermes_env.contract.judge.evidence import finding_in
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict, finding_in
 from pytest_hermes_env.play.journal import ContextOpened, LoopStarted, Place
 
 SCENARIOS = ("concurrent_groups", "evaluate", "evaluate_twice", "evaluate_beside_training")

@@ -22,8 +22,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
-from pytest_hermes_env.contract.judge.evidence import finding_in
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict, finding_in
 from pytest_hermes_env.play.journal import ContextOpened, Crossed, SurroundingChanged
 from pytest_hermes_env.play.scenario import Scenario
 from pytest_hermes_env.source import ClassSource, Function, finding_at, reach_of
@@ -150,10 +149,4 @@ def _reads(function: Function, name: str) -> bool:
     return False
 
 
-RULE = Rule(
-    doc=__doc__,
-    severity=Severity.ERROR,
-    static=static,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)

@@ -20,9 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
-from pytest_hermes_env.contract.judge.evidence import finding_in
-from pytest_hermes_env.contract.judge.verdict import one_per_place
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict, finding_in, one_per_place
 from pytest_hermes_env.play.journal import SurroundingChanged
 from pytest_hermes_env.play.scenario import CASES, Scenario
 

@@ -23,8 +23,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
-from pytest_hermes_env.contract.judge.evidence import finding_in
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict, finding_in
 from pytest_hermes_env.play.journal import Blocked, Place
 from pytest_hermes_env.play.scenario import CASES
 from pytest_hermes_env.source import Call, ClassSource, Function, finding_at, reach_of
@@ -52,7 +51,7 @@ _SHORT_S = 0.1
 def static(source: ClassSource) -> Verdict:
     """Look for calls that wait, in what runs on the event loop.
 
-    It complements the rollouts: these wait for nothing slow: mocks answer at once, and some lines they never run.
+    It complements the rollouts, which wait for nothing slow, since mocks answer at once, and never run some lines.
     """
     findings = [
         finding_at(

@@ -20,9 +20,7 @@ environment are never released.
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
-from pytest_hermes_env.contract.judge.evidence import finding_in
-from pytest_hermes_env.contract.judge.verdict import one_per_place
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict, finding_in, one_per_place
 
 SCENARIOS = ("closing",)
 

@@ -17,8 +17,7 @@ Source: `environments.hermes_base_env`, `agent_rollout` and `evaluate_items`; `e
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
-from pytest_hermes_env.contract.judge.verdict import one_per_place
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict, one_per_place
 from pytest_hermes_env.play.journal import LoopStarted
 
 SCENARIOS = ("evaluate",)

@@ -22,8 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
-from pytest_hermes_env.contract.judge.verdict import one_per_place
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict, one_per_place
 from pytest_hermes_env.play.journal import LoopStarted
 from pytest_hermes_env.play.scenario import SETTINGS
 

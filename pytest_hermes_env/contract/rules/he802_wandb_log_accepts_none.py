@@ -41,10 +41,4 @@ def dynamic(evidence: Evidence) -> Verdict:
     return Verdict.of(findings[:1], "wandb_log(None) and wandb_log() returned")
 
 
-RULE = Rule(
-    doc=__doc__,
-    severity=Severity.ERROR,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-    holds_for_base_env=True,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS, holds_for_base_env=True)
