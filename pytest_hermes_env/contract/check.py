@@ -133,11 +133,6 @@ def check_paths(
     return dataclasses.replace(account, exit_code=int(account.is_broken))
 
 
-def check_all(sources: Iterable[ClassSource], rules: Sequence[Rule] = ALL_RULES) -> tuple[Ledger, ...]:
-    """Check classes that were read, in their order."""
-    return tuple(_ledger(source, rules) for source in sources)
-
-
 def _chosen(path: str, name: str, reading: FileReading, tree: SourceTree, *, with_base_env: bool) -> ClassSource:
     source = read_class(path, name, tree)
     seen = sorted({item.name for item in reading.classes} | {item.name for item in reading.skipped})
@@ -154,7 +149,7 @@ def _chosen(path: str, name: str, reading: FileReading, tree: SourceTree, *, wit
 def _checked_class(source: ClassSource, rules: Sequence[Rule], *, is_chosen: bool) -> _CheckedClass:
     """Ask every rule about a class; one that a user chose is judged whatever it is called a base for."""
     return _CheckedClass(
-        ledger=_ledger(source, rules),
+        ledger=check_class(source, rules),
         bases=frozenset() if is_chosen else frozenset(map(_id, source.readable[1:])),
         is_abstract=source.is_marked_abstract and not is_chosen,
         is_abstract_as_base=bool(source.missing) and not source.unreadable and not is_chosen,
@@ -165,7 +160,7 @@ def _id(place: ClassSource | Ledger) -> tuple[str, int]:
     return os.path.abspath(place.path), place.line
 
 
-def _ledger(source: ClassSource, rules: Sequence[Rule]) -> Ledger:
+def check_class(source: ClassSource, rules: Sequence[Rule] = ALL_RULES) -> Ledger:
     """Ask every rule about a class."""
     return Ledger(
         subject=f"{source.path}:{source.name}",

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_hermes_env.contract.judge.engine import ClassContract, scenarios_for
+from pytest_hermes_env.contract.judge.engine import ClassContract
 from pytest_hermes_env.contract.judge.subject import Subject, subjects_of
 from pytest_hermes_env.contract.judge.verdict import Verdict
 from pytest_hermes_env.contract.rules import ALL_RULES
-from pytest_hermes_env.play.child import Job
 from pytest_hermes_env.play.evidence_file import PlayedClass, keep_evidence, read_evidence
 from pytest_hermes_env.play.player import play_all
 
@@ -37,15 +36,8 @@ def verdicts(subject: Subject, played: PlayedClass) -> dict[str, Verdict]:
 def test_a_kept_file_is_judged_as_the_run_was(mutant: Mutant, tmp_path: Path) -> None:
     """By all rules, with the same findings."""
     (subject,) = subjects_of(mutant.write(tmp_path))
-    lines_of = ClassContract(subject, lambda: pytest.fail("the source alone says it")).files_with_errors(ALL_RULES)
-    job = Job(
-        target=subject.target,
-        about=subject.about,
-        scenarios=scenarios_for(ALL_RULES, subject.source),
-        timeout_s=TIMEOUT_S,
-        server_type=mutant.mode,
-        lines_of=tuple(sorted(lines_of)),
-    )
+    contract = ClassContract(subject, lambda: pytest.fail("the source alone says what must be played"))
+    job = contract.job(ALL_RULES, timeout_s=TIMEOUT_S, server_type=mutant.mode)
     parts = play_all([job], str(tmp_path))
     keep_evidence(str(tmp_path / "kept.gz"), parts)
 

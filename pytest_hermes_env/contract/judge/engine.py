@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env import errors
 from pytest_hermes_env.contract.judge.evidence import Evidence, NewerPlayNeeded
@@ -23,6 +24,9 @@ from pytest_hermes_env.play.class_record import ClassRecord
 from pytest_hermes_env.play.scenario import CASES, Collection, Rung
 from pytest_hermes_env.source import ClassSource
 from pytest_hermes_env.source.finding import Finding, Severity
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.play.child import Job
 
 Line = tuple[str, int]
 """The real path of a file, and a line of it."""
@@ -65,6 +69,20 @@ class ClassContract:
             if rule.dynamic is not None and (verdict := self._static(rule)) is not None:
                 found |= {os.path.realpath(item.path) for item in verdict.findings if rule.severity_of(item) is Severity.ERROR}
         return frozenset(found)
+
+    def job(self, rules: Iterable[Rule], **fields: Any) -> Job:
+        """Return what must be played so that these rules can judge; ``fields`` are further ones of `Job`."""
+        from pytest_hermes_env.play.child import Job  # noqa: PLC0415 - only where something is played
+
+        chosen, subject = tuple(rules), self.subject
+        return Job(
+            target=subject.target,
+            about=subject.about,
+            env_class=subject.env_class,
+            scenarios=scenarios_for(chosen, subject.source),
+            lines_of=tuple(sorted(self.files_with_errors(chosen))),
+            **fields,
+        )
 
     @property
     def rungs(self) -> tuple[Rung, ...]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_hermes_env.contract.judge.engine import ClassContract, rank, refused, scenarios_for
+from pytest_hermes_env.contract.judge.engine import ClassContract, rank, refused
 from pytest_hermes_env.contract.judge.rule import Rule
 from pytest_hermes_env.contract.judge.subject import Subject, subject_of, subjects_of
 from pytest_hermes_env.contract.judge.verdict import Outcome
@@ -101,22 +101,16 @@ class ContractSession:
 
     def _job(self, checked: CheckedClass) -> Job:
         """Return what must be played of a class so that the selected rules can judge."""
-        from pytest_hermes_env.play.child import Job, coverage_settings  # noqa: PLC0415 - only where something is played
+        from pytest_hermes_env.play.child import coverage_settings  # noqa: PLC0415 - only where something is played
 
-        rules = self._rules(checked)
-        subject = checked.contract.subject
-        return Job(
-            target=subject.target,
-            about=subject.about,
-            scenarios=scenarios_for(rules, subject.source),
+        return checked.contract.job(
+            self._rules(checked),
             sandbox=self._config.getoption("hermes_sandbox"),
             real_tools=real_tools_of(self._config),
             timeout_s=self._config.getoption("hermes_timeout"),
             server_type=self._server_type(),
-            lines_of=tuple(sorted(checked.contract.files_with_errors(rules))),
             hosts=tuple(sorted(hosts_of_run(self._config))),
             coverage=coverage_settings(),
-            env_class=subject.env_class,
             cases=self._cases_of(checked),
         )
 
