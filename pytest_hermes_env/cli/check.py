@@ -88,15 +88,16 @@ def run(options: argparse.Namespace) -> int:
 
 def _formatted(account: Account, form: str, *, has_colour: bool) -> str:
     if form != "text":
-        from pytest_hermes_env.contract.reports import FORMATS, versions  # noqa: PLC0415  # text needs none of it
+        from pytest_hermes_env.contract.ledger.account import versions  # noqa: PLC0415  # text needs none of it
+        from pytest_hermes_env.contract.reports import report_text  # noqa: PLC0415
 
-        return FORMATS[form](dataclasses.replace(account, versions=versions()))
+        return report_text(dataclasses.replace(account, versions=versions()), form)
     from pytest_hermes_env.contract.reports.text import report_lines  # noqa: PLC0415
 
     text = "\n".join(report_lines(account, has_colour=has_colour)) + "\n"
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return text
-    from pytest_hermes_env.contract.reports import github_text  # noqa: PLC0415
+    from pytest_hermes_env.contract.reports.github import github_text  # noqa: PLC0415
 
     return text + github_text(account)
 

@@ -83,9 +83,10 @@ def _rules(options: argparse.Namespace) -> int:
     from pytest_hermes_env.contract.rules import ALL_RULES  # noqa: PLC0415
 
     if options.write_docs:
-        from pytest_hermes_env.contract.rule_pages import main as write  # noqa: PLC0415
+        from pytest_hermes_env.contract.rule_pages import write_pages  # noqa: PLC0415
 
-        return write([options.write_docs])
+        print("\n".join(write_pages(options.write_docs)))
+        return 0
     if options.format == "markdown":
         from pytest_hermes_env.contract.rule_pages import index_text  # noqa: PLC0415
 

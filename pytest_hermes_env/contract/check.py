@@ -11,8 +11,8 @@ import difflib
 import gc
 import os
 import time
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.judge.rule import Rule
 from pytest_hermes_env.contract.judge.verdict import Outcome, Verdict
@@ -28,69 +28,40 @@ from pytest_hermes_env.source import (
     ClassKind,
     ClassSource,
     FileProblem,
+    FileReading,
     Skipped,
     SourceTree,
     read_class,
     read_classes,
 )
-from pytest_hermes_env.source.finding import Severity
 from pytest_hermes_env.source.leftover_packages import leftover_packages
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from pytest_hermes_env.source import FileReading
 
 RECENT = 25
 """How many files stay parsed: those that others import are read again when they are needed later."""
 
 _NO_SOURCE = frozenset({"__pycache__", "node_modules", "site-packages", "build", "dist"})
 NOT_SELECTED = "not selected"
-OPINION = "an opinion: it runs only where --select or pyproject.toml selects it"
-
 
 RULE_RAISED = "the rule failed on this source"
 """Begins the note on a rule that raised."""
 
-_Id = tuple[str, int]
-"""File and line of a class statement."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class _CheckedClass:
-    """The ledger of one class, and what tells whether it is an abstract base of others."""
+    """The ledger of one class, and what tells whether it is an abstract base; not its source, which would stay in memory."""
 
     ledger: Ledger
-    id: _Id
-    bases: frozenset[_Id]
-    is_marked_abstract: bool
-    is_incomplete: bool
+    bases: frozenset[tuple[str, int]]
+    """File and line of each."""
+    is_abstract: bool
+    is_abstract_as_base: bool
     """Whether required methods are missing, so that it is abstract if another class inherits from it."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class _CheckedFile:
-    """What was found in one file, and in the files that were first read for it."""
-
-    classes: tuple[_CheckedClass, ...]
-    skipped: tuple[Skipped, ...]
-    problem: FileProblem | None
-    comments: tuple[CommentWaiver, ...]
-    complaints: tuple[FileProblem, ...]
-    leftovers: tuple[FileProblem, ...]
-    """Files that hide the layer from the environments beside them."""
-    is_chosen: bool
-    """Whether a class was named, which is judged whatever it is called a base for."""
 
 
 def with_missing_rules(entries: Iterable[LedgerEntry], note: str) -> tuple[LedgerEntry, ...]:
     """Return one entry for each rule of the catalogue; those that ``entries`` lack were not run, for the reason ``note``."""
     given = {entry.rule.id: entry for entry in entries}
-    return tuple(
-        given.get(rule.id)
-        or LedgerEntry(rule=rule, outcome=Outcome.NOT_RUN, note=OPINION if rule.severity is Severity.OPINION else note)
-        for rule in ALL_RULES
-    )
+    return tuple(given.get(rule.id) or LedgerEntry(rule=rule, outcome=Outcome.NOT_RUN, note=note) for rule in ALL_RULES)
 
 
 def check_paths(
@@ -112,87 +83,54 @@ def check_paths(
     targets = list(paths)
     files = list(_targets(targets))
     tree = SourceTree(keeps=RECENT)
-
-    checked: list[_CheckedFile] = []
-    for file, name in files:
-        checked.append(_checked_file(file, name, rules, tree, with_base_env=with_base_env))
-        if len(checked) % RECENT == 0:
+    checked: list[_CheckedClass] = []
+    skipped: list[Skipped] = []
+    problems: dict[str, FileProblem] = {}
+    leftovers: dict[str, FileProblem] = {}
+    comments: list[CommentWaiver] = []
+    complaints: list[FileProblem] = []
+    for number, (file, name) in enumerate(files, 1):
+        reading = read_classes(file, tree, with_base_env=with_base_env)
+        sources, is_chosen = reading.classes, bool(name and not reading.problem)
+        if is_chosen:
+            sources = (_chosen(file, name, reading, tree, with_base_env=with_base_env),)
+        else:
+            skipped += reading.skipped
+        new = tree.newly_read()
+        for module in new:
+            held, wrong = read_comments(module)
+            comments += held
+            complaints += wrong
+        problems |= {file: reading.problem} if reading.problem else {}
+        leftovers |= {problem.path: problem for problem in leftover_packages(new)}
+        checked += [_checked_class(source, rules, is_chosen=is_chosen) for source in sources]
+        if number % RECENT == 0:
             gc.collect()  # syntax trees and what was made of them refer to each other
-    judged = list(_without_abstract_classes(checked))
-    ledgers = tuple({item.ledger.subject: item.ledger for _, kept, _ in judged for item in kept}.values())
-    waivers = waivers_of(
-        [comment for file in checked for comment in file.comments],
-        [complaint for file in checked for complaint in file.complaints],
-        settings or Settings(),
-    )
-    leftovers = {problem.path: problem for file in checked for problem in file.leftovers}
+    bases = {base for item in checked for base in item.bases}
+    judged = []
+    for item in checked:
+        ledger = item.ledger
+        if item.is_abstract or (item.is_abstract_as_base and _id(ledger) in bases):
+            name = ledger.subject.rpartition(":")[2]
+            skipped.append(Skipped(path=ledger.path, line=ledger.line, name=name, reason=ABSTRACT_BASE))
+        else:
+            judged.append(ledger)
+    ledgers = tuple({ledger.subject: ledger for ledger in judged}.values())
+    waivers = waivers_of(comments, complaints, settings or Settings())
     ledgers = waivers.applied_to(ledgers)
-    complaints = [*waivers.problems, *waivers.stale(ledgers, sees_rollouts=False)]
+    stale = waivers.stale(ledgers, sees_rollouts=False)
     account = Account(
         entry_point="hermes-env check",
         mode="source",
         is_strict=is_strict,
         files=len({os.path.abspath(path) for path, _ in files}),
         ledgers=tuple(ledger.strictly() for ledger in ledgers) if is_strict else ledgers,
-        problems=(*(file.problem for file in checked if file.problem), *leftovers.values(), *complaints),
-        skipped=tuple(item for _, _, skipped in judged for item in skipped),
+        problems=(*problems.values(), *leftovers.values(), *waivers.problems, *stale),
+        skipped=tuple(skipped),
     )
     if not (account.ledgers or account.problems or account.has_only_others or allows_none):
         raise BadTarget(_nothing_found(targets, account))
     return dataclasses.replace(account, exit_code=int(account.is_broken))
-
-
-def check_all(sources: Iterable[ClassSource], rules: Sequence[Rule] = ALL_RULES) -> tuple[Ledger, ...]:
-    """Check classes that were read, in their order."""
-    return tuple(_ledger(source, rules) for source in sources)
-
-
-def _checked_file(path: str, name: str, rules: Sequence[Rule], tree: SourceTree, *, with_base_env: bool) -> _CheckedFile:
-    """Check the environments of a file, or the class ``name`` alone; ``with_base_env``: also those without the Hermes layer.
-
-    Raises: BadTarget where there is no such environment.
-    """
-    reading = read_classes(path, tree, with_base_env=with_base_env)
-    sources = reading.classes
-    if name and not reading.problem:
-        sources = (_chosen(path, name, reading, tree, with_base_env=with_base_env),)
-    comments: list[CommentWaiver] = []
-    complaints: list[FileProblem] = []
-    new = tree.newly_read()
-    for module in new:
-        found, wrong = read_comments(module)
-        comments += found
-        complaints += wrong
-    return _CheckedFile(
-        classes=tuple(_checked_class(source, rules) for source in sources),
-        skipped=() if name else reading.skipped,
-        problem=reading.problem,
-        comments=tuple(comments),
-        complaints=tuple(complaints),
-        leftovers=tuple(leftover_packages(new)),
-        is_chosen=bool(name),
-    )
-
-
-def _without_abstract_classes(
-    files: Sequence[_CheckedFile],
-) -> Iterator[tuple[_CheckedFile, list[_CheckedClass], list[Skipped]]]:
-    """Yield each file with its classes that are judged, and with what is skipped, abstract bases among them."""
-    bases = {base for file in files if not file.is_chosen for item in file.classes for base in item.bases}
-    for file in files:
-        abstract = {
-            item.id
-            for item in file.classes
-            if not file.is_chosen and (item.is_marked_abstract or (item.id in bases and item.is_incomplete))
-        }
-        notes = [
-            Skipped(
-                path=item.ledger.path, line=item.ledger.line, name=item.ledger.subject.rpartition(":")[2], reason=ABSTRACT_BASE
-            )
-            for item in file.classes
-            if item.id in abstract
-        ]
-        yield file, [item for item in file.classes if item.id not in abstract], [*file.skipped, *notes]
 
 
 def _chosen(path: str, name: str, reading: FileReading, tree: SourceTree, *, with_base_env: bool) -> ClassSource:
@@ -208,17 +146,21 @@ def _chosen(path: str, name: str, reading: FileReading, tree: SourceTree, *, wit
     return source
 
 
-def _checked_class(source: ClassSource, rules: Sequence[Rule]) -> _CheckedClass:
+def _checked_class(source: ClassSource, rules: Sequence[Rule], *, is_chosen: bool) -> _CheckedClass:
+    """Ask every rule about a class; one that a user chose is judged whatever it is called a base for."""
     return _CheckedClass(
-        ledger=_ledger(source, rules),
-        id=_id(source),
-        bases=frozenset(map(_id, source.readable[1:])),
-        is_marked_abstract=source.is_marked_abstract,
-        is_incomplete=bool(source.missing) and not source.unreadable,
+        ledger=check_class(source, rules),
+        bases=frozenset() if is_chosen else frozenset(map(_id, source.readable[1:])),
+        is_abstract=source.is_marked_abstract and not is_chosen,
+        is_abstract_as_base=bool(source.missing) and not source.unreadable and not is_chosen,
     )
 
 
-def _ledger(source: ClassSource, rules: Sequence[Rule]) -> Ledger:
+def _id(place: ClassSource | Ledger) -> tuple[str, int]:
+    return os.path.abspath(place.path), place.line
+
+
+def check_class(source: ClassSource, rules: Sequence[Rule] = ALL_RULES) -> Ledger:
     """Ask every rule about a class."""
     return Ledger(
         subject=f"{source.path}:{source.name}",
@@ -227,10 +169,6 @@ def _ledger(source: ClassSource, rules: Sequence[Rule]) -> Ledger:
         path=source.path,
         line=source.line,
     )
-
-
-def _id(source: ClassSource) -> _Id:
-    return os.path.abspath(source.path), source.line
 
 
 def _entry(rule: Rule, source: ClassSource) -> LedgerEntry:

@@ -11,17 +11,15 @@ import os
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 from pytest_hermes_env.errors import BadCases, BadTarget, UsageError
 from pytest_hermes_env.layer import find_class
 from pytest_hermes_env.play.cases.yaml_file import file_for, read_cases
+from pytest_hermes_env.play.scenario import Scenario
 from pytest_hermes_env.redaction.shown_text import shown_path
-
-if TYPE_CHECKING:
-    from pytest_hermes_env.play.scenario import Scenario
 
 FEW = 3
 """How many items are written down."""
@@ -38,6 +36,10 @@ _CASES = (
     "      - {say: I do not know how to do that.}",
     "    # hack:       # what a cheat would do to earn the reward without the work",
     "    #   - {say: All tests passed.}",
+)
+_NO_ITEM = (
+    "  # get_next_item returned None. Write an item here in the form that compute_reward and format_prompt expect.",
+    "  - item: null",
 )
 
 
@@ -94,9 +96,7 @@ def _text(env_class: type, record: Scenario, target: str) -> str:
     seen: dict[str, Any] = {}
     for item in record.items:
         seen.setdefault(item.key, item)
-    entries = [_entry(number, item) for number, item in enumerate(list(seen.values())[:FEW])]
-    if not entries:
-        entries = [_entry_without_item()]
+    entries = [_entry(number, item) for number, item in enumerate(list(seen.values())[:FEW])] or [[*_NO_ITEM]]
     head = f"""\
 # Cases of {env_class.__name__}: transcripts of known quality. They are played as real rollouts by
 #     pytest --hermes-env {target}
@@ -109,25 +109,14 @@ class: {env_class.__name__}
 gap: 0.1    # by how much
 items:
 """
-    return head + "\n".join(entries)
+    return head + "\n".join("\n".join([*entry, *_CASES]) + "\n" for entry in entries)
 
 
-def _entry(number: int, item: Any) -> str:
+def _entry(number: int, item: Any) -> list[str]:
     is_plain, shown = _as_yaml(item.value)
-    lines = [*_comments(item, number)]
     if is_plain:
-        lines += ["  - item:", textwrap.indent(shown, " " * 6).rstrip()]
-    else:
-        lines += [f"  - index: {number}    # this item is not plain data: {type(item.value).__name__}"]
-    return "\n".join([*lines, *_CASES]) + "\n"
-
-
-def _entry_without_item() -> str:
-    lines = [
-        "  # get_next_item returned None. Write an item here in the form that compute_reward and format_prompt expect.",
-        "  - item: null",
-    ]
-    return "\n".join([*lines, *_CASES]) + "\n"
+        return [*_comments(item, number), "  - item:", textwrap.indent(shown, " " * 6).rstrip()]
+    return [*_comments(item, number), f"  - index: {number}    # this item is not plain data: {type(item.value).__name__}"]
 
 
 def _comments(item: Any, number: int) -> list[str]:

@@ -1,25 +1,23 @@
 """The pages docs/rules/HEnnn.md and their index, written from the rules.
 
-``python -m pytest_hermes_env.contract.rule_pages docs/rules`` writes them. The text of a rule is copied as it is: code in it is set
+``hermes-env rules --write-docs docs/rules`` writes them. The text of a rule is copied as it is: code in it is set
 in backticks, and sentences begin as the rule writes them.
 """
 
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from pytest_hermes_env.contract.judge.rule import Rule, examples_of
 from pytest_hermes_env.contract.reports.text import law
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.source.finding import Severity
 
-COMMAND = "python -m pytest_hermes_env.contract.rule_pages docs/rules"
+COMMAND = "hermes-env rules --write-docs docs/rules"
 _WEIGHS = {
     Severity.ERROR: "A violation fails the run.",
     Severity.WARNING: "A violation is shown. It fails the run with `--strict` and `--hermes-strict`.",
-    Severity.OPINION: "Off unless it is selected.",
 }
 _FAMILIES = {
     "HE1": "Class and configuration",
@@ -82,28 +80,13 @@ def halves(rule: Rule) -> str:
     return " and ".join(seen) or "the file"
 
 
-def write_pages(folder: str) -> tuple[int, list[str]]:
-    """Write all pages; return how many there are, and the names of pages in the folder that no rule has."""
+def write_pages(folder: str) -> list[str]:
+    """Write all pages; return lines that say how many there are, and which pages of the folder no rule has."""
     from pytest_hermes_env.atomic_files import write_text  # noqa: PLC0415
 
     names = []
     for name, text in pages():
         write_text(os.path.join(folder, name), text)
         names.append(name)
-    return len(names), sorted(name for name in os.listdir(folder) if name.endswith(".md") and name not in names)
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Write the pages into the one directory that is named."""
-    if len(arguments) != 1:
-        sys.stderr.write(f"usage: {COMMAND}\n")
-        return 2
-    count, stray = write_pages(arguments[0])
-    sys.stdout.write(f"{arguments[0]}: {count} pages\n")
-    for name in stray:
-        sys.stdout.write(f"{os.path.join(arguments[0], name)} belongs to no rule: remove it\n")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    stray = sorted(name for name in os.listdir(folder) if name.endswith(".md") and name not in names)
+    return [f"{folder}: {len(names)} pages", *(f"{os.path.join(folder, name)} belongs to no rule: remove it" for name in stray)]

@@ -38,8 +38,8 @@ MOST_TEXT = 600
 class Job:
     """What to play: a target as the user named it, or a class at hand, and the scenarios that are needed.
 
-    ``about`` is what the evidence says of the class besides: its names, file and the hash of that. ``lines_of`` are files whose run lines
-    are recorded. ``hosts`` may be reached besides this machine. ``coverage`` is what `coverage_settings`
+    ``about`` is what the evidence also says of the class: its names, file and the hash of that. ``lines_of`` are files whose run lines
+    are recorded. ``hosts`` may be reached in addition to this machine. ``coverage`` is what `coverage_settings`
     returned. ``cases`` are those that a test declared.
     """
 
@@ -126,7 +126,7 @@ def child_main(job: Job, part: str, stack: str, names: frozenset[str], pipe: int
         signal.signal(number, signal.SIG_DFL)
     atexit._clear()  # noqa: SLF001 - what the parent registered is the parent's
     gc.freeze()
-    # pytest's rewriting of asserts parses each module that is imported; what is played is no test
+    # pytest's rewriting of asserts parses each module that is imported; what is played is not a test
     sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__name__ != "AssertionRewritingHook"]
     _leave_terminal()
     writer, process = EvidenceWriter(part), os.getpid()
@@ -226,7 +226,7 @@ def coverage_settings() -> dict[str, Any] | None:
 
 @contextlib.contextmanager
 def _measuring(settings: dict[str, Any] | None) -> Iterator[None]:
-    """Measure coverage into a file of its own beside the parent's, which coverage combines."""
+    """Measure coverage into a file of its own next to the parent's, which coverage combines."""
     if settings is None:
         yield
         return

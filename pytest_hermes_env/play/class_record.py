@@ -105,7 +105,6 @@ class ClassRecord:
     base_config: ConfigRecord = field(default_factory=ConfigRecord)
     replaced: tuple[tuple[str, Place], ...] = ()
     toolsets: tuple[str, ...] = ()
-    written: tuple[str, ...] = ()
 
     @property
     def subject(self) -> str:
@@ -136,7 +135,6 @@ def record_of(cls: type, layer: Layer) -> ClassRecord:
         base_config=_config(getattr(layer.base, "env_config_cls", None)),
         replaced=tuple(replaced_methods(cls, layer)),
         toolsets=tuple(sorted(_toolsets())),
-        written=written_names(cls),
     )
 
 

@@ -137,6 +137,6 @@ def _opaque(value: Any) -> Any:
     if isinstance(value, SupportsFloat):
         try:
             return OpaqueNumber(type=name, text=text, number=float(value))
-        except Exception:  # noqa: BLE001 - as above; then it is no number
+        except Exception:  # noqa: BLE001 - as above; then it is not a number
             return Opaque(type=name, text=text)
     return Opaque(type=name, text=text)

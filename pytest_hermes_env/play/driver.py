@@ -43,7 +43,6 @@ from pytest_hermes_env.play.watchers.services import (
     sharing_tls_context,
     watching_wandb,
 )
-from pytest_hermes_env.sandbox.real_lines import Refusal
 from pytest_hermes_env.sandbox.seam import ToolSeam
 from pytest_hermes_env.types import RealToolsUse
 
@@ -91,9 +90,7 @@ class Collector:
         self._server_type = server_type
         self._cases = cases
         self._group_size = 0
-        self._not_found: list[str] = []
-        self._refused: list[Refusal] = []
-        self._world = ""
+        self._answering = ""
         self._scenarios: dict[str, Scenario] = {}
         self._config: tuple[Any, str] | None = None
         self._first_setup = FirstSetup()
@@ -122,7 +119,7 @@ class Collector:
             scenarios=dict(self._scenarios),
             config_init=config_init_record(*(self._config or (None, ""))),
             cases=CaseRules(order=cases.order, gap=cases.gap, is_strict=cases.is_strict) if cases is not None else None,
-            world=self._world,
+            sandbox=self._answering,
             server_type=self._server_type,
             group_size=self._group_size,
             nothing_to_train=self._nothing_to_train,
@@ -182,8 +179,6 @@ class Collector:
             for (family, needed), is_crowded in zip(together.items(), crowded, strict=True):
                 if is_crowded:  # alone it may work: a port or a file that only one instance can have
                     await play(family, needed, is_last_try=True)
-            self._not_found += sandboxes.not_found
-            self._refused += sandboxes.refused
 
     async def _play_family(
         self,
@@ -196,7 +191,7 @@ class Collector:
     ) -> bool:
         """Play one family on its own stage, and keep a record of each scenario that is needed, whatever happens.
 
-        Return whether nothing was kept, because the set-up failed beside other instances and another try may succeed.
+        Return whether nothing was kept, because the set-up failed while other instances were alive and another try may succeed.
         """
         played: dict[str, Scenario] = {}
         reason = self._first_setup.reason or Unavailable(Cause.EARLIER_FAILURE)
@@ -218,7 +213,7 @@ class Collector:
             if isinstance(error, HermesEnvError) or is_from_outside(error):
                 raise
             reason = Unavailable(Cause.EARLIER_FAILURE, described(error), self._environment_code.raised_at(error))
-        self._world = describe(sandboxes, [*self._not_found, *sandboxes.not_found], [*self._refused, *sandboxes.refused])
+        self._answering = describe(sandboxes)
         for name in needed - self._scenarios.keys():
             self._scenarios[name] = played.get(name) or Scenario(name=name, unavailable=reason)
             self._keep(self._scenarios[name])

@@ -82,12 +82,9 @@ class LoopStarted:
     @property
     def system_prompt(self) -> str | None:
         """The text of the first system message, None without one."""
-        return _text_of(self.messages, "system")
-
-    @property
-    def prompt(self) -> str | None:
-        """The text of the first user message, None without one."""
-        return _text_of(self.messages, "user")
+        messages = (message for message in self.messages if isinstance(message, dict) and message.get("role") == "system")
+        text = next(messages, {}).get("content")
+        return text if isinstance(text, str) else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,11 +219,6 @@ Event = (
     | SurroundingChanged
     | UnknownRead
 )
-
-
-def _text_of(messages: tuple[Any, ...], role: str) -> str | None:
-    contents = [message.get("content") for message in messages if isinstance(message, dict) and message.get("role") == role]
-    return contents[0] if contents and isinstance(contents[0], str) else None
 
 
 @dataclass

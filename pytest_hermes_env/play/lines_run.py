@@ -11,10 +11,8 @@ import os
 import sys
 import threading
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from types import CodeType, FrameType
+from types import CodeType, FrameType
+from typing import Any
 
 Line = tuple[str, int]
 """The real path of a file, and a line of it."""

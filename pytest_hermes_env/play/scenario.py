@@ -265,7 +265,7 @@ class ProcessEnd:
 class Collection:
     """The scenarios of one class that were collected, and what is known without one.
 
-    ``cls`` is None where the class was never there: then ``import_error`` says why. ``world`` says what answered the tools.
+    ``cls`` is None where the class was never there: then ``import_error`` says why. ``sandbox`` says what answered the tools.
     ``server_type`` is "openai" in chat mode, "vllm" or "sglang" in token mode. ``group_size`` is that of the configuration.
     ``fails_beside_another`` is why a set-up failed while other instances of the class were alive, and not later, alone.
     ``nothing_to_train`` is why the class is an evaluation by its own code; empty for a class that is meant to train.
@@ -278,7 +278,7 @@ class Collection:
     scenarios: dict[str, Scenario] = field(default_factory=dict)
     config_init: ConfigInit = field(default_factory=ConfigInit)
     cases: CaseRules | None = None
-    world: str = ""
+    sandbox: str = ""
     server_type: str = "openai"
     group_size: int = 0
     nothing_to_train: str = ""

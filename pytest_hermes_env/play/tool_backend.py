@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -88,15 +88,13 @@ def with_one_page(sandbox: FakeSandbox | LocalSandbox) -> FakeSandbox | LocalSan
     return sandbox.on_tool("web_search", search, optional=True).on_tool("web_extract", extract, optional=True)
 
 
-def describe(sandbox: Any, not_found: Iterable[str] | None = None, refused: Iterable[Refusal] | None = None) -> str:
-    """Return the machine, what was missing on it, and which lines it refused (by default in ``sandbox``), as a line of the ledger."""
-    missed = sandbox.not_found if not_found is None else not_found
-    counts = Counter(text.split()[0] if text.split() else text for text in missed)
+def describe(sandbox: SandboxRouter) -> str:
+    """Return the machine, what was missing on it, and which lines it refused, as a line of the ledger."""
+    counts = Counter(text.split()[0] if text.split() else text for text in sandbox.not_found)
     shown = ", ".join(f"{name} ({count})" for name, count in counts.most_common(SHOWN))
     more = f", and {len(counts) - SHOWN} more" if len(counts) > SHOWN else ""
     missing = f"; not available: {shown}{more}" if counts else ""
-    lines = getattr(sandbox, "refused", ()) if refused is None else refused
-    return f"{sandbox.description}{missing}{_of_refused(tuple(lines))}"
+    return f"{sandbox.description}{missing}{_of_refused(sandbox.refused)}"
 
 
 def _of_refused(refused: tuple[Refusal, ...]) -> str:

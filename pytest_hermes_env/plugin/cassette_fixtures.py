@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def hermes_cassette_dir(request: pytest.FixtureRequest) -> Path:
-    """The directory of cassettes: ``cassettes`` beside the ini file. Override it to store them elsewhere."""
+    """The directory of cassettes: ``cassettes`` next to the ini file. Override it to store them elsewhere."""
     return request.config.rootpath / "cassettes"
 
 
@@ -209,7 +209,7 @@ def _describe(upstream: Any) -> str:
 
 
 def _live_source(upstream: Any, config: pytest.Config) -> LiveServer | None:
-    """Return the server of ``--hermes-live`` if it is the one that is recorded."""
+    """Return the server of ``--hermes-live`` if it is what is recorded."""
     live = live_server(config)
     return live if live is not None and getattr(upstream, "base_url", None) == live.config().base_url else None
 

@@ -35,7 +35,7 @@ class CassetteMode:
         self.mode = mode_of(config)
 
     def pytest_report_header(self) -> list[str]:
-        """Name the mode, unless it is the one that never records."""
+        """Name the mode, unless it never records."""
         return [] if self.mode == "none" else [f"cassettes: --hermes-record={self.mode}"]
 
     @pytest.hookimpl(tryfirst=True)

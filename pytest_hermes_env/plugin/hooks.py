@@ -25,7 +25,7 @@ from pytest_hermes_env.plugin.usage import has_hermes, imports_hermes, judges_a_
 from pytest_hermes_env.versions import installed_versions
 
 if TYPE_CHECKING:
-    from pytest_hermes_env.contract.reports import Account
+    from pytest_hermes_env.contract.ledger.account import Account
 
 ROWS = pytest.StashKey[RowKeeper]()
 ENDED = pytest.StashKey[tuple["Account", list[str]]]()
@@ -117,7 +117,7 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
     for item in items:
         check = getattr(item, "callspec", None) and item.callspec.params.get("hermes_rule")  # type: ignore[attr-defined]
         if check is not None:
-            item.extra_keyword_matches.update(check.rule.former_labels)
+            item.extra_keyword_matches.update(check.former_labels)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -172,7 +172,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
             from pytest_hermes_env.contract.run.run_end import finish  # noqa: PLC0415
 
             account, notes = finish(session, rows.rows.values(), rows.seconds)
-            notes += contract_of(config).notes  # which also removes what the workers of pytest-xdist have played
+            notes += contract_of(config).notes
             config.stash[ENDED] = account, notes
             reporter = config.pluginmanager.getplugin("terminalreporter")
             if reporter is not None:

@@ -65,7 +65,7 @@ def live_access(item: pytest.Item) -> LiveAccess | None:
 
 
 def reachable_hosts(item: pytest.Item) -> set[str]:
-    """Return the hosts, besides this machine, that a test may reach: those it allows, and the real server if it runs live."""
+    """Return the hosts, in addition to this machine, that a test may reach: those it allows, and the real server if it runs live."""
     server = live_server(item.config)
     return allowed_hosts(item) | (server.hosts() if server is not None and _is_live(item) else set())
 
@@ -136,7 +136,7 @@ class LiveMode:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Guard the teardown; then report what was spent, and fail for what the guard and the meter kept, unless the test has told it."""
+        """Guard the teardown; then report what was spent, and fail for what the guard and the meter kept, unless the test has shown it."""
         __tracebackhide__ = True
         try:
             result = yield from self._guarded(item)

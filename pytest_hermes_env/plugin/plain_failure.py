@@ -140,7 +140,7 @@ def _shown(cause: HermesEnvError) -> HermesEnvError:
 
 
 def _first_problem(pending: list[Callable[[], None]]) -> HermesEnvError | None:
-    """Return the problem of the first double that has one besides leftovers; its verification is no longer pending."""
+    """Return the problem of the first double that has one other than leftovers; its verification is no longer pending."""
     for verify in pending:
         try:
             verify()

@@ -49,7 +49,7 @@ class RedactedReports:
     def pytest_generate_tests(self, metafunc: Any) -> Generator[None, None, None]:
         """Clean the ids of parameters, of which pytest makes the names of tests. There is no hook for them.
 
-        Source: pytest 8.3 to 9.2, ``Metafunc._calls`` and ``CallSpec2._idlist``, which are private: others are told.
+        Source: pytest 8.3 to 9.2, ``Metafunc._calls`` and ``CallSpec2._idlist``, which are private; where they differ, a warning says so.
         """
         yield
         if not uses_plugin(metafunc.definition):

@@ -30,7 +30,7 @@ def refuse_failed_rewards() -> None:
     """Raise if the layer survived a reward that failed in this test. Raises: FailedRewards."""
     if seen := _seen(FAILED):
         raise FailedRewards(
-            "compute_reward failed in rollouts of this test: their score 0.0 is no reward, and no trainer gets it.\n"
+            "compute_reward failed in rollouts of this test: their score 0.0 is not a reward, and no trainer gets it.\n"
             f"{seen}\n"
             "  fix       the traceback is in the captured log; if the reward is meant to fail, mark the test hermes_allow_leftovers"
         )

@@ -15,6 +15,7 @@ from pytest_hermes_env.leftover_package import leftover_explained
 from pytest_hermes_env.play.hermes_home import HermesHome
 
 if TYPE_CHECKING:
+    from pytest_hermes_env.contract.run.plays import Plays
     from pytest_hermes_env.contract.run.session import ContractSession
     from pytest_hermes_env.play.player import Listener, Played
 
@@ -36,7 +37,7 @@ def home_of(config: pytest.Config) -> HermesHome:
 
 
 def explain_leftovers(config: pytest.Config) -> None:
-    """Name a leftover ``environments/__init__.py`` in every import error of this run that it causes."""
+    """Name a stale ``environments/__init__.py`` in every import error of this run that it causes."""
     stack = contextlib.ExitStack()
     stack.enter_context(leftover_explained())
     config.add_cleanup(stack.close)
@@ -45,14 +46,21 @@ def explain_leftovers(config: pytest.Config) -> None:
 def contract_of(config: pytest.Config) -> ContractSession:
     """Return the contract session of this run."""
     if CONTRACT not in config.stash:
-        from pytest_hermes_env.contract.run.plays import Plays  # noqa: PLC0415 - only where it is used
-        from pytest_hermes_env.contract.run.session import ContractSession  # noqa: PLC0415
+        from pytest_hermes_env.contract.run.session import ContractSession  # noqa: PLC0415 - only where it is used
 
-        run_id = getattr(config, "workerinput", {}).get("testrunuid") or config.stash.get(RUN_ID, "")
-        plays = Plays(config, scenario_listener(config), run_id)
-        config.stash[CONTRACT] = ContractSession(config, plays)
-        config.add_cleanup(plays.close)
+        config.stash[CONTRACT] = session = ContractSession(config, lambda: _plays(config))
+        if RUN_ID in config.stash:
+            _ = session.plays  # which removes, at the end, what the workers of pytest-xdist have played
     return config.stash[CONTRACT]
+
+
+def _plays(config: pytest.Config) -> Plays:
+    from pytest_hermes_env.contract.run.plays import Plays  # noqa: PLC0415 - judging what was kept plays nothing
+
+    run_id = getattr(config, "workerinput", {}).get("testrunuid") or config.stash.get(RUN_ID, "")
+    plays = Plays(config, scenario_listener(config), run_id)
+    config.add_cleanup(plays.close)
+    return plays
 
 
 def scenario_listener(config: pytest.Config) -> Listener | None:

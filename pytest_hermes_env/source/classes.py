@@ -6,9 +6,9 @@ import ast
 import builtins
 import enum
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from pytest_hermes_env.layer import ATROPOS_ENV, BASE_DEFINES, names_of_base
 from pytest_hermes_env.source.functions import Function, function_of
@@ -22,10 +22,6 @@ from pytest_hermes_env.source.layer_names import (
 )
 from pytest_hermes_env.source.modules import Binding, Module
 from pytest_hermes_env.source.syntax import flat_statements, last_name, named_values
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 _BUILTINS = frozenset(vars(builtins))
 _PLAIN_DECORATORS = frozenset({"dataclass", "final", "runtime_checkable", "total_ordering"})
@@ -81,16 +77,6 @@ class ClassSource:
     def line(self) -> int:
         """The line of the class statement."""
         return self.node.lineno
-
-    @property
-    def column(self) -> int:
-        """The column of the class statement, from 1."""
-        return self.module.place(self.node)[1]
-
-    @property
-    def label(self) -> str:
-        """``path:Class``, as commands accept it."""
-        return f"{self.path}:{self.name}"
 
     @cached_property
     def bases(self) -> tuple[ClassSource | External, ...]:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pytest_hermes_env.source.classes import ClassSource, External, Resolved, class_of, resolve, resolve_name
 from pytest_hermes_env.source.installed import installed_config_fields
 from pytest_hermes_env.source.modules import Module
 from pytest_hermes_env.source.reach import Call, reach_of
 from pytest_hermes_env.source.syntax import annotation_text, flat_statements
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 LAYER_CONFIG = "HermesAgentEnvConfig"
 BASE_CONFIG = "BaseEnvConfig"

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import ast
 import os
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from pytest_hermes_env.source.classes import ClassKind, ClassSource, class_of, resolve_name
 from pytest_hermes_env.source.layer_names import LAYER_RUNS, REQUIRED_METHODS
 from pytest_hermes_env.source.modules import FileProblem, Module, SourceTree
 from pytest_hermes_env.source.syntax import flat_statements, named_values
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 ABSTRACT_BASE = "an abstract base of other environments: they are judged with what they inherit from it"
 """Why a class is skipped that only others make whole."""

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import enum
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_hermes_env.redaction.shown_text import shown
-
-if TYPE_CHECKING:
-    import ast
-    from collections.abc import Iterable
-
-    from pytest_hermes_env.source.classes import ClassSource
-    from pytest_hermes_env.source.functions import Function
+from pytest_hermes_env.source.classes import ClassSource
+from pytest_hermes_env.source.functions import Function
 
 
 class Severity(enum.StrEnum):
-    """How serious a violation is: an error fails, a warning fails only under ``--strict``, an opinion is off by default."""
+    """How serious a violation is: an error fails, a warning fails only under ``--strict``."""
 
     ERROR = "error"
     WARNING = "warning"
-    OPINION = "opinion"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +29,7 @@ class Finding:
     ``confirmation`` is what rollouts showed about a finding in the source; rules leave it empty, the engine fills it.
     ``is_confirmed``: a rollout showed it; the engine sets it.
     ``reproduction`` is a test, ready to paste, that shows only this violation; the engine fills it when it has one.
+    ``fix`` is how to fix this violation, where it is another than that of its rule.
     ``severity`` is set when this violation is more or less serious than its rule.
     """
 
@@ -46,6 +43,7 @@ class Finding:
     severity: Severity | None = None
     reproduction: str = ""
     is_confirmed: bool = False
+    fix: str = ""
 
     @property
     def observed(self) -> str:
@@ -62,8 +60,8 @@ def finding_at(where: Function | ClassSource, node: ast.AST, message: str, seen:
 def shown_finding(finding: Finding) -> Finding:
     """Return a finding without secrets and control characters in its texts; its path stays a path."""
     texts = ("message", "seen", "confirmation", "reproduction")
-    told: dict[str, Any] = {name: shown(getattr(finding, name)) for name in texts}
-    return dataclasses.replace(finding, **told)
+    texts_shown: dict[str, Any] = {name: shown(getattr(finding, name)) for name in texts}
+    return dataclasses.replace(finding, **texts_shown)
 
 
 def sorted_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
+from pytest_hermes_env.source.modules import Module
 from pytest_hermes_env.source.syntax import (
     SCOPES,
     FunctionNode,
@@ -16,11 +17,6 @@ from pytest_hermes_env.source.syntax import (
     parameters,
     positional_parameters,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from pytest_hermes_env.source.modules import Module
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -9,12 +9,9 @@ import importlib.util
 import itertools
 import os
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from pytest_hermes_env.source.syntax import named_values
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _REGISTERED = re.compile(rb"""\btoolset\s*=\s*["']([\w-]+)["']""")
 _TOOL = re.compile(rb"""\bregister\(\s*name\s*=\s*["']([\w-]+)["']""")

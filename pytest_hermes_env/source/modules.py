@@ -13,17 +13,15 @@ import re
 import stat
 import warnings
 import weakref
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pytest_hermes_env.redaction.shown_text import shown
 from pytest_hermes_env.source.installed import folders_of
 from pytest_hermes_env.source.layer_names import LAYER_FILES, LAYER_PACKAGE
 from pytest_hermes_env.source.syntax import flat_statements, named_values
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 _T = TypeVar("_T")
 

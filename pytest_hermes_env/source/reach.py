@@ -15,7 +15,7 @@ from pytest_hermes_env.source.classes import ClassSource, External, Resolved, re
 from pytest_hermes_env.source.functions import Function
 from pytest_hermes_env.source.layer_names import INHERITED_METHODS, LAYER_ENV
 from pytest_hermes_env.source.modules import Module, import_bindings
-from pytest_hermes_env.source.syntax import last_name
+from pytest_hermes_env.source.syntax import argument, last_name
 
 _MOST_FILES = 40
 """How many files are read for what a class imports."""
@@ -92,6 +92,14 @@ class Reach:
         """Yield the calls in what the named methods lead to."""
         for function in self.functions(*methods, without=without):
             yield from self.calls_in(function)
+
+    def given_to(self, function: Function, name: str, method: str) -> Iterator[tuple[Function, ast.expr]]:
+        """Yield what the calls in what ``method`` leads to pass for a parameter of a function, each with its caller."""
+        names = function.positional_without_self
+        for call in self.calls(method) if name in names else ():
+            given = argument(call.node, names.index(name), name) if call.target is function else None
+            if given is not None:
+                yield call.function, given
 
     def calls_in(self, function: Function) -> tuple[Call, ...]:
         """Return the calls in a function, those in nested functions included."""

@@ -71,7 +71,7 @@ HOSTILE = (
     Hostile(place="evaluate", code="os._exit(0)", says="ended its process with exit code 0"),
     Hostile(place="evaluate", code="time.sleep(10**6)", says="did not return"),
     Hostile(place="evaluate", code="os.abort()", says="ended by SIGABRT"),
-    Hostile(place="evaluate", code="os.closerange(0, 1000)", says=""),
+    Hostile(place="evaluate", code="os.closerange(0, 1000)", says="ended its process with exit code 70"),
     Hostile(place="evaluate", code="import atexit\natexit.register(time.sleep, 10**6)", says="did not end", shows="exit"),
     Hostile(place="evaluate", code="import atexit\natexit.register(os._exit, 0)", says="exit code 0", shows="exit"),
 )
@@ -85,6 +85,22 @@ def judged(case: Hostile, directory: Path) -> tuple[Rule, Verdict]:
     target = terminal_tasks("", case.place, (old, new)).write(directory)
     rule = find_rule(OWNERS[case.shows or case.place])
     return rule, contract_of(target, [rule], timeout_s=LIMIT_S).result(rule)
+
+
+def test_the_other_class_of_the_run_is_judged(tmp_path: Path, pytester: pytest.Pytester) -> None:
+    """One class ends its process in its set-up; the next one is sound."""
+    old, indent = PLACES["setup"]
+    targets = [
+        terminal_tasks("", "hostile", (old, f"{indent}os._exit(0)\n{old}")).write(tmp_path),
+        terminal_tasks("", "sound").write(tmp_path),
+    ]
+
+    result = pytester.runpytest_subprocess(
+        "-p", "no:cacheprovider", "-v", "--hermes-rules", "HE206", *(f"--hermes-env={target}" for target in targets)
+    )
+
+    result.stdout.fnmatch_lines(["*TerminalTasks*HE206* FAILED*", "*TerminalTasks*HE206* PASSED*"])
+    result.stdout.fnmatch_lines(["*ended its process with exit code 0*"])
 
 
 @pytest.mark.parametrize("case", HOSTILE, ids=lambda case: case.id)

@@ -15,12 +15,13 @@ from pytest_hermes_env.contract.check import check_paths
 from pytest_hermes_env.contract.judge.rule import Rule, examples_of
 from pytest_hermes_env.contract.judge.verdict import Outcome, Verdict
 from pytest_hermes_env.contract.rules import ALL_RULES, find_rule
+from pytest_hermes_env.contract.rules.he404_reward_is_repeatable import NEEDS_A_CASE
 from pytest_hermes_env.contract.run.single_rule import contract_of
 from pytest_hermes_env.source import read_class
 from pytest_hermes_env.source.finding import Severity
 
 from .mutants import LOOKALIKES, MUTANTS, REFACTORINGS, Mutant
-from .mutants.mutant import CLASSES, SOUND
+from .mutants.mutant import CLASSES, GRADE, SOUND
 from .mutants.of_token_mode import SPLIT
 
 BENCHMARK = "capitals_exam"
@@ -41,6 +42,11 @@ WITH_ALL_RULES = frozenset(FIRST_OF_RULES[rule] for rule in sorted(FIRST_OF_RULE
 """One mutant of every eighth rule; each run checks it with all rules."""
 READ = tuple(rule for rule in ALL_RULES if rule.static is not None and rule.id != "HE111")
 """The rules with a half that reads the source; what does not parse has no class to read."""
+
+HISTORY = """        self.paid = [*getattr(self, "paid", ()), reward]
+        return reward * 0.99 ** sum(map(bool, self.paid[:-1]))
+"""
+"""The end of a reward that pays less each time."""
 
 TIMEOUT_S = 120
 """Timeout of each scenario, long enough that none times out on a busy machine."""
@@ -164,6 +170,16 @@ def test_a_rollout_with_several_sequences_passes(policy: str, rows: int, tmp_pat
 
     seen = len(contract.evidence.scenario("happy").group["tokens"])
     assert (seen, broken(results, Severity.ERROR)) == (rows, {})
+
+
+def test_rewards_of_0_show_nothing_of_the_history(tmp_path: Path) -> None:
+    """A reward that depends on what it paid before is the same each time where it pays nothing: only good work exercises HE404."""
+    by_history = (GRADE, GRADE.replace("        return ", "        reward = ") + HISTORY)
+    unpaid = Mutant(rule="HE404", name="by history", env="ledger_books", changes=(by_history,), has_cases=False)
+
+    result = judged(unpaid.write(tmp_path), rules=[find_rule("HE404")])["HE404"]
+
+    assert (result.outcome, result.note) == (Outcome.NOT_EXERCISED, NEEDS_A_CASE)
 
 
 def test_every_rule_has_a_mutant() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_hermes_env.contract.rule_pages import COMMAND, main, pages
+from pytest_hermes_env.contract.rule_pages import COMMAND, pages, write_pages
 from pytest_hermes_env.contract.rules import ALL_RULES
 
 FOLDER = Path(__file__).parents[2] / "docs" / "rules"
@@ -54,11 +54,11 @@ def test_sentences_begin_in_upper_case_and_code_is_set_as_code(rule):
     assert {text: found for text in texts if (found := CODE.findall(SPAN.sub("", text)))} == {}
 
 
-def test_pages_without_a_rule_are_reported(tmp_path, capsys):
+def test_pages_without_a_rule_are_reported(tmp_path):
     """A page without a rule is reported, but not removed."""
     (tmp_path / "HE999.md").touch()
 
-    assert main([str(tmp_path)]) == 0
-    assert capsys.readouterr().out == (
-        f"{tmp_path}: {len(dict(pages()))} pages\n{tmp_path}/HE999.md belongs to no rule: remove it\n"
-    )
+    assert write_pages(str(tmp_path)) == [
+        f"{tmp_path}: {len(dict(pages()))} pages",
+        f"{tmp_path}/HE999.md belongs to no rule: remove it",
+    ]

@@ -16,6 +16,17 @@ from pytest_hermes_env.play.evidence_file import VERSION, read_evidence
 
 SOUND = Path(__file__).parents[1] / "contract" / "sound" / "terminal_tasks.py"
 RULES = "HE103,HE206,HE401,HE403,HE705"
+MOST_FILES = 120
+ENTERED = """
+import sys
+import pytest
+entered = set()
+sys.setprofile(lambda frame, event, _: entered.add(frame.f_code.co_filename) if event == "call" else None)
+code = pytest.main(["-q", "-p", "no:cacheprovider", "--hermes-judge", "kept.gz", "--hermes-rules", "HE403"])
+sys.setprofile(None)
+ours = ("/pytest_hermes_env/", "/hermes_env_shared/", "/environments/")
+print(int(code), *sorted(file for file in entered if any(folder in file for folder in ours)), sep="\\n")
+"""
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +72,16 @@ def test_the_verdicts_are_those_of_the_run(pytester: pytest.Pytester, run: Path,
 
     result.assert_outcomes(failed=1, passed=3, skipped=1)
     assert report(run / "judged.json") == report(run / "played.json")
+
+
+def test_one_rule_is_judged_by_few_files(kept: Path) -> None:
+    """Neither what plays nor the other rules are loaded."""
+    done = subprocess.run([sys.executable, "-c", ENTERED], cwd=kept.parent, capture_output=True, text=True, check=True)
+
+    code, *files = done.stdout[done.stdout.rindex("\n1\n") :].split()
+    rules = [Path(file).stem for file in files if "/contract/rules/he" in file]
+    assert (code, rules) == ("1", ["he111_file_parses", "he403_reward_never_raises"])
+    assert len(files) <= MOST_FILES
 
 
 def test_a_rule_that_was_not_played_says_so(pytester: pytest.Pytester, kept: Path) -> None:

@@ -67,7 +67,7 @@ def test_one_run_writes_all_reports(pytester: pytest.Pytester, monkeypatch) -> N
     assert finding["message"] in html.unescape((pytester.path / "r.html").read_text(encoding="utf-8"))
     cases = ET.parse(pytester.path / "j.xml").iter("testcase")
     properties = [{item.get("name"): item.get("value") for item in case.iter("property")} for case in cases]
-    assert (data["door"], data["mode"], data["complete"], data["exit_code"]) == ("pytest", "chat", True, 1)
+    assert (data["entry_point"], data["mode"], data["complete"], data["exit_code"]) == ("pytest", "chat", True, 1)
     assert outcomes(data) == ("passed", "failed", {"not run"})
     assert (finding["path"], finding["line"], finding["scenario"]) == ("own.py", 6, "wandb_log")
     assert finding["confirmation"].startswith("confirmed: wandb_log returned and nothing was logged")

@@ -18,8 +18,11 @@ from pytest_hermes_env.cassette.format import text_of
 from pytest_hermes_env.cassette.session import default_redactor
 from pytest_hermes_env.cassette.tape import Header, ModelCall, ModelReply, ModelRequest, RecordedToolCall, Tape
 from pytest_hermes_env.contract.judge.verdict import Outcome
+from pytest_hermes_env.contract.ledger.account import Account
 from pytest_hermes_env.contract.ledger.ledger import Ledger, LedgerEntry
-from pytest_hermes_env.contract.reports import Account, github_text, json_text, sarif_text
+from pytest_hermes_env.contract.reports.github import github_text
+from pytest_hermes_env.contract.reports.json_report import json_text
+from pytest_hermes_env.contract.reports.sarif import sarif_text
 from pytest_hermes_env.contract.reports.text import finding_lines
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.errors import shorten

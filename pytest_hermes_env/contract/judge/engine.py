@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env import errors
 from pytest_hermes_env.contract.judge.evidence import Evidence, NewerPlayNeeded
@@ -24,10 +25,17 @@ from pytest_hermes_env.play.scenario import CASES, Collection, Rung
 from pytest_hermes_env.source import ClassSource
 from pytest_hermes_env.source.finding import Finding, Severity
 
+if TYPE_CHECKING:
+    from pytest_hermes_env.play.child import Job
+
 Line = tuple[str, int]
 """The real path of a file, and a line of it."""
 OWNER_OF_IMPORTS = "HE110"
 """The rule that reports an import which fails, hangs or ends the process."""
+FIX_OF_IMPORT = (
+    "Import the file alone (`python -m my_env`) and read the traceback. Install what is missing where the tests run, and move work "
+    "that fails, exits or takes long into `setup()`."
+)
 
 
 class ClassContract:
@@ -50,7 +58,7 @@ class ClassContract:
         try:
             collection = self._play()
         except Exception as error:
-            self._failure = error  # told once: every other rule is not played
+            self._failure = error  # raised once: every other rule is not played
             raise
         return Evidence(collection=collection, source=self.source)
 
@@ -62,6 +70,20 @@ class ClassContract:
                 found |= {os.path.realpath(item.path) for item in verdict.findings if rule.severity_of(item) is Severity.ERROR}
         return frozenset(found)
 
+    def job(self, rules: Iterable[Rule], **fields: Any) -> Job:
+        """Return what must be played so that these rules can judge; ``fields`` are further ones of `Job`."""
+        from pytest_hermes_env.play.child import Job  # noqa: PLC0415 - only where something is played
+
+        chosen, subject = tuple(rules), self.subject
+        return Job(
+            target=subject.target,
+            about=subject.about,
+            env_class=subject.env_class,
+            scenarios=scenarios_for(chosen, subject.source),
+            lines_of=tuple(sorted(self.files_with_errors(chosen))),
+            **fields,
+        )
+
     @property
     def rungs(self) -> tuple[Rung, ...]:
         """What the cases earned; empty when they were not played."""
@@ -70,10 +92,10 @@ class ClassContract:
         return record.rungs if record is not None else ()
 
     @property
-    def world(self) -> str:
+    def sandbox(self) -> str:
         """What answered the tools of the scenarios; empty when none were played."""
         played = vars(self).get("evidence")
-        return played.collection.world if played is not None else ""
+        return played.collection.sandbox if played is not None else ""
 
     def result(self, rule: Rule) -> Verdict:
         """Return what ``rule`` concludes about the class, from both halves."""
@@ -117,6 +139,7 @@ class ClassContract:
             path=place.path or self.subject.path,
             line=place.line or line,
             severity=Severity.ERROR,
+            fix=FIX_OF_IMPORT,
         )
         return Verdict.failed([found])
 
@@ -158,13 +181,13 @@ def _merged(rule: Rule, static: list[Finding], dynamic: Verdict | None) -> tuple
     """Join what both halves found, one finding per place.
 
     The source shows the line where a rollout often shows only the method that it happened in: such a finding says nothing more
-    beside one from the source in that method, which then names the scenario that confirmed it.
+    than one from the source in that method, which then names the scenario that confirmed it.
     """
     seen = dynamic.findings if dynamic is not None else ()
     more = [
         dataclasses.replace(finding, is_confirmed=True)
         for finding in seen
-        if not (_is_definition(finding) and any(_holds(finding, item) for item in static))
+        if not (lines_of_definition(finding.path, finding.line) and any(_holds(finding, item) for item in static))
     ]
     return tuple(sorted(one_per_place([*static, *more]), key=functools.partial(rank, rule)))
 
@@ -202,10 +225,6 @@ def _holds(outer: Finding, inner: Finding) -> bool:
     if _file(outer) != _file(inner):
         return False
     return outer.line == inner.line or inner.line in lines_of_definition(outer.path, outer.line)
-
-
-def _is_definition(finding: Finding) -> bool:
-    return bool(lines_of_definition(finding.path, finding.line))
 
 
 def _file(finding: Finding) -> str:

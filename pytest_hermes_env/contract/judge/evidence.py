@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.judge.scored_data import items_of, rows_of
 from pytest_hermes_env.contract.judge.verdict import Verdict
@@ -15,9 +15,6 @@ from pytest_hermes_env.play.probing.record import RewardProbes
 from pytest_hermes_env.play.scenario import CASES, PROBES, CaseRules, Collection, ItemsEnd, Rung, Scenario, Unavailable
 from pytest_hermes_env.source import REQUIRED_METHODS, ClassSource
 from pytest_hermes_env.source.finding import Finding, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 NO_TOKENS = "chat mode has no sampled tokens: pytest --hermes-mode token"
 

@@ -8,20 +8,14 @@ at the start of a line: ``What:``, ``Why:``, ``Fix:`` and ``Source:``. The first
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
+from pytest_hermes_env.contract.judge.evidence import Evidence
+from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.source import ClassSource
 from pytest_hermes_env.source.finding import Finding, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pytest_hermes_env.contract.judge.evidence import Evidence
-    from pytest_hermes_env.contract.judge.verdict import Verdict
-    from pytest_hermes_env.source import ClassSource
-
 
 StaticHalf = Callable[["ClassSource"], "Verdict"]
 DynamicHalf = Callable[["Evidence"], "Verdict"]
@@ -37,7 +31,6 @@ class Rule:
 
     ``scenarios`` names the scenarios whose evidence the dynamic half reads; ``more_scenarios`` returns those that it reads only of a
     class with such a source. ``doc`` is the docstring of the rule's module, which begins with its id and name.
-    ``former_names`` select the rule like its name.
     ``holds_for_base_env``: the law is one of Atropos' BaseEnv, and the source can be judged without the Hermes layer.
     """
 
@@ -47,7 +40,6 @@ class Rule:
     dynamic: DynamicHalf | None = None
     scenarios: tuple[str, ...] = ()
     more_scenarios: Callable[[ClassSource], tuple[str, ...]] | None = None
-    former_names: tuple[str, ...] = ()
     holds_for_base_env: bool = False
 
     @cached_property
@@ -70,16 +62,6 @@ class Rule:
         """Where its halves look: source, rollout, or both."""
         return tuple(word for word, half in (("source", self.static), ("rollout", self.dynamic)) if half is not None)
 
-    @property
-    def former_labels(self) -> tuple[str, ...]:
-        """``HE603-rollouts-do-not-meet`` for each former name."""
-        return tuple(f"{self.id}-{name}" for name in self.former_names)
-
-    def is_called(self, word: str) -> bool:
-        """Tell whether ``word`` is the id, the name or the label of the rule, or a former one; case does not matter."""
-        names = (self.id, self.name, self.label, *self.former_names, *self.former_labels)
-        return word.lower() in {name.lower() for name in names}
-
     def severity_of(self, finding: Finding) -> Severity:
         """Return the severity of a violation: that of the finding, else that of the rule."""
         return finding.severity or self.severity
@@ -91,6 +73,10 @@ class Rule:
         """
         heavy = {Severity.ERROR, Severity.WARNING} if is_strict else {Severity.ERROR}
         return not heavy.isdisjoint([self.severity_of(finding) for finding in findings] or [self.severity])
+
+    def fix(self, finding: Finding) -> str:
+        """Return how to fix a violation."""
+        return finding.fix or self.section("Fix")
 
     def section(self, title: str) -> str:
         """Return one part of the rule's documentation (What, Why, Fix or Source), unfolded to plain text."""

@@ -8,16 +8,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_hermes_env.play.journal import ItemScored
-
-if TYPE_CHECKING:
-    from pytest_hermes_env.play.sampling import SampledReply
-    from pytest_hermes_env.play.scenario import Scenario
+from pytest_hermes_env.play.sampling import SampledReply
+from pytest_hermes_env.play.scenario import Scenario
 
 IGNORED = -100
 """The label of a position that nothing is trained on."""
+
+OF_ITEMS = ("collect_trajectory", "collect_trajectories", "postprocess_histories")
+OF_GROUPS = ("collect_trajectories", "collect_trajectory", "postprocess_histories")
+"""Where the cause of a fault in a row, and in a group, may be: the likeliest method first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +49,7 @@ class Row:
 
 
 def groups_of(scenario: Scenario) -> list[dict[str, Any]]:
-    """Return the groups that collect_trajectories gave; one that is no dict is left out."""
+    """Return the groups that collect_trajectories gave; one that is not a dict is left out."""
     group = scenario.group
     return [part for part in (group if isinstance(group, list) else [group]) if isinstance(part, dict)]
 
@@ -71,7 +73,7 @@ def _rows(group: dict[str, Any]) -> Iterator[Row]:
 
 
 def _listed(value: Any) -> tuple[Any, ...]:
-    """Return a column or a row as it stands; what is no list at all has nothing in it."""
+    """Return a column or a row as it stands; what is not a list has nothing in it."""
     return tuple(value) if isinstance(value, list | tuple) else ()
 
 

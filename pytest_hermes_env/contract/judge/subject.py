@@ -14,7 +14,6 @@ from typing import Self
 
 from pytest_hermes_env.errors import BadTarget, shorten
 from pytest_hermes_env.layer import BASE, ancestors_package, parse_target
-from pytest_hermes_env.play.cases.yaml_file import cases_for
 from pytest_hermes_env.play.class_record import written_names
 from pytest_hermes_env.source import ClassSource, SourceTree, read_class, read_classes, without_abstract_bases
 
@@ -51,7 +50,9 @@ class Subject:
         return f"{self.module}:{self.name}"
 
     def check_cases(self) -> None:
-        """Read the cases that lie beside the class. Raises: BadCases."""
+        """Read the cases next to the class. Raises: BadCases."""
+        from pytest_hermes_env.play.cases.yaml_file import cases_for  # noqa: PLC0415 - it loads the room of the model
+
         if self.path:
             cases_for(Path(self.path), self.name)
 

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import enum
 import os
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pytest_hermes_env.play.scenario import Cause, Unavailable
 from pytest_hermes_env.source.finding import Finding, sorted_findings
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
-
 
 _REPORTED = {
     Cause.CANNOT_BUILD: ("HE206", "HE105", "HE101"),

@@ -46,14 +46,14 @@ class Account:
     @cached_property
     def findings(self) -> tuple[tuple[Rule, Finding], ...]:
         """All findings by place; one in a base that several environments share comes once."""
-        told = {(problem.id, os.path.abspath(problem.path), problem.line) for problem in self.problems}
+        reported = {(problem.id, os.path.abspath(problem.path), problem.line) for problem in self.problems}
         found = {
             (finding.path, finding.line, finding.column, entry.rule.id, finding.message): (entry.rule, finding)
             for ledger in self.ledgers
             for entry in ledger.entries
             if not entry.waiver
             for finding in entry.findings
-            if (entry.rule.id, os.path.abspath(finding.path), finding.line) not in told
+            if (entry.rule.id, os.path.abspath(finding.path), finding.line) not in reported
         }
         return tuple(found[key] for key in sorted(found))
 

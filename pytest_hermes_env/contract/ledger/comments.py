@@ -8,19 +8,14 @@ from __future__ import annotations
 
 import ast
 import datetime as dt
-import difflib
 import io
 import re
 import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.rules import ALL_RULES
-from pytest_hermes_env.source import FileProblem
-
-if TYPE_CHECKING:
-    from pytest_hermes_env.source import Module
+from pytest_hermes_env.contract.rules import ALL_RULES, nearest
+from pytest_hermes_env.source import FileProblem, Module
 
 WAIVERS_HOLD = "HE000"
 """The id under which a waiver that does not hold is reported."""
@@ -110,12 +105,9 @@ def _dated(text: str) -> tuple[str, dt.date | None, str]:
 
 
 def _fault(ids: tuple[str, ...], reason: str) -> str:
-    known = [rule.id for rule in ALL_RULES]
-    for rule_id in ids:
-        if rule_id not in known:
-            near = difflib.get_close_matches(rule_id, known, n=1, cutoff=0.6)
-            hint = f" Did you mean {near[0]}?" if near else ""
-            return f"this comment waives {rule_id}, which is not a rule.{hint}"
+    known = {rule.id for rule in ALL_RULES}
+    if unknown := next((rule_id for rule_id in ids if rule_id not in known), None):
+        return f"this comment waives {unknown}, which is not a rule.{nearest(unknown)}"
     if not reason:
         return f"this comment waives {', '.join(ids)} without a reason: write why the violation is accepted"
     return ""

@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import dataclasses
 import textwrap
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.judge.rule import Rule
 from pytest_hermes_env.contract.judge.verdict import Outcome, Verdict
 from pytest_hermes_env.contract.ledger.ladder import LadderRow, ladder_in_brief, ladder_lines
 from pytest_hermes_env.redaction.shown_text import shown
 from pytest_hermes_env.source.finding import Finding, shown_finding
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
 
 WAIVED = "waived"
 _EXPLAINED = (WAIVED, "undecided", "not applicable", "not exercised", "not run")
@@ -110,13 +106,13 @@ class LedgerEntry:
 class Ledger:
     """The entries of one class, one for each rule of the catalogue.
 
-    ``world`` says what answered the tools of its rollouts, ``mode`` how the model was asked: source (not at all), chat or token.
+    ``sandbox`` says what answered the tools of its rollouts, ``mode`` how the model was asked: source (not at all), chat or token.
     ``ladder`` is what scripted policies earned, where they were played.
     """
 
     subject: str
     entries: tuple[LedgerEntry, ...]
-    world: str = ""
+    sandbox: str = ""
     mode: str = ""
     path: str = ""
     line: int = 0
@@ -142,7 +138,7 @@ class Ledger:
     def exercised(self) -> tuple[LedgerEntry, ...]:
         """The entries of rules with a rollout half that saw their law hold or break."""
         seen = {Outcome.PASSED, Outcome.FAILED}
-        return tuple(entry for entry in self.entries if entry.rule.dynamic is not None and entry.outcome in seen)
+        return tuple(entry for entry in self.entries if entry.outcome in seen and entry.rule.dynamic is not None)
 
     @cached_property
     def unplayed(self) -> tuple[LedgerEntry, ...]:
@@ -154,8 +150,8 @@ class Ledger:
         return tuple(
             entry
             for entry in self.entries
-            if entry.rule.dynamic is not None
-            and entry.outcome is Outcome.NOT_EXERCISED
+            if entry.outcome is Outcome.NOT_EXERCISED
+            and entry.rule.dynamic is not None
             and not entry.acceptable_gap
             and broken.isdisjoint(entry.blocked_by)
         )
@@ -185,7 +181,7 @@ class Ledger:
         reasons = [line for word in _EXPLAINED for line in self._brief(word)]
         if self.is_vacuous:
             reasons.append("nothing was exercised: this run proves nothing")
-        played = _folded("played", f"{self.mode} mode, {self.world or 'no tool was called'}")
+        played = _folded("played", f"{self.mode} mode, {self.sandbox or 'no tool was called'}")
         ladder = [
             line
             for number, text in enumerate(ladder_in_brief(self.ladder))
@@ -209,8 +205,8 @@ class Ledger:
         lines = [self.headline(), *(f"  {line}" for line in summarise([self]))]
         if self.mode in {"chat", "token"}:
             lines.append(f"  {'mode':<{_COLUMN}}{self.mode}")
-        if self.world:
-            lines.append(f"  {'tools':<{_COLUMN}}{self.world}")
+        if self.sandbox:
+            lines.append(f"  {'tools':<{_COLUMN}}{self.sandbox}")
         if self.is_vacuous:
             lines.append("  nothing was exercised: this run proves nothing")
         return [*lines, *ladder_lines(self.ladder)]

@@ -12,11 +12,13 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any, TypeVar
 
 from pytest_hermes_env.contract.rules import find_rule, nearest, rules_named
 from pytest_hermes_env.errors import BadSettings, UnknownRule, shorten
 from pytest_hermes_env.redaction.shown_text import shown_path
+
+_T = TypeVar("_T")
 
 FILE = "pyproject.toml"
 TABLE = "hermes-env"
@@ -120,7 +122,7 @@ class _Reader:
             file=self.file,
             select=self._prefixes(table, "select"),
             ignore=self._prefixes(table, "ignore"),
-            strict=self._flag(table, "strict"),
+            strict=self._typed(table, "strict", self._line_of("strict"), False, "true or false"),
             waivers=tuple(
                 self._waiver(item, line) for item, line in zip(waivers, self._waiver_lines(len(waivers)), strict=True)
             ),
@@ -130,7 +132,7 @@ class _Reader:
         self._check_keys(entry, _WAIVER_KEYS, f"[[tool.{TABLE}.waivers]]", lambda _: line)
         rules = self._words(entry, "rules", line)
         paths = self._words(entry, "paths", line)
-        reason = self._text(entry, "reason", line)
+        reason = self._typed(entry, "reason", line, "", "a string")
         if not rules or not paths:
             missing = "rules" if not rules else "paths"
             example = '["HE409"]' if missing == "rules" else '["legacy/**"]'
@@ -166,20 +168,15 @@ class _Reader:
         value = table.get(key, [])
         if isinstance(value, str):
             value = [value]
-        if not _is_words(value):
+        if not isinstance(value, list) or not all(isinstance(item, str) and item.strip() for item in value):
             raise self._wrong(line, f"{key} must be a list of strings, not {_kind(value)}")
         return tuple(value)
 
-    def _text(self, table: Mapping[str, Any], key: str, line: int) -> str:
-        value = table.get(key, "")
-        if not isinstance(value, str):
-            raise self._wrong(line, f"{key} must be a string, not {_kind(value)}")
-        return value
-
-    def _flag(self, table: Mapping[str, Any], key: str) -> bool:
-        value = table.get(key, False)
-        if not isinstance(value, bool):
-            raise self._wrong(self._line_of(key), f"{key} must be true or false, not {_kind(value)}")
+    def _typed(self, table: Mapping[str, Any], key: str, line: int, default: _T, what: str) -> _T:
+        """Return a value of the type of ``default``."""
+        value = table.get(key, default)
+        if not isinstance(value, type(default)):
+            raise self._wrong(line, f"{key} must be {what}, not {_kind(value)}")
         return value
 
     def _check_keys(self, table: Mapping[str, Any], known: Iterable[str], where: str, line_of: Any) -> None:
@@ -212,10 +209,6 @@ class _Reader:
 
     def _wrong(self, line: int, message: str) -> BadSettings:
         return BadSettings(f"{shown_path(self.file)}:{line}: {message}")
-
-
-def _is_words(value: object) -> TypeGuard[list[str]]:
-    return isinstance(value, list) and all(isinstance(item, str) and item.strip() for item in value)
 
 
 def _kind(value: object) -> str:

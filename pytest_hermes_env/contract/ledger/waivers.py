@@ -158,9 +158,9 @@ def _is_settled(rule_id: str, ledgers: Sequence[Ledger], *, sees_rollouts: bool)
 
 
 def _says(entry: LedgerEntry, *, sees_rollouts: bool) -> bool:
-    if entry.rule.dynamic is None:
-        return entry.outcome in {Outcome.PASSED, Outcome.FAILED, Outcome.NOT_APPLICABLE}
-    return sees_rollouts and entry.outcome in {Outcome.PASSED, Outcome.FAILED}
+    if entry.outcome in {Outcome.PASSED, Outcome.FAILED}:
+        return sees_rollouts or entry.rule.dynamic is None
+    return entry.outcome is Outcome.NOT_APPLICABLE and entry.rule.dynamic is None
 
 
 def _stale(rule_id: str, reason: str, where: str) -> str:

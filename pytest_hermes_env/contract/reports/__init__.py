@@ -1,26 +1,23 @@
-"""An account of a run in the shapes that machines read: JSON, SARIF, GitHub annotations.
+"""An account of a run in the shapes that machines and browsers read: JSON, SARIF, GitHub annotations, HTML.
 
 Place in the flow: `hermes-env check` and pytest end with an `Account`; each format is one function from it to text.
 """
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.ledger.account import Account, versions
-from pytest_hermes_env.contract.reports.github import github_lines, github_text
-from pytest_hermes_env.contract.reports.html_report import html_text
-from pytest_hermes_env.contract.reports.json_report import json_text
-from pytest_hermes_env.contract.reports.sarif import sarif_text
+from importlib import import_module
 
-__all__ = [
-    "FORMATS",
-    "Account",
-    "github_lines",
-    "github_text",
-    "html_text",
-    "json_text",
-    "sarif_text",
-    "versions",
-]
+from pytest_hermes_env.contract.ledger.account import Account
 
-FORMATS = {"json": json_text, "github": github_text, "sarif": sarif_text}
-"""From the name of a format to the function that writes it."""
+_FUNCTIONS = {
+    "json": "json_report.json_text",
+    "github": "github.github_text",
+    "sarif": "sarif.sarif_text",
+    "html": "html_report.html_text",
+}
+
+
+def report_text(account: Account, form: str) -> str:
+    """Return the account in a format: json, github, sarif or html. Only the module of this format is loaded."""
+    module, _, function = _FUNCTIONS[form].partition(".")
+    return str(getattr(import_module(f"{__name__}.{module}"), function)(account))

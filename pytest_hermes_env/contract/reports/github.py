@@ -7,15 +7,11 @@ LF in the message, and ``:`` and ``,`` too in a property.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
+from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.ledger.account import Account
 from pytest_hermes_env.redaction.shown_text import shown
-from pytest_hermes_env.source.finding import Severity
-
-if TYPE_CHECKING:
-    from pytest_hermes_env.contract.judge.rule import Rule
-    from pytest_hermes_env.contract.ledger.account import Account
-    from pytest_hermes_env.source.finding import Finding
+from pytest_hermes_env.source.finding import Finding
 
 
 def github_text(account: Account) -> str:
@@ -38,15 +34,15 @@ def github_lines(account: Account) -> list[str]:
 
 
 def _finding(rule: Rule, finding: Finding, *, is_strict: bool) -> str:
-    levels = {Severity.ERROR: "error", Severity.WARNING: "error" if is_strict else "warning", Severity.OPINION: "notice"}
+    level = "error" if is_strict else rule.severity_of(finding).value
     parts = [finding.message]
     if finding.scenario:
         parts.append(f"in scenario {finding.scenario}")
     if finding.seen:
         parts.append(f"seen: {finding.seen}")
-    parts.append(f"fix: {rule.section('Fix')}")
+    parts.append(f"fix: {rule.fix(finding)}")
     title = f"{rule.id} {rule.name}"
-    return _command(levels[rule.severity_of(finding)], finding.path, finding.line, finding.column, title, "\n".join(parts))
+    return _command(level, finding.path, finding.line, finding.column, title, "\n".join(parts))
 
 
 def _command(level: str, path: str, line: int, column: int, title: str, message: str) -> str:

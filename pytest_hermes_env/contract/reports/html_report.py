@@ -7,8 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_hermes_env.contract.reports.json_report import class_data
-from pytest_hermes_env.contract.rules import ALL_RULES
+from pytest_hermes_env.contract.reports.json_report import class_data, finding_data
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -45,18 +44,18 @@ def _with_code(text: str) -> Markup:
 
 def _class(ledger: Ledger) -> dict[str, Any]:
     data = class_data(ledger)
-    texts = {rule.id: {"why": rule.section("Why"), "fix": rule.section("Fix")} for rule in ALL_RULES}
-    failed = {entry.rule.id for entry in ledger.failures(is_strict=any(entry.is_strict for entry in ledger.entries))}
+    failed = ledger.failures(is_strict=any(entry.is_strict for entry in ledger.entries))
     findings = [
         {
-            **finding,
-            **texts[rule["id"]],
-            "id": rule["id"],
-            "name": rule["name"],
-            "fails": rule["id"] in failed,
+            **finding_data(entry.rule, finding),
+            "why": "" if finding.fix else entry.rule.section("Why"),
+            "fix": entry.rule.fix(finding),
+            "id": entry.rule.id,
+            "name": entry.rule.name,
+            "fails": entry in failed,
         }
-        for rule in data["rules"]
-        for finding in rule["findings"]
+        for entry in ledger.entries
+        for finding in entry.findings
     ]
     findings.sort(key=lambda finding: (not finding["fails"], not finding["confirmation"].startswith("confirmed")))
     by_outcome = {word: [rule for rule in data["rules"] if rule["outcome"] == word] for word in OPEN}

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from pytest_hermes_env.contract.judge.rule import Rule
-    from pytest_hermes_env.contract.ledger.account import Account
-    from pytest_hermes_env.contract.ledger.ledger import Ledger, LedgerEntry
-    from pytest_hermes_env.source.finding import Finding
+from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.ledger.account import Account
+from pytest_hermes_env.contract.ledger.ledger import Ledger, LedgerEntry
+from pytest_hermes_env.source.finding import Finding
 
 VERSION = 1
 
@@ -19,7 +18,8 @@ def json_text(account: Account) -> str:
     """Return the account as JSON with a final newline."""
     document = {
         "version": VERSION,
-        "door": account.entry_point,
+        "entry_point": account.entry_point,
+        "door": account.entry_point,  # its former name, for one release, as is `world`
         "mode": account.mode,
         "versions": account.versions,
         "strict": account.is_strict,
@@ -51,7 +51,8 @@ def class_data(ledger: Ledger) -> dict[str, Any]:
         "path": ledger.path,
         "line": ledger.line,
         "mode": ledger.mode,
-        "world": ledger.world,
+        "sandbox": ledger.sandbox,
+        "world": ledger.sandbox,
         "counts": dict(ledger.counts),
         "rules": [_rule(entry) for entry in ledger.entries],
         "ladder": [dataclasses.asdict(row) for row in ledger.ladder],

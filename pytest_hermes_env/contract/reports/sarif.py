@@ -11,23 +11,19 @@ import linecache
 import os
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
+from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.ledger.account import Account
+from pytest_hermes_env.contract.ledger.ledger import Accepted, Ledger
 from pytest_hermes_env.contract.reports.text import law, problem_texts
 from pytest_hermes_env.contract.rules import ALL_RULES
-from pytest_hermes_env.source.finding import Severity
-
-if TYPE_CHECKING:
-    from pytest_hermes_env.contract.judge.rule import Rule
-    from pytest_hermes_env.contract.ledger.account import Account
-    from pytest_hermes_env.contract.ledger.ledger import Accepted, Ledger
-    from pytest_hermes_env.source import FileProblem
-    from pytest_hermes_env.source.finding import Finding
+from pytest_hermes_env.source import FileProblem
+from pytest_hermes_env.source.finding import Finding
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
 ROOT = "SRCROOT"
-_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.OPINION: "note"}
 
 
 def sarif_text(account: Account) -> str:
@@ -44,7 +40,7 @@ def sarif_text(account: Account) -> str:
             {
                 "executionSuccessful": account.is_complete,
                 "exitCode": account.exit_code,
-                "properties": {"door": account.entry_point, "mode": account.mode},
+                "properties": {"entry_point": account.entry_point, "door": account.entry_point, "mode": account.mode},
             }
         ],
         "originalUriBaseIds": {ROOT: {"uri": _folder(os.getcwd())}},
@@ -63,7 +59,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "shortDescription": {"text": law(rule)},
         "fullDescription": {"text": rule.section("Why")},
         "help": {"text": f"{rule.section('Fix')} (hermes-env explain {rule.id})", "markdown": markdown},
-        "defaultConfiguration": {"level": _LEVELS[rule.severity], "enabled": rule.severity is not Severity.OPINION},
+        "defaultConfiguration": {"level": rule.severity.value, "enabled": True},
     }
 
 
@@ -112,7 +108,7 @@ def _result(
     return {
         "ruleId": rule.id,
         "ruleIndex": index,
-        "level": _LEVELS[rule.severity_of(finding)],
+        "level": rule.severity_of(finding).value,
         "message": {"text": finding.message},
         **_locations(finding.path or ledger.path, finding.line, finding.column),
         "partialFingerprints": _fingerprint([rule.id, finding.path, " ".join(text.split()) or finding.message], seen),

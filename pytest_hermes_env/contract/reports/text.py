@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import json
 import textwrap
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from pytest_hermes_env import leftover_package
-from pytest_hermes_env.contract.judge.rule import examples_of
+from pytest_hermes_env.contract.judge.rule import Rule, examples_of
+from pytest_hermes_env.contract.ledger.account import Account
 from pytest_hermes_env.contract.ledger.comments import WAIVERS_HOLD
-from pytest_hermes_env.contract.ledger.ledger import summarise
+from pytest_hermes_env.contract.ledger.ledger import Ledger, summarise
 from pytest_hermes_env.contract.rules.he111_file_parses import RULE as HE111
 from pytest_hermes_env.redaction.shown_text import shown_name
-from pytest_hermes_env.source.finding import Severity
+from pytest_hermes_env.source import FileProblem
+from pytest_hermes_env.source.finding import Finding, Severity
 from pytest_hermes_env.source.leftover_packages import LEFTOVER_PACKAGE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from pytest_hermes_env.contract.judge.rule import Rule
-    from pytest_hermes_env.contract.ledger.account import Account
-    from pytest_hermes_env.contract.ledger.ledger import Ledger
-    from pytest_hermes_env.source import FileProblem
-    from pytest_hermes_env.source.finding import Finding
 
 WIDTH = 100
 _FEW_CLASSES = 3
@@ -48,7 +41,7 @@ def finding_lines(rule: Rule, finding: Finding, *, is_brief: bool = False, has_c
     if finding.seen:
         lines += _folded("seen", finding.seen)
     if not is_brief:
-        lines += [*_folded("why", rule.section("Why")), *_folded("fix", rule.section("Fix"))]
+        lines += [*([] if finding.fix else _folded("why", rule.section("Why"))), *_folded("fix", rule.fix(finding))]
     if finding.reproduction and not is_brief:
         lines += ["  try  this test shows it alone:", *textwrap.indent(finding.reproduction, "       ").splitlines()]
     return lines
@@ -65,7 +58,7 @@ def compact_lines(rule: Rule, findings: Sequence[Finding]) -> list[str]:
         if number == 0 or severity is Severity.ERROR:
             block += _clipped(_folded("seen", finding.seen or finding.observed), 1 if number else 2)
         if number == 0 and severity is Severity.ERROR:
-            block += _clipped(_folded("fix", rule.section("Fix")), LINES_OF_A_FINDING - len(block) - 1)
+            block += _clipped(_folded("fix", rule.fix(finding)), LINES_OF_A_FINDING - len(block) - 1)
         lines += block
     if (rest := len(findings) - FEW_FINDINGS) > 0:
         lines.append(f"  and {_counted(rest, 'more finding')}")

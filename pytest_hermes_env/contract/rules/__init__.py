@@ -1,86 +1,48 @@
-"""Every rule of the contract, one file each, in the order of their ids; and how to find one by what a user calls it."""
+"""Every rule of the contract, one file each, in the order of their ids; and how to find one by what a user calls it.
+
+This folder is the catalogue: the name of a file is the id and the name of its rule. A file is imported when more is asked.
+"""
 
 from __future__ import annotations
 
 import difflib
+import pkgutil
 import re
+from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import Any, cast
 
 from pytest_hermes_env.contract.judge.rule import Rule
 from pytest_hermes_env.errors import UnknownRule
-from pytest_hermes_env.source.finding import Severity
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+__all__ = ["ALL_RULES", "find_rule", "former_labels", "nearest", "rules_named", "select_rules"]
 
-__all__ = ["ALL_RULES", "find_rule", "nearest", "rules_named", "select_rules"]
+FORMER_NAMES = {
+    "rollouts-do-not-meet": "HE603",
+    "nothing-is-left": "HE606",
+    "takes-no-metrics": "HE802",
+    "sampling-is-told": "HE509",
+}
+"""What rules were called before; these names select them, too."""
 
-_MODULES = (
-    "he101_required_methods",
-    "he102_async_where_awaited",
-    "he103_has_a_name",
-    "he104_config_class",
-    "he105_config_init",
-    "he106_external_server_settings",
-    "he107_no_secrets_in_source",
-    "he108_toolsets_are_named",
-    "he109_runnable_module",
-    "he110_import_is_quiet",
-    "he111_file_parses",
-    "he112_config_fields_are_read",
-    "he113_config_fields_exist",
-    "he114_base_is_real",
-    "he201_setup_works_offline",
-    "he202_items_never_run_out",
-    "he203_eval_is_held_out",
-    "he204_prompt_is_text",
-    "he205_split_is_seeded",
-    "he206_setup_ends_with_items",
-    "he301_messages_not_final_response",
-    "he302_tool_calls_are_dicts",
-    "he303_tool_names_exist",
-    "he401_reward_is_a_finite_number",
-    "he402_reward_in_unit_interval",
-    "he403_reward_never_raises",
-    "he404_reward_is_repeatable",
-    "he405_reward_tells_apart",
-    "he406_judge_falls_back",
-    "he407_judge_asked_once",
-    "he408_reward_leaves_inputs_alone",
-    "he409_shell_values_are_quoted",
-    "he410_reward_not_forgeable",
-    "he411_no_cleanup_in_reward",
-    "he501_masks_match_tokens",
-    "he502_something_trains",
-    "he503_logprobs_align",
-    "he504_logprobs_reach_the_group",
-    "he505_one_node_per_rollout",
-    "he506_group_is_whole",
-    "he507_trainer_accepts",
-    "he508_failures_train_nothing",
-    "he509_sampling_is_told",
-    "he510_cut_turns_are_marked",
-    "he511_rollouts_are_scored",
-    "he601_cleanup_in_finally",
-    "he602_task_id_is_fresh",
-    "he603_no_shared_rollout_state",
-    "he604_environment_is_restored",
-    "he605_loop_is_not_blocked",
-    "he606_no_leaked_resources",
-    "he701_evaluates_as_an_agent",
-    "he702_eval_rolls_back_buffers",
-    "he703_eval_is_greedy",
-    "he704_eval_keeps_the_settings",
-    "he705_eval_is_logged",
-    "he706_eval_reports_what_it_ran",
-    "he707_eval_survives_an_item",
-    "he801_awaits_super_wandb_log",
-    "he802_wandb_log_accepts_none",
-    "he803_buffers_are_drained",
-)
 
-ALL_RULES: tuple[Rule, ...] = tuple(import_module(f"{__name__}.{name}").RULE for name in _MODULES)
+class _ListedRule:
+    """A `Rule` by the name of its file, which is imported when more than id, name and label is asked."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        number, _, name = file.partition("_")
+        self.id, self.name = number.upper(), name.replace("_", "-")
+        self.label = f"{self.id}-{self.name}"
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(f"{__name__}.{self._file}").RULE, name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return find_rule, (self.id,)
+
+
+ALL_RULES = tuple(cast("Rule", _ListedRule(module.name)) for module in pkgutil.iter_modules(__path__))
 
 _FILE_RULE = "HE111"
 
@@ -88,7 +50,7 @@ _FILE_RULE = "HE111"
 def find_rule(word: str) -> Rule:
     """Return the rule with the id or the name ``word``. Raises: UnknownRule."""
     for rule in ALL_RULES:
-        if rule.is_called(word):
+        if word.lower() in _names(rule):
             return rule
     group = ", ".join(rule.id for rule in rules_named(word))
     hint = f" {word.upper()} begins the ids {group}." if group else nearest(word)
@@ -97,32 +59,39 @@ def find_rule(word: str) -> Rule:
 
 def rules_named(word: str) -> tuple[Rule, ...]:
     """Return the rules whose ids begin with ``word``, or that are called so; empty when there is none."""
-    return tuple(rule for rule in ALL_RULES if rule.id.startswith(word.upper()) or rule.is_called(word))
+    return tuple(rule for rule in ALL_RULES if rule.id.startswith(word.upper()) or word.lower() in _names(rule))
 
 
 def select_rules(select: Sequence[str] = (), ignore: Sequence[str] = ()) -> tuple[Rule, ...]:
-    """Return the rules that the words of ``select`` name (by default all but opinions), without those of ``ignore``.
+    """Return the rules that the words of ``select`` name (by default all), without those of ``ignore``.
 
     Raises: UnknownRule when a word names no rule, or when HE111 itself is to be ignored.
     """
     for word in (*select, *ignore):
         if not rules_named(word):
             find_rule(word)
-    if any(rule.id == _FILE_RULE and rule.is_called(word) for word in ignore for rule in rules_named(word)):
+    if any(word.lower() in _names(rule) for word in ignore for rule in rules_named(word) if rule.id == _FILE_RULE):
         raise UnknownRule(f"{_FILE_RULE} file-parses cannot be ignored: a file that does not parse cannot be checked")
     selected = {rule.id for word in select for rule in rules_named(word)}
     ignored = {rule.id for word in ignore for rule in rules_named(word)}
-    return tuple(
-        rule
-        for rule in ALL_RULES
-        if rule.id not in ignored and (rule.id in selected if select else rule.severity is not Severity.OPINION)
-    )
+    return tuple(rule for rule in ALL_RULES if rule.id not in ignored and (rule.id in selected or not select))
+
+
+def former_labels(rule: Rule) -> list[str]:
+    """Return ``HE603-rollouts-do-not-meet`` for each former name of a rule."""
+    return [f"{rule.id}-{name}" for name, rule_id in FORMER_NAMES.items() if rule_id == rule.id]
 
 
 def nearest(word: str) -> str:
     """Return " Did you mean HE301?" for a word that is close to an id or a name, else an empty text."""
     is_id = re.fullmatch(r"HE\d{2,}", word, re.IGNORECASE) is not None  # one digit wrong is another rule, one too many a slip
     rules = [rule for rule in ALL_RULES if not is_id or rule.id.startswith(word[:4].upper())]
-    names = {name: rule.id for rule in rules for name in (rule.id.lower(), rule.name, *rule.former_names)}
+    names = {name: rule.id for rule in rules for name in _names(rule)}
     found = difflib.get_close_matches(word.lower(), names, n=1, cutoff=0.5)
     return f" Did you mean {names[found[0]]}?" if found else ""
+
+
+def _names(rule: Rule) -> frozenset[str]:
+    """Return what a rule is called, in small letters: its id, its names and its labels, the former ones included."""
+    names = (rule.name, *(name for name, rule_id in FORMER_NAMES.items() if rule_id == rule.id))
+    return frozenset([rule.id.lower(), *names, *(f"{rule.id.lower()}-{name}" for name in names)])

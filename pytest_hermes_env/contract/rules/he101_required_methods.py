@@ -18,11 +18,8 @@ Source: `environments.hermes_base_env.HermesAgentBaseEnv` (abstract methods); at
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.source import REQUIRED_METHODS, ClassSource, finding_at
-from pytest_hermes_env.source.finding import Severity
 
 
 def static(source: ClassSource) -> Verdict:

@@ -22,19 +22,12 @@ from __future__ import annotations
 import ast
 import dataclasses
 import re
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine, Iterator
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
 from pytest_hermes_env.play.journal import Reward
 from pytest_hermes_env.play.scenario import CASES, PROBES, Cause, ErrorKind
 from pytest_hermes_env.source import Call, ClassKind, ClassSource, Function, finding_at, last_name, reach_of
-from pytest_hermes_env.source.finding import Finding, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 OF_ATROPOS = ("setup", "get_next_item", "evaluate", "wandb_log")
 OF_LAYER = ("compute_reward", "format_prompt")
@@ -60,7 +53,7 @@ _OF_COROUTINES = frozenset({name for name in dir(Coroutine) if not name.startswi
 def static(source: ClassSource) -> Verdict:
     """Look at how each of the six methods is defined, and for coroutines that nobody awaits.
 
-    It stays beside the rollouts because a missing ``async`` or ``await`` is seen in one line, long before anything can be played.
+    It complements the rollouts: a missing ``async`` or ``await`` is seen in one line, long before anything can be played.
     """
     findings: list[Finding] = []
     doubt = ""
@@ -143,7 +136,7 @@ def _used_unawaited(function: Function, node: ast.AST) -> str:
         uses = [other for other in function.nodes if isinstance(other, ast.Name) and other.id == name.id and other is not name]
         reads = [_read_of(function, use) for use in uses if isinstance(use.ctx, ast.Load)]
     first = reads[0] if reads and None not in reads else None  # else somebody else gets it
-    return f"is no result: {ast.unparse(first)} raises" if first is not None else ""
+    return f"is not a result: {ast.unparse(first)} raises" if first is not None else ""
 
 
 def _read_of(function: Function, node: ast.AST) -> ast.expr | None:

@@ -5,7 +5,7 @@ What: `name` is a non-empty string other than the layer's "hermes-agent", in the
 inherits from.
 
 Why: Atropos names evaluations, wandb runs and saved files after it. Two environments with the base's name write into
-each other's results, and the curves cannot be told apart.
+each other's results, and the curves cannot be distinguished.
 
 Fix: Set `name = "my-environment"` in the class body.
 
@@ -17,12 +17,9 @@ from __future__ import annotations
 
 import ast
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.play.class_record import COMPUTED
 from pytest_hermes_env.source import UNKNOWN, ClassKind, ClassSource, constant_value, finding_at, reach_of
-from pytest_hermes_env.source.finding import Severity
 
 _OF_THE_BASE = "hermes-agent"
 

@@ -18,12 +18,9 @@ Source: atroposlib 0.4.0, `envs/base.py`, `BaseEnv.env_config_cls` and `cli()`; 
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
 from pytest_hermes_env.source import ClassSource
 from pytest_hermes_env.source.configs import config_class, config_fields
-from pytest_hermes_env.source.finding import Finding, Severity
 
 LAYER_CONFIG = "HermesAgentEnvConfig"
 

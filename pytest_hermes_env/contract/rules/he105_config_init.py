@@ -16,10 +16,7 @@ Source: atroposlib 0.4.0, `envs/base.py`, `BaseEnv.config_init`; `envs/server_ha
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
-from pytest_hermes_env.source.finding import Severity
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 
 
 def dynamic(evidence: Evidence) -> Verdict:

@@ -19,18 +19,11 @@ import ast
 import math
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Finding, Rule, Severity, Verdict
 from pytest_hermes_env.redaction.key_shapes import KEY_SHAPES
-from pytest_hermes_env.source import ClassSource, constant_value, finding_at, sorted_findings
-from pytest_hermes_env.source.finding import Finding, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_hermes_env.source import Module
+from pytest_hermes_env.source import ClassSource, Module, constant_value, finding_at, sorted_findings
 
 _SECRET_NAME = re.compile(
     r"(?:^|_)(?:api_?keys?|apikey|secret(?:_?key)?|access_?(?:key|token)|auth_?token|bearer_?token|password|passwd|private_?key|"

@@ -20,10 +20,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
-from pytest_hermes_env.source.finding import Severity
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.source.installed import installed_distributions, installed_toolsets
 
 ENABLED, DISTRIBUTION = "enabled_toolsets", "distribution"

@@ -1,7 +1,7 @@
 """HE109 runnable-module
 The environment's file starts it: `if __name__ == "__main__": MyEnv.cli()`.
 
-What: A file with an environment, or the `__main__.py` beside it, has a block under `if __name__ == "__main__"` that
+What: A file with an environment, or the `__main__.py` next to it, has a block under `if __name__ == "__main__"` that
 calls `cli()` of the environment, directly or in a function of the file. No file calls `cli()` outside such a block.
 
 Why: `serve`, `process` and `evaluate` are started as `python my_env.py ...`. Without the block the command ends at once
@@ -17,15 +17,10 @@ from __future__ import annotations
 
 import ast
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Rule, Severity, Verdict
 from pytest_hermes_env.source import ClassSource, Function, Module, finding_at, flat_statements, resolve
-from pytest_hermes_env.source.finding import Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _MOST = 20
 """How many functions are followed from the block, each once."""

@@ -22,27 +22,21 @@ from __future__ import annotations
 import ast
 import os
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Finding, Rule, Severity, Verdict
 from pytest_hermes_env.source import (
     LAYER_FILES,
     ClassSource,
     External,
     Function,
+    Module,
     finding_at,
     flat_statements,
     import_bindings,
     resolve,
     sorted_findings,
 )
-from pytest_hermes_env.source.finding import Finding, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from pytest_hermes_env.source import Module
 
 _MOST = 50
 """How many functions are followed from one file's import, each once."""

@@ -13,10 +13,8 @@ because no test imported it.
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Finding, Rule, Severity, Verdict
 from pytest_hermes_env.source import ClassSource
-from pytest_hermes_env.source.finding import Finding, Severity
 
 
 def static(source: ClassSource) -> Verdict:

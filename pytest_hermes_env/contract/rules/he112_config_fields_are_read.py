@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import ast
 
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Rule, Severity, Verdict
 from pytest_hermes_env.source import (
     LAYER_ENV,
     Call,
@@ -30,7 +29,6 @@ from pytest_hermes_env.source import (
     sorted_findings,
 )
 from pytest_hermes_env.source.configs import config_class, config_fields
-from pytest_hermes_env.source.finding import Severity
 from pytest_hermes_env.source.installed import installed_config_fields
 
 _CONFIGS = frozenset({"config", "cfg", "env_config", "settings", "_config"})

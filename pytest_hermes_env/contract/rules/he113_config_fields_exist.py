@@ -18,11 +18,9 @@ import ast
 import difflib
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Rule, Severity, Verdict
 from pytest_hermes_env.source import Call, ClassSource, finding_at
 from pytest_hermes_env.source.configs import config_calls, names_taken
-from pytest_hermes_env.source.finding import Severity
 from pytest_hermes_env.source.installed import installed_config_fields
 
 

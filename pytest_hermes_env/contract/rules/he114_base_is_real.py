@@ -23,11 +23,8 @@ import difflib
 import os
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge.evidence import Evidence, finding_in
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict, one_per_place
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict, finding_in, one_per_place
 from pytest_hermes_env.source import LAYER_ENV, ClassKind, ClassSource, External, Function, Module, finding_at, resolve
-from pytest_hermes_env.source.finding import Finding, Severity
 from pytest_hermes_env.source.installed import base_names
 
 _OPEN = frozenset({"__getattr__", "__getattribute__", "__dict__", "setattr"})

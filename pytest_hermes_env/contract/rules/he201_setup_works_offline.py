@@ -17,16 +17,10 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.source import Call, ClassSource, Function, finding_at, last_name, reach_of
-from pytest_hermes_env.source.finding import Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _FETCHES = frozenset({"load_dataset", "snapshot_download", "hf_hub_download", "urlopen", "urlretrieve", "create_connection"})
 _HTTP = re.compile(r"(?:requests|httpx)\.(?:get|post|head|request|stream)|nltk\.download|gdown\.\w+")
@@ -48,7 +42,7 @@ _CATCHES = frozenset(
 def static(source: ClassSource) -> Verdict:
     """Look at every call that asks the network, from setup on.
 
-    It stays beside the rollouts because these play one configuration, and a data set is often loaded only with another.
+    It complements the rollouts: these play one configuration, and a data set is often loaded only with another.
     """
     if "setup" not in source.methods:
         return Verdict.undecided("there is no setup to read")

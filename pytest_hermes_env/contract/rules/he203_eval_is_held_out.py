@@ -22,12 +22,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.play.buffers import picture
 from pytest_hermes_env.play.journal import Reward
-from pytest_hermes_env.source.finding import Severity
 
 _LABELS = re.compile(r"(?:.*_)?(?:ids?|idx|index|[gpqrstu]?u?id|slug|seed|split|subset|fold|weight)|(?:doc|item|task|row)id")
 """Fields that name an item and do not change the task."""

@@ -16,12 +16,9 @@ from __future__ import annotations
 
 import ast
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.play.scenario import ItemSeen
 from pytest_hermes_env.source import ClassSource, finding_at
-from pytest_hermes_env.source.finding import Severity
 
 _NOT_TEXT = {
     ast.Dict: "a dict", ast.DictComp: "a dict", ast.List: "a list", ast.ListComp: "a list", ast.Tuple: "a tuple", ast.Set: "a set",
@@ -32,7 +29,7 @@ _NOT_TEXT = {
 def static(source: ClassSource) -> Verdict:
     """Look at what the return statements of format_prompt say.
 
-    It stays beside the rollouts because a benchmark has no training items to ask for a prompt.
+    It complements the rollouts: a benchmark has no training items to ask for a prompt.
     """
     function = source.methods.get("format_prompt")
     if function is None or function.is_async:

@@ -18,16 +18,10 @@ entropy; `datasets.Dataset.shuffle(seed=None)`.
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.source import Call, ClassSource, finding_at, keyword, reach_of
-from pytest_hermes_env.source.finding import Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _SHARED = ("random", "numpy.random")
 """The modules whose functions share one generator."""
@@ -41,7 +35,7 @@ _SEED_WORDS = ("seed", "random_state", "generator", "rng")
 def static(source: ClassSource) -> Verdict:
     """Look at every shuffle that setup and the constructor lead to.
 
-    It stays beside the rollouts because these compare training items, which a benchmark has none of.
+    It complements the rollouts: these compare training items, which a benchmark has none of.
     """
     if "setup" not in source.methods:
         return Verdict.undecided("there is no setup to read")
@@ -98,7 +92,7 @@ def dynamic(evidence: Evidence) -> Verdict:
 
 
 def _tell_apart(prompts: Iterable[object]) -> bool:
-    """Tell whether prompts tell items apart: then an id that an item gets anew each time is no difference."""
+    """Return whether prompts distinguish items: then an id that an item gets anew each time does not count."""
     every = list(prompts)
     return all(isinstance(prompt, str) for prompt in every) and len(set(every)) > 1
 

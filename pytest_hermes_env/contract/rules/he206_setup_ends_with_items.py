@@ -4,7 +4,7 @@ The environment can be built, `setup` returns, and there are items.
 What: The constructor and `setup` finish: they do not raise, exit, skip a test or wait forever. After `setup`,
 `get_next_item` has an item, unless the class is an evaluation by its own code: `get_next_item` or
 `collect_trajectories` returns nothing, whatever the data, or because a setting says so. A set-up that works alone and
-fails beside another instance, such as one with a fixed port, is a warning.
+fails while another instance is alive, such as one with a fixed port, is a warning.
 
 Why: A run in which nothing was set up, or in which a loader left an empty list, has shown nothing about the
 environment. Atropos pauses a worker that gets None and asks again, so that training on an empty list waits forever,
@@ -20,11 +20,8 @@ worker).
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.play.scenario import Cause, ItemsEnd, Unavailable
-from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = ("setup", "items")
 

@@ -20,19 +20,13 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge.evidence import Evidence, finding_in
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict, finding_in
 from pytest_hermes_env.contract.judge.message_parts import results_in
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
 from pytest_hermes_env.play.journal import UnknownRead
 from pytest_hermes_env.play.scenario import CASES
 from pytest_hermes_env.source import RESULT_FIELDS, ClassSource, Function, finding_at, last_name
-from pytest_hermes_env.source.finding import Finding, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _SHORT = 40
 
@@ -40,7 +34,7 @@ _SHORT = 40
 def static(source: ClassSource) -> Verdict:
     """Look at every read of a name that certainly holds an AgentResult.
 
-    It stays beside the rollouts because these do not see a read through ``vars(result)``, nor those of a benchmark's reward.
+    It complements the rollouts: these do not see a read through ``vars(result)``, nor those of a benchmark's reward.
     """
     findings = [finding for function, names in results_in(source).items() for finding in _violations(function, names)]
     doubt = ""

@@ -19,18 +19,12 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge.evidence import Evidence, finding_in
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict, finding_in, one_per_place
 from pytest_hermes_env.contract.judge.message_parts import DICTS, MessageParts, results_in
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict, one_per_place
 from pytest_hermes_env.play.scenario import PROBES
 from pytest_hermes_env.source import ClassSource, Function, finding_at, last_name, reach_of
-from pytest_hermes_env.source.finding import Finding, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _OF_CALLS = re.compile(
     r"^AttributeError: 'dict' object has no attribute '(function|name|arguments|id|type|role|content|tool_calls)'"
@@ -41,7 +35,7 @@ _WORDS = {"message": "a message", "call": "a tool call", "function": "a tool cal
 def static(source: ClassSource) -> Verdict:
     """Look at attribute reads of what certainly stands in the messages of an AgentResult.
 
-    It stays beside the rollouts because a broad ``except`` around the read hides the error from them.
+    It complements the rollouts: a broad ``except`` around the read hides the error from them.
     """
     parts = MessageParts(source=source, results=results_in(source))
     findings = [finding for function in reach_of(source).every_function() for finding in _violations(function, parts)]

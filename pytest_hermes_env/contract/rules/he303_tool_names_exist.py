@@ -10,7 +10,7 @@ Why: Hermes' tools are called `patch`, not `patch_file`, and `terminal`, not `ba
 exist is never paid, and a penalty never applied: the reward looks right, its mean is a little lower, and nothing
 teaches the policy to use the tool.
 
-Fix: Print the names in `self._resolve_tools_for_group()[1]` and use these, or keep them as a constant beside
+Fix: Print the names in `self._resolve_tools_for_group()[1]` and use these, or keep them as a constant next to
 `enabled_toolsets`.
 
 Source: hermes-agent 0.19, `toolsets.TOOLSETS` and the registrations in `tools/`.
@@ -21,20 +21,14 @@ from __future__ import annotations
 import ast
 import dataclasses
 import difflib
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
 from pytest_hermes_env.contract.judge.message_parts import MessageParts, results_in
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
 from pytest_hermes_env.play.journal import LoopStarted
-from pytest_hermes_env.source import ClassSource, Function, argument, constant_value, finding_at, last_name, reach_of
-from pytest_hermes_env.source.finding import Finding, Severity
+from pytest_hermes_env.source import ClassSource, Function, constant_value, finding_at, last_name, reach_of
 from pytest_hermes_env.source.installed import installed_tools
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _OWN_TOOLS = "_resolve_tools_for_group"
 _COUNTS = frozenset({"count", "get", "index", "isdisjoint", "issubset", "issuperset", "intersection"})
@@ -52,7 +46,7 @@ class _Asked:
 def static(source: ClassSource) -> Verdict:
     """Look at the constants that names of called tools are compared with.
 
-    It stays beside the rollouts because these are satisfied when one of several names exists, and a benchmark has none.
+    It complements the rollouts: these are satisfied when one of several names exists, and a benchmark has none.
     """
     if not source.has("compute_reward") and source.unreadable:
         return Verdict.undecided(f"compute_reward may come from {source.unreadable[0]}, which cannot be read")
@@ -105,20 +99,14 @@ def _comparisons(source: ClassSource) -> Iterator[_Asked]:
 
 
 def _names(source: ClassSource, function: Function, node: ast.expr) -> Iterator[str]:
-    """Yield the names that an expression is known to hold, also as a parameter; texts that are no tool's name are left out."""
+    """Yield the names that an expression is known to hold, also as a parameter; texts that cannot name a tool are left out."""
     value = constant_value(node, function.module, function)
     for item in value if isinstance(value, list) else [value]:
         if isinstance(item, str) and item.isidentifier() and not item.startswith("mcp_"):
             yield item
-    if isinstance(node, ast.Name) and node.id in function.positional_without_self:
-        for call in reach_of(source).calls("compute_reward"):
-            given = (
-                argument(call.node, function.positional_without_self.index(node.id), node.id)
-                if call.target is function
-                else None
-            )
-            if given is not None and not isinstance(given, ast.Name):
-                yield from _names(source, call.function, given)
+    for caller, given in reach_of(source).given_to(function, node.id, "compute_reward") if isinstance(node, ast.Name) else ():
+        if not isinstance(given, ast.Name):
+            yield from _names(source, caller, given)
 
 
 def _own_tools(source: ClassSource) -> str:

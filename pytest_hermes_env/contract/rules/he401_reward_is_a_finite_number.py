@@ -19,13 +19,10 @@ from __future__ import annotations
 import math
 from typing import SupportsFloat
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict, one_per_place
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict, one_per_place
 from pytest_hermes_env.play.codec import type_name
 from pytest_hermes_env.play.journal import Reward, UnknownRead
 from pytest_hermes_env.play.scenario import CASES, PROBES, Scenario
-from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = ("happy", "silent", "tool_error", "evaluate")
 LONGEST = 1000

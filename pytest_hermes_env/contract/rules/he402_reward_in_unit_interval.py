@@ -15,13 +15,10 @@ Source: The environment guide's reward patterns (correctness 0.6, tool use 0.2, 
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.play.journal import Reward
 from pytest_hermes_env.play.probing.record import as_number
 from pytest_hermes_env.play.scenario import CASES, PROBES
-from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = ("happy", "silent", "evaluate")
 

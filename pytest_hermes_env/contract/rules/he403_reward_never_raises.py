@@ -21,20 +21,15 @@ of a failed reward).
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pytest_hermes_env.contract.judge.evidence import Evidence, finding_in
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict, finding_in
 from pytest_hermes_env.play.journal import Reward, UnknownRead
 from pytest_hermes_env.play.probing.record import Probe
 from pytest_hermes_env.play.scenario import CASES, PROBES, ItemsEnd, Scenario
 from pytest_hermes_env.source import ClassSource, Function, finding_at, last_name, reach_of
-from pytest_hermes_env.source.finding import Finding, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 ITEMS = "items"
 SCENARIOS = ("happy", "silent", "evaluate")

@@ -6,7 +6,8 @@ and both rewards are equal. Where the code reads a clock, hashes, iterates over 
 or the import, another process calls it too, with another `PYTHONHASHSEED` and on another day. In addition, as warnings: repeating a tool call does not raise the reward, removing the
 final answer does not raise it, and the order of independent tool results does not change it. A reward may pay for the
 use of a tool, therefore the extra call is added only where there was one. A wrong answer may score below no answer,
-therefore an answer is removed only where the reward was not negative.
+therefore an answer is removed only where the reward was not negative. Two rewards of 0 prove nothing: where there are no others,
+the rule is not exercised until a good transcript is declared, which is played twice.
 
 Why: Within a group all rollouts share one item, and the differences of their rewards are the training signal. A random
 or time-dependent part is noise that the optimiser follows. A policy finds a reward that rises with padding within
@@ -22,18 +23,12 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
 from pytest_hermes_env.play.probing.record import Relation
 from pytest_hermes_env.play.scenario import CASES, ELSEWHERE, PROBES
 from pytest_hermes_env.source import ClassSource, Function, finding_at, last_name, reach_of
-from pytest_hermes_env.source.finding import Finding, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _CLOCKS = frozenset({"time.time", "time.time_ns", "time.localtime", "time.gmtime", "time.strftime", "time.ctime"})
 _DATES = frozenset({"now", "utcnow", "today"})
@@ -43,6 +38,7 @@ _ORDERED = frozenset(
 )
 """What a set is handed to where its order may matter."""
 _RANDOM = frozenset({"random", "secrets", "uuid", "urandom", "default_rng", "Random", "uuid4", "token_hex", "time", "datetime"})
+NEEDS_A_CASE = "every reward that was computed twice was 0, which shows nothing: declare a good transcript (hermes-env init)"
 
 Place = tuple[Function, ast.AST, str]
 
@@ -60,9 +56,9 @@ def dynamic(evidence: Evidence) -> Verdict:
     steady = [*_unsteady(evidence), *cases]
     elsewhere, compared = _elsewhere(evidence) if not steady else ([], "")
     findings = [*steady, *elsewhere, *(_related(evidence, relation) for relation in evidence.probes.relations)]
-    note = (
-        f"{len(twice)} results got the same reward twice{'' if _is_earned(evidence) else ', which was 0 each time'}{compared}"
-    )
+    if not findings and not _is_earned(evidence):
+        return Verdict.not_exercised(NEEDS_A_CASE, "HE405", "HE403", "HE301", acceptable_gap=True)
+    note = f"{len(twice)} results got the same reward twice{compared}"
     return Verdict.of(
         findings, f"{note}; rewards that call a judge were not compared" if evidence.probes.asks_a_judge else note
     )

@@ -1,7 +1,7 @@
 """HE405 reward-tells-apart
 Rewards differ where the work differs.
 
-What: Where the environment's author declares transcripts of known quality (a file of cases beside it), their rewards are
+What: Where the environment's author declares transcripts of known quality (a file of cases next to it), their rewards are
 in the declared order, with the declared gap: the good one above the near miss, the near miss above doing nothing.
 Policies that need no author (the prompt repeated, the right form with wrong content) score below the good one. Over all
 transcripts `compute_reward` returns more than one value, and a rollout that used its tools does not score below one
@@ -30,15 +30,12 @@ import itertools
 import statistics
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
 from pytest_hermes_env.contract.judge.statements import is_caught_broadly
-from pytest_hermes_env.contract.judge.verdict import Verdict
 from pytest_hermes_env.play.cases.values import GOLD
 from pytest_hermes_env.play.journal import Caught, Reward
 from pytest_hermes_env.play.probing.record import as_number
 from pytest_hermes_env.play.scenario import CASES, PROBES, Rung
-from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("happy", "silent")
 TINY = 1e-9
@@ -72,9 +69,8 @@ def dynamic(evidence: Evidence) -> Verdict:
         return _constant(evidence, every)
     if worked and idle and statistics.fmean(worked) < statistics.fmean(idle):
         means = f"{statistics.fmean(worked):g} and {statistics.fmean(idle):g}"
-        return Verdict.failed(
-            [_finding(evidence, f"a rollout that used every tool scored below one that did nothing ({means})")]
-        )
+        message = f"a rollout that used every tool scored below one that did nothing ({means})"
+        return Verdict.failed([evidence.finding(message, "compute_reward", severity=Severity.WARNING)])
     if has_gold(rungs):
         return Verdict.passed(f"{_summary(rungs)}; rewards from {min(every):g} to {max(every):g} over {len(every)} transcripts")
     open_ones = list(dict.fromkeys(rung.unavailable for rung in rungs if not rung.is_automatic and rung.unavailable))
@@ -149,11 +145,8 @@ def _of_pair(evidence: Evidence, high: Rung, low: Rung, gap: float, severity: Se
     message = (
         f"{high.name} of {high.item} scored {high.reward:g}, {relation} {low.name}, which scored {low.reward:g}: {expected}"
     )
-    yield _of_rung(evidence, high if high.reward < low.reward or high.name == GOLD else low, message, severity)
-
-
-def _of_rung(evidence: Evidence, rung: Rung, message: str, severity: Severity = Severity.ERROR) -> Finding:
-    return evidence.finding(message, "compute_reward", seen=_played(rung), scenario=CASES, severity=severity)
+    shown = _played(high if high.reward < low.reward or high.name == GOLD else low)
+    yield evidence.finding(message, "compute_reward", seen=shown, scenario=CASES, severity=severity)
 
 
 def _played(rung: Rung) -> str:
@@ -218,10 +211,6 @@ def _gives_nothing_else(evidence: Evidence, value: float) -> bool:
     returns = [node for node in function.own_nodes() if isinstance(node, ast.Return)]
     given = [node.value.value if isinstance(node.value, ast.Constant) else None for node in returns]
     return bool(given) and all(isinstance(one, int | float) and one == value for one in given)
-
-
-def _finding(evidence: Evidence, message: str) -> Finding:
-    return evidence.finding(message, "compute_reward", severity=Severity.WARNING)
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*SCENARIOS, PROBES, CASES))

@@ -16,13 +16,10 @@ Source: The environment guide's judge pattern (always a heuristic fallback); atr
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.judge.evidence import Evidence, finding_in
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict, one_per_place
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict, finding_in, one_per_place
 from pytest_hermes_env.play.journal import Reward
 from pytest_hermes_env.play.probing.record import as_number
 from pytest_hermes_env.play.scenario import Cause
-from pytest_hermes_env.source.finding import Severity
 
 _HOW = {
     "garbage_judge": "returned text without a score",

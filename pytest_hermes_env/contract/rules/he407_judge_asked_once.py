@@ -19,12 +19,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.play.journal import LoopStarted, Reward
 from pytest_hermes_env.play.scenario import CASES, Scenario
-from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = ("happy", "silent")
 EVALUATION = "evaluate"

@@ -16,12 +16,9 @@ tokens, after the reward).
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
 from pytest_hermes_env.play.journal import Reward
 from pytest_hermes_env.play.scenario import CASES, PROBES
-from pytest_hermes_env.source.finding import Finding, Severity
 
 ROLLOUTS = ("happy", "concurrent_groups", "evaluate")
 _INPUTS = {"item": "the item", "messages": "result.messages"}

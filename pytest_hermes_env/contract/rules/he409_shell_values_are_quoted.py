@@ -22,8 +22,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Rule, Severity, Verdict
 from pytest_hermes_env.source import (
     UNKNOWN,
     Call,
@@ -35,7 +34,6 @@ from pytest_hermes_env.source import (
     last_name,
     reach_of,
 )
-from pytest_hermes_env.source.finding import Severity
 
 _TERMINAL = "terminal"
 _NUMBERS = frozenset({"abs", "bool", "enumerate", "float", "int", "len", "range", "round", "sum", "time", "turns_used"})
@@ -133,7 +131,7 @@ def _is_harmless(source: ClassSource, function: Function, part: ast.expr, depth:
         case ast.BinOp(left=left, right=right) | ast.IfExp(body=left, orelse=right):
             return all(_is_harmless(source, function, item, depth) for item in (left, right))
         case ast.Name(id=name):
-            given = [*_values(function, name), *_arguments(source, function, name)]
+            given = [*_values(function, name), *reach_of(source).given_to(function, name, "compute_reward")]
             if any(any(map(_is_quote, ast.walk(value))) for _, value in given) or _is_checked(function, name):
                 return True
             is_unseen = not given and name not in function.positional
@@ -198,16 +196,6 @@ def _values(function: Function, name: str) -> Iterator[tuple[Function, ast.expr]
             continue
         if any(isinstance(part, ast.Name) and part.id == name for target in targets for part in ast.walk(target)):
             yield function, value
-
-
-def _arguments(source: ClassSource, function: Function, name: str) -> Iterator[tuple[Function, ast.expr]]:
-    """Yield what the calls of a helper pass for one of its parameters."""
-    names = function.positional_without_self
-    calls = reach_of(source).calls("compute_reward") if name in names else ()
-    for call in calls:
-        given = argument(call.node, names.index(name), name) if call.target is function else None
-        if given is not None:
-            yield call.function, given
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static)

@@ -5,7 +5,7 @@ What: Without any work, the reward is computed for claims in the final answer ("
 to a judge, the prompt repeated, the texts in the reward's own code) and for planted files: a file that the verifier reads and nobody wrote may be written
 by the agent first. None of these raises the reward by half of the unit interval or more. A file that the prompt
 requests is the work itself. The item's expected answer is what a question asks for: its reward is noted, and not
-reported. A hack that the environment's author declares (a file of cases beside it) does not score like the declared
+reported. A hack that the environment's author declares (a file of cases next to it) does not score like the declared
 good transcript.
 
 Why: Policies find such holes within a few hundred steps. A reward for the words "tests passed" teaches the words. A
@@ -23,14 +23,11 @@ from __future__ import annotations
 
 import dataclasses
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Outcome, Verdict
+from pytest_hermes_env.contract.judge import Evidence, Finding, Outcome, Rule, Severity, Verdict
 from pytest_hermes_env.play.cases.values import GOLD, HACK
 from pytest_hermes_env.play.cases.values import NOTHING as IDLE
 from pytest_hermes_env.play.probing.record import PAID, Canary
 from pytest_hermes_env.play.scenario import CASES, PROBES, Rung
-from pytest_hermes_env.source.finding import Finding, Severity
 
 TINY = 1e-9
 

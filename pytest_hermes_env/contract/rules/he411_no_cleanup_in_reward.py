@@ -19,19 +19,16 @@ from __future__ import annotations
 
 import ast
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.play.journal import Cleaned
 from pytest_hermes_env.play.scenario import CASES, PROBES
 from pytest_hermes_env.source import LAYER_CONTEXT, ClassSource, finding_at, reach_of
-from pytest_hermes_env.source.finding import Severity
 
 
 def static(source: ClassSource) -> Verdict:
     """Look for the clean-up of a context that a method was given, in what compute_reward leads to.
 
-    It stays beside the rollouts because these may never reach the line, such as one for long rollouts.
+    It complements the rollouts: these may never reach the line, such as one for long rollouts.
     """
     findings = [
         finding_at(function, node, f"{function.name} cleans up the tool context that it was given: {ast.unparse(node)}")

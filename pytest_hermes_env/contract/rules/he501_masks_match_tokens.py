@@ -20,16 +20,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.scored_data import is_rejected, items_of, rows_of, sampled_in, sequence_fault
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.judge.scored_data import (
+    IGNORED,
+    OF_GROUPS,
+    OF_ITEMS,
+    is_rejected,
+    items_of,
+    rows_of,
+    sampled_in,
+    sequence_fault,
+)
 from pytest_hermes_env.play.journal import ItemScored
 from pytest_hermes_env.play.scenario import Scenario
-from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("happy", "silent", "unequal_rewards")
-IGNORED = -100
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -63,9 +68,7 @@ def _beside_the_sampled(evidence: Evidence, ran: list[Scenario]) -> Iterator[Fin
                 )
                 yield evidence.finding(
                     f"{row.name}: token {row.tokens[position]} at position {position} {how} ({len(wrong)} such positions)",
-                    "collect_trajectory",
-                    "collect_trajectories",
-                    "postprocess_histories",
+                    *OF_ITEMS,
                     scenario=scenario.name,
                 )
 
@@ -85,13 +88,7 @@ def _of_groups(evidence: Evidence, ran: list[Scenario]) -> Iterator[Finding]:
     for scenario in ran:
         for row in rows_of(scenario):
             if fault := _fault(row.tokens, row.masks):
-                yield evidence.finding(
-                    f"{row.name} has {fault}",
-                    "collect_trajectories",
-                    "collect_trajectory",
-                    "postprocess_histories",
-                    scenario=scenario.name,
-                )
+                yield evidence.finding(f"{row.name} has {fault}", *OF_GROUPS, scenario=scenario.name)
 
 
 def _fault(tokens: Sequence[int], masks: Sequence[int]) -> str:

@@ -17,11 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.scored_data import is_rejected, items_of, rows_of
-from pytest_hermes_env.contract.judge.verdict import Verdict
-from pytest_hermes_env.source.finding import Finding, Severity
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.judge.scored_data import OF_ITEMS, is_rejected, items_of, rows_of
 
 WORKED = ("happy", "silent", "unequal_rewards", "drifting")
 DEAD = "speechless"
@@ -30,8 +27,7 @@ SCENARIOS = (*WORKED, DEAD)
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Look for labels in every sequence, also in those of a model that never answered."""
-    missing = evidence.without_groups(*SCENARIOS)
-    if missing is not None:
+    if missing := evidence.without_groups(*SCENARIOS):
         return missing
     findings = [*_without_labels(evidence), *_with_labels_of_nothing(evidence)]
     worked = sum(
@@ -50,9 +46,7 @@ def _without_labels(evidence: Evidence) -> Iterator[Finding]:
             if not row.trained and len(row.masks) == len(row.tokens) and not is_out:
                 yield evidence.finding(
                     f"{row.name} has no label, although the model answered: all {len(row.masks)} masks are -100",
-                    "collect_trajectory",
-                    "collect_trajectories",
-                    "postprocess_histories",
+                    *OF_ITEMS,
                     scenario=scenario.name,
                 )
 
@@ -63,9 +57,7 @@ def _with_labels_of_nothing(evidence: Evidence) -> Iterator[Finding]:
             if row.trained and row.has_matching_masks:
                 yield evidence.finding(
                     f"{row.name} trains on {len(row.trained)} of {len(row.tokens)} tokens, none of which the model generated",
-                    "collect_trajectory",
-                    "collect_trajectories",
-                    "postprocess_histories",
+                    *OF_ITEMS,
                     scenario=scenario.name,
                 )
 

@@ -20,12 +20,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.scored_data import Row, items_of, rows_of, sampled_in, sequence_fault
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.judge.scored_data import OF_ITEMS, Row, items_of, rows_of, sampled_in, sequence_fault
 from pytest_hermes_env.play.scenario import Scenario
-from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("happy", "silent", "unequal_rewards", "drifting")
 NEAR = 1e-6
@@ -34,8 +31,7 @@ NEAR = 1e-6
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Compare each trained token's logprob with the one that the server gave."""
-    missing = evidence.without_tokens(*SCENARIOS)
-    if missing is not None:
+    if missing := evidence.without_tokens(*SCENARIOS):
         return missing
     ran = evidence.scenarios(*SCENARIOS)
     looked = [(scenario, row) for scenario in ran for row in _rows(scenario) if row.has_matching_masks]
@@ -48,7 +44,7 @@ def dynamic(evidence: Evidence) -> Verdict:
 
 
 def _rows(scenario: Scenario) -> list[Row]:
-    """Return the items, and sequences of the group that are no item's first: those of a rollout that became several."""
+    """Return the items, and those sequences of the group that are not the first of an item: a rollout may become several."""
     items = items_of(scenario)
     known = {row.tokens for row in items}
     return [*items, *(row for row in rows_of(scenario) if row.tokens not in known)]
@@ -57,13 +53,7 @@ def _rows(scenario: Scenario) -> list[Row]:
 def _findings(evidence: Evidence, looked: list[tuple[Scenario, Row]]) -> Iterator[Finding]:
     for scenario, row in looked:
         if fault := _fault(scenario, row):
-            yield evidence.finding(
-                f"{row.name} {fault}",
-                "collect_trajectory",
-                "collect_trajectories",
-                "postprocess_histories",
-                scenario=scenario.name,
-            )
+            yield evidence.finding(f"{row.name} {fault}", *OF_ITEMS, scenario=scenario.name)
 
 
 def _fault(scenario: Scenario, row: Row) -> str:

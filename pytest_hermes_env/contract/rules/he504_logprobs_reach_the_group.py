@@ -17,20 +17,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.scored_data import Row, items_of, rows_of, sequence_fault
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.judge.scored_data import OF_GROUPS, Row, items_of, rows_of, sequence_fault
 from pytest_hermes_env.play.scenario import Scenario
-from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("happy", "silent", "unequal_rewards", "drifting")
 
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Look for each item's logprobs in its group."""
-    missing = evidence.without_tokens(*SCENARIOS)
-    if missing is not None:
+    if missing := evidence.without_tokens(*SCENARIOS):
         return missing
     ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if rows_of(scenario)]
     if not ran:
@@ -55,13 +51,7 @@ def _findings(evidence: Evidence, ran: list[Scenario]) -> Iterator[Finding]:
         else:
             how = ""
         if how:
-            yield evidence.finding(
-                f"the group of {len(rows)} sequences {how}",
-                "collect_trajectories",
-                "collect_trajectory",
-                "postprocess_histories",
-                scenario=scenario.name,
-            )
+            yield evidence.finding(f"the group of {len(rows)} sequences {how}", *OF_GROUPS, scenario=scenario.name)
 
 
 def _is_lost(item: Row, rows: Sequence[Row], scenario: Scenario) -> bool:

@@ -22,22 +22,17 @@ text).
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.scored_data import is_rejected, sequence_fault, weight_fault
-from pytest_hermes_env.contract.judge.verdict import Verdict
-from pytest_hermes_env.source.finding import Severity
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
+from pytest_hermes_env.contract.judge.scored_data import OF_ITEMS, is_rejected, sequence_fault, weight_fault
 
 SCENARIOS = ("happy", "silent", "unequal_rewards", "drifting")
-_OF_ITEMS = ("collect_trajectory", "collect_trajectories", "postprocess_histories")
 _OF_GROUPS = ("collect_trajectories", "postprocess_histories", "collect_trajectory")
 """Where the cause of a fault may be, the likeliest method first."""
 
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Look for every sampled reply in the sequences, behind its own prompt."""
-    missing = evidence.without_tokens(*SCENARIOS)
-    if missing is not None:
+    if missing := evidence.without_tokens(*SCENARIOS):
         return missing
     ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if scenario.sampled and not is_rejected(scenario)]
     if not ran:
@@ -47,7 +42,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     findings = [
         evidence.finding(fault, *methods, scenario=scenario.name)
         for scenario in ran
-        for fault, methods in ((sequence_fault(scenario), _OF_ITEMS), (weight_fault(scenario), _OF_GROUPS))
+        for fault, methods in ((sequence_fault(scenario), OF_ITEMS), (weight_fault(scenario), _OF_GROUPS))
         if fault and not scenario.error
     ]
     replies = sum(len(scenario.sampled) for scenario in ran)

@@ -3,7 +3,7 @@ Every list of a group has `group_size` entries, and each entry belongs to its ro
 
 What: `tokens`, `masks`, `scores` and every other column of a group have `config.group_size` entries, or
 `group_overrides["group_size"]` for a group whose rollouts became more sequences than that. Where the group has the scores
-that its rollouts earned, each stands beside the tokens of the rollout that earned it. No sequence is there more often
+that its rollouts earned, each in the place of the tokens of the rollout that earned it. No sequence is there more often
 than rollouts gave it.
 
 Why: atroposlib drops a group of another size, with a warning that scrolls by: the rollouts were paid for, and the
@@ -21,23 +21,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.scored_data import groups_of, misplaced_score, repeated_rollout
-from pytest_hermes_env.contract.judge.verdict import Verdict
-from pytest_hermes_env.source.finding import Finding, Severity
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.judge.scored_data import OF_GROUPS, groups_of, misplaced_score, repeated_rollout
 
 UNEQUAL = ("unequal_rewards", "rising_rewards")
 SCENARIOS = ("happy", "silent", *UNEQUAL, "drifting")
-METHODS = ("collect_trajectories", "collect_trajectory", "postprocess_histories")
 REQUIRED = ("tokens", "masks", "scores")
 """Columns that cannot be left out; an empty list in another one stands for a column that is not used."""
 
 
 def dynamic(evidence: Evidence) -> Verdict:
-    """Count the entries of every column of every group, and look for each rollout's score beside its tokens."""
-    missing = evidence.without_groups(*SCENARIOS)
-    if missing is not None:
+    """Count the entries of every column of every group, and look for each rollout's score next to its tokens."""
+    if missing := evidence.without_groups(*SCENARIOS):
         return missing
     groups = [(scenario.name, group) for scenario in evidence.scenarios(*SCENARIOS) for group in groups_of(scenario)]
     if not groups:
@@ -55,11 +50,7 @@ def _findings(evidence: Evidence, groups: list[tuple[str, dict[str, Any]]]) -> I
         wrong = {key: count for key, count in columns.items() if count != size and (count or key in REQUIRED)}
         if wrong:
             counts = ", ".join(f"{key} {count}" for key, count in wrong.items())
-            yield evidence.finding(
-                f"a group of {size} has columns of different lengths: {counts}",
-                *METHODS,
-                scenario=name,
-            )
+            yield evidence.finding(f"a group of {size} has columns of different lengths: {counts}", *OF_GROUPS, scenario=name)
 
 
 def _misplaced(evidence: Evidence) -> Iterator[Finding]:
@@ -67,7 +58,7 @@ def _misplaced(evidence: Evidence) -> Iterator[Finding]:
     for scenario in evidence.scenarios(*UNEQUAL):
         fault = repeated_rollout(scenario) or misplaced_score(scenario)
         if fault:
-            yield evidence.finding(fault, *METHODS, scenario=scenario.name)
+            yield evidence.finding(fault, *OF_GROUPS, scenario=scenario.name)
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS)

@@ -16,11 +16,8 @@ Source: atroposlib 0.4.0, `api/server.py` (`ScoredData`); `envs/base.py` (`handl
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.scored_data import groups_of
-from pytest_hermes_env.contract.judge.verdict import Verdict
-from pytest_hermes_env.source.finding import Severity
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
+from pytest_hermes_env.contract.judge.scored_data import OF_GROUPS, groups_of
 
 UNEQUAL = "unequal_rewards"
 SCENARIOS = ("happy", "silent", UNEQUAL, "drifting")
@@ -28,20 +25,13 @@ SCENARIOS = ("happy", "silent", UNEQUAL, "drifting")
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Give every group to run-api's own model, and name those that Atropos would not even send."""
-    missing = evidence.without_groups(*SCENARIOS)
-    if missing is not None:
+    if missing := evidence.without_groups(*SCENARIOS):
         return missing
     ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if groups_of(scenario)]
     if not ran:
         return Verdict.not_exercised("collect_trajectories returned no group", "HE511")
     findings = [
-        evidence.finding(
-            f"run-api rejects the group: {scenario.refusal}",
-            "collect_trajectories",
-            "collect_trajectory",
-            "postprocess_histories",
-            scenario=scenario.name,
-        )
+        evidence.finding(f"run-api rejects the group: {scenario.refusal}", *OF_GROUPS, scenario=scenario.name)
         for scenario in ran
         if scenario.refusal
     ]

@@ -18,13 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.scored_data import groups_of, items_of, rows_of, unmarked_rows
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.judge.scored_data import OF_GROUPS, groups_of, items_of, rows_of, unmarked_rows
 from pytest_hermes_env.play.journal import LoopEnded, Reward
 from pytest_hermes_env.play.scenario import Scenario
-from pytest_hermes_env.source.finding import Finding, Severity
 
 UNREWARDED = "reward_raises"
 FAILURES = ("server_error_later", UNREWARDED)
@@ -36,8 +33,7 @@ FAILED = ("model_failed", "aborted_by_server")
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Look at what is trained or scored where every rollout failed: the model's server, or the reward."""
-    missing = evidence.without_groups(*SCENARIOS)
-    if missing is not None:
+    if missing := evidence.without_groups(*SCENARIOS):
         return missing
     failed = [(scenario, what) for scenario in evidence.scenarios(*FAILURES) if (what := _what_failed(scenario))]
     if not failed:
@@ -60,9 +56,7 @@ def _findings(evidence: Evidence, scenario: Scenario, failed: str) -> Iterator[F
         for number in unmarked_rows(group)
     ]
     for fault in faults:
-        yield evidence.finding(
-            fault, "collect_trajectories", "collect_trajectory", "postprocess_histories", scenario=scenario.name
-        )
+        yield evidence.finding(fault, *OF_GROUPS, scenario=scenario.name)
 
 
 def _what_failed(scenario: Scenario) -> str:

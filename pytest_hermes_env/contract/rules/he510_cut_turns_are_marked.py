@@ -16,13 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge.evidence import NO_TOKENS, Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.scored_data import groups_of, items_of, rows_of, sampled_in, told_ends
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.judge.evidence import NO_TOKENS
+from pytest_hermes_env.contract.judge.scored_data import OF_ITEMS, groups_of, items_of, rows_of, sampled_in, told_ends
 from pytest_hermes_env.play.journal import LoopEnded
 from pytest_hermes_env.play.scenario import Cause, Scenario
-from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("cut_short",)
 CUT = "cut_by_length"
@@ -57,9 +55,7 @@ def _findings(evidence: Evidence, scenario: Scenario) -> Iterator[Finding]:
             if end not in (CUT, None)
         ]
     for fault in faults:
-        yield evidence.finding(
-            fault, "collect_trajectory", "collect_trajectories", "postprocess_histories", scenario=scenario.name
-        )
+        yield evidence.finding(fault, *OF_ITEMS, scenario=scenario.name)
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS)

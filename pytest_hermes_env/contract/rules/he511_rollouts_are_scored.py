@@ -17,16 +17,12 @@ self.collect_trajectories(item)`) and `collect_trajectories`.
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.scored_data import items_of, rows_of
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
+from pytest_hermes_env.contract.judge.scored_data import OF_GROUPS, items_of, rows_of
 from pytest_hermes_env.play.journal import Reward
 from pytest_hermes_env.play.scenario import Scenario
-from pytest_hermes_env.source.finding import Severity
 
 GROUPS = ("happy", "silent", "unequal_rewards", "concurrent_groups")
-METHODS = ("collect_trajectories", "collect_trajectory", "postprocess_histories")
 PAIR = "tuple of 2"
 
 
@@ -41,7 +37,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     wrong = next((one for one in ran if one.name != "concurrent_groups" and one.returned != PAIR), None)
     if wrong is not None:
         message = f"collect_trajectories returned {wrong.returned}, not a group and a backlog"
-        return Verdict.failed([evidence.finding(message, *METHODS, scenario=wrong.name)])
+        return Verdict.failed([evidence.finding(message, *OF_GROUPS, scenario=wrong.name)])
     with_rows = [scenario for scenario in ran if rows_of(scenario)]
     if with_rows:
         return Verdict.passed(
@@ -50,14 +46,14 @@ def dynamic(evidence: Evidence) -> Verdict:
     scored = sum(1 for scenario in ran for _ in (*scenario.of(Reward), *items_of(scenario)))
     how = f"although {scored} rewards were computed, not all of them equal" if scored else "and no reward was computed"
     message = f"collect_trajectories returned no group, {how}: an error may have been swallowed"
-    return Verdict.failed([evidence.finding(message, *METHODS, scenario="unequal_rewards" if scored else "happy")])
+    return Verdict.failed([evidence.finding(message, *OF_GROUPS, scenario="unequal_rewards" if scored else "happy")])
 
 
 def _of_error(evidence: Evidence, scenario: Scenario) -> Verdict:
     if elsewhere := evidence.reported_elsewhere(scenario):
         return elsewhere
     message = f"collect_trajectories {scenario.failure}"
-    return Verdict.failed([evidence.finding(message, *METHODS, place=scenario.error_place, scenario=scenario.name)])
+    return Verdict.failed([evidence.finding(message, *OF_GROUPS, place=scenario.error_place, scenario=scenario.name)])
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=GROUPS)

@@ -24,13 +24,10 @@ from __future__ import annotations
 import linecache
 from collections import Counter
 
-from pytest_hermes_env.contract.judge.evidence import Evidence, finding_in
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict, one_per_place
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict, finding_in, one_per_place
 from pytest_hermes_env.play.journal import Cleaned, ContextOpened, LoopStarted, Place
 from pytest_hermes_env.play.scenario import CASES
 from pytest_hermes_env.source import LAYER_AGENT_ROLLOUT
-from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = (
     "happy",

@@ -21,11 +21,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from pytest_hermes_env.contract.judge.evidence import Evidence, finding_in
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict, finding_in
 from pytest_hermes_env.play.journal import ContextOpened, LoopStarted, Place
-from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("concurrent_groups", "evaluate", "evaluate_twice", "evaluate_beside_training")
 

@@ -22,13 +22,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge.evidence import Evidence, finding_in
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict, finding_in
 from pytest_hermes_env.play.journal import ContextOpened, Crossed, SurroundingChanged
 from pytest_hermes_env.play.scenario import Scenario
 from pytest_hermes_env.source import ClassSource, Function, finding_at, reach_of
-from pytest_hermes_env.source.finding import Finding, Severity
 
 _ROLLOUT = ("format_prompt", "collect_trajectory", "collect_trajectories", "compute_reward")
 
@@ -36,7 +33,7 @@ _ROLLOUT = ("format_prompt", "collect_trajectory", "collect_trajectories", "comp
 def static(source: ClassSource) -> Verdict:
     """Look for methods that keep their item, or a part of it, on self or in a global, from where rollouts read it.
 
-    It stays beside the rollouts because they meet only sometimes, and those of a group have the same item.
+    It complements the rollouts: they meet only sometimes, and those of a group have the same item.
     """
     reach = reach_of(source)
     reads = {
@@ -152,11 +149,4 @@ def _reads(function: Function, name: str) -> bool:
     return False
 
 
-RULE = Rule(
-    doc=__doc__,
-    severity=Severity.ERROR,
-    static=static,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-    former_names=("rollouts-do-not-meet",),
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)

@@ -20,12 +20,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge.evidence import Evidence, finding_in
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict, one_per_place
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict, finding_in, one_per_place
 from pytest_hermes_env.play.journal import SurroundingChanged
 from pytest_hermes_env.play.scenario import CASES, Scenario
-from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = (
     "setup",

@@ -4,7 +4,7 @@ No code of an environment blocks the event loop.
 What: Nothing that rollouts, evaluation or `wandb_log` reach calls a function that waits in its own thread
 (`time.sleep`, `requests`, `urllib`, `subprocess.run`), unless it runs in a thread (`asyncio.to_thread`,
 `run_in_executor`). In the scenarios, no line of the class keeps the event loop from running for 100 ms. `setup` may
-block: nothing runs beside it.
+block: nothing else runs meanwhile.
 
 Why: All rollouts of a process share one event loop. While one of them sleeps for a second or waits for a web server,
 the other 63 wait too: their model calls time out, heartbeats are missed, and one slow line makes a training step take
@@ -23,13 +23,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge.evidence import Evidence, finding_in
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict, finding_in
 from pytest_hermes_env.play.journal import Blocked, Place
 from pytest_hermes_env.play.scenario import CASES
 from pytest_hermes_env.source import Call, ClassSource, Function, finding_at, reach_of
-from pytest_hermes_env.source.finding import Severity
 
 _STARTS = (
     "get_next_item",
@@ -54,7 +51,7 @@ _SHORT_S = 0.1
 def static(source: ClassSource) -> Verdict:
     """Look for calls that wait, in what runs on the event loop.
 
-    It stays beside the rollouts because these wait for nothing slow: mocks answer at once, and some lines they never run.
+    It complements the rollouts, which wait for nothing slow, since mocks answer at once, and never run some lines.
     """
     findings = [
         finding_at(

@@ -20,10 +20,7 @@ environment are never released.
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.judge.evidence import Evidence, finding_in
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict, one_per_place
-from pytest_hermes_env.source.finding import Severity
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict, finding_in, one_per_place
 
 SCENARIOS = ("closing",)
 
@@ -48,4 +45,4 @@ def dynamic(evidence: Evidence) -> Verdict:
     return Verdict.of(findings, "no process, thread, temporary directory or client of its own was left behind")
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS, former_names=("nothing-is-left",))
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS)

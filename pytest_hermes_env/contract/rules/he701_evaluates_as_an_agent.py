@@ -20,13 +20,10 @@ from __future__ import annotations
 
 import ast
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
 from pytest_hermes_env.play.journal import LoopStarted
 from pytest_hermes_env.play.scenario import ErrorKind
 from pytest_hermes_env.source import LAYER_LOOP, LAYER_RUNS, ClassSource, finding_at, last_name, reach_of
-from pytest_hermes_env.source.finding import Finding, Severity
 
 _LOGS = frozenset({"critical", "debug", "error", "exception", "info", "log", "print", "warn", "warning"})
 _COMPLETIONS = frozenset({"chat_completion", "completion"})
@@ -35,7 +32,7 @@ _COMPLETIONS = frozenset({"chat_completion", "completion"})
 def static(source: ClassSource) -> Verdict:
     """Look for the agent in what evaluate leads to, and for a chat completion or nothing at all in its place.
 
-    It stays beside the rollouts because the most common mistake of all is written in one line.
+    It complements the rollouts: the most common mistake of all is written in one line.
     """
     evaluate = source.methods.get("evaluate")
     if evaluate is None:

@@ -17,26 +17,20 @@ training added meanwhile; a ContextVar that `evaluate` sets does not: `token = E
 `EVALUATING.reset(token)` in the `finally`, and `if not EVALUATING.get(): self.rewards_buffer.append(...)` in
 `compute_reward`.
 
-Source: atroposlib 0.4.0, `envs/base.py`: `evaluate` runs as a task beside training (`env_step_checks`), and `wandb_log`
+Source: atroposlib 0.4.0, `envs/base.py`: `evaluate` runs as a task during training (`env_step_checks`), and `wandb_log`
 reads the same object.
 """
 
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.play.buffers import changed, growth
 from pytest_hermes_env.play.journal import LoopStarted, Reward
 from pytest_hermes_env.play.scenario import Scenario
 from pytest_hermes_env.source import LAYER_EVALUATION, LAYER_ROLLOUTS, ClassSource, Function, finding_at, reach_of
-from pytest_hermes_env.source.finding import Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _ADDS = frozenset({"append", "extend", "appendleft", "add", "update"})
 _SCORES = LAYER_ROLLOUTS | {LAYER_EVALUATION, "compute_reward"}
@@ -45,7 +39,7 @@ _SCORES = LAYER_ROLLOUTS | {LAYER_EVALUATION, "compute_reward"}
 def static(source: ClassSource) -> Verdict:
     """Look for buffers that compute_reward fills, and that the code of evaluate never names.
 
-    It stays beside the rollouts because this is how most people write it, and it shows in two lines.
+    It complements the rollouts: this is how most people write it, and it shows in two lines.
     """
     reach = reach_of(source)
     reward, evaluate = source.methods.get("compute_reward"), source.methods.get("evaluate")
@@ -135,7 +129,7 @@ def _ran_beside(scenario: Scenario) -> bool:
 
 
 def _lost(evidence: Evidence) -> list[str]:
-    """Return the buffers that a group fills alone, before and after, and does not fill beside an evaluation."""
+    """Return the buffers that a group fills alone, before and after, and does not fill during an evaluation."""
     scenario = evidence.scenario(BESIDE)
     runs = [evidence.scenario(name) for name in ALONE]
     if not _ran_beside(scenario) or any(not run.happened or run.error for run in runs):

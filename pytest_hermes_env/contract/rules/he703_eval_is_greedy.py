@@ -17,11 +17,8 @@ Source: `environments.hermes_base_env`, `agent_rollout` and `evaluate_items`; `e
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict, one_per_place
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict, one_per_place
 from pytest_hermes_env.play.journal import LoopStarted
-from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = ("evaluate",)
 

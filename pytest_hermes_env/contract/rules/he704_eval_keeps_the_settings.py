@@ -22,12 +22,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict, one_per_place
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict, one_per_place
 from pytest_hermes_env.play.journal import LoopStarted
 from pytest_hermes_env.play.scenario import SETTINGS
-from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = ("training_with_settings", "evaluate_with_settings")
 _WORDS = {"max_turns": ("turn", "step"), "max_tokens": ("token", "length")}

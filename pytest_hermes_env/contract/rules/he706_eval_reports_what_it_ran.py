@@ -11,25 +11,22 @@ construction, never shows overfitting, and hides that the held-out items were no
 Fix: Collect the scores of the evaluation in a local list, and compute every metric of `evaluate_log` from it.
 `evaluate_items` passes the samples to its `metrics` function.
 
-Source: atroposlib 0.4.0, `envs/base.py`: `evaluate` runs beside training on the same object.
+Source: atroposlib 0.4.0, `envs/base.py`: `evaluate` runs during training, on the same object.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.play.journal import EvaluationLogged
 from pytest_hermes_env.play.scenario import Scenario
-from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = ("evaluate_once", "evaluate_again", "evaluate_with_other_buffers")
 
 
 def dynamic(evidence: Evidence) -> Verdict:
-    """Compare what evaluations of the same model reported beside different training buffers."""
+    """Compare what evaluations of the same model reported with different training buffers."""
     once, again, other = (evidence.scenario(name) for name in SCENARIOS)
     if not other.happened:
         return Verdict.not_seen(other.unavailable)

@@ -17,12 +17,9 @@ Source: `environments.hermes_base_env`, `evaluate_items`; atroposlib 0.4.0, `env
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.play.journal import EvaluationLogged, LoopStarted, Reward
 from pytest_hermes_env.play.scenario import Scenario
-from pytest_hermes_env.source.finding import Severity
 
 _FAILING = {
     "evaluate_one_reward_raises": "the reward of one item raised",

@@ -18,17 +18,11 @@ Source: atroposlib 0.4.0, `envs/base.py`, `BaseEnv.wandb_log`;
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
 from pytest_hermes_env.play.scenario import Scenario
 from pytest_hermes_env.source import Call, ClassSource, Function, finding_at, last_name, reach_of
-from pytest_hermes_env.source.finding import Finding, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _STARTS = frozenset({"create_task", "ensure_future"})
 
@@ -36,7 +30,7 @@ _STARTS = frozenset({"create_task", "ensure_future"})
 def static(source: ClassSource) -> Verdict:
     """Look for the call of super().wandb_log in each override, for its await and its metrics.
 
-    It stays beside the rollouts because a forgotten call or await shows in one line.
+    It complements the rollouts: a forgotten call or await shows in one line.
     """
     overrides = [owner.own_methods["wandb_log"] for owner in source.readable if "wandb_log" in owner.own_methods]
     if not overrides:
@@ -106,7 +100,7 @@ def dynamic(evidence: Evidence) -> Verdict:
 
 
 def _lost(evidence: Evidence) -> Iterator[Finding]:
-    """Yield the metrics that do not arrive: those that wandb_log is given, and its own beside those."""
+    """Yield the metrics that do not arrive: those that wandb_log is given, and its own next to those."""
     names = {name: _names(evidence.scenario(name)) for name in (*WITH_METRICS, "wandb_log_none", "wandb_log_without")}
     for name, logged in names.items():
         if name in WITH_METRICS and logged and not any(PROBE in metric for metric in logged):

@@ -17,10 +17,7 @@ Source: atroposlib 0.4.0, `envs/base.py`, `BaseEnv.wandb_log` (`wandb_metrics: O
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
-from pytest_hermes_env.source.finding import Severity
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 
 SCENARIOS = ("wandb_log_none", "wandb_log_without")
 CALLS = {"wandb_log_none": "wandb_log(None)", "wandb_log_without": "wandb_log()"}
@@ -44,11 +41,4 @@ def dynamic(evidence: Evidence) -> Verdict:
     return Verdict.of(findings[:1], "wandb_log(None) and wandb_log() returned")
 
 
-RULE = Rule(
-    doc=__doc__,
-    severity=Severity.ERROR,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-    former_names=("takes-no-metrics",),
-    holds_for_base_env=True,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS, holds_for_base_env=True)

@@ -18,11 +18,8 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.source import ClassSource, keyword, last_name, reach_of
-from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = ("happy", "silent", "wandb_log")
 

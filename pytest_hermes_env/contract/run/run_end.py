@@ -15,10 +15,11 @@ import pytest
 from pytest_hermes_env.atomic_files import write_text
 from pytest_hermes_env.contract.check import with_missing_rules
 from pytest_hermes_env.contract.judge.verdict import Outcome
-from pytest_hermes_env.contract.ledger.ledger import Ledger, LedgerEntry, summarise
+from pytest_hermes_env.contract.ledger.account import Account, versions
+from pytest_hermes_env.contract.ledger.ledger import Ledger, summarise
 from pytest_hermes_env.contract.ledger.settings import Settings, settings_for
 from pytest_hermes_env.contract.ledger.waivers import waivers_in
-from pytest_hermes_env.contract.reports import Account, github_lines, html_text, json_text, sarif_text, versions
+from pytest_hermes_env.contract.reports import report_text
 from pytest_hermes_env.contract.reports.text import problem_lines
 from pytest_hermes_env.contract.run.rows import ledger_in, minimum_of
 from pytest_hermes_env.errors import UsageError
@@ -61,10 +62,10 @@ def finish(session: pytest.Session, rows: Iterable[dict[str, Any]], seconds: flo
         is_complete=is_complete,
         versions=versions(),
     )
-    for option, text_of in (("hermes_report_json", json_text), ("hermes_sarif", sarif_text), ("hermes_html", html_text)):
+    for option, form in (("hermes_report_json", "json"), ("hermes_sarif", "sarif"), ("hermes_html", "html")):
         if config.getoption(option):
             file = _place(config, option)
-            notes.append(_written(file, text_of(account), session))
+            notes.append(_written(file, report_text(account, form), session))
     return account, [shown(note) for note in notes if note]
 
 
@@ -78,7 +79,10 @@ def _unplayed(ledger: Ledger, minimum: int | None) -> list[str]:
         missed = ledger.unplayed
     else:
         is_partial = any(entry.outcome is Outcome.NOT_RUN and entry.note == NOT_RUN for entry in ledger.entries)
-        missed = () if count >= minimum or is_partial else tuple(e for e in ledger.entries if _is_unseen(e))
+        unseen = (
+            entry for entry in ledger.entries if entry.outcome is Outcome.NOT_EXERCISED and entry.rule.dynamic is not None
+        )
+        missed = () if count >= minimum or is_partial else tuple(unseen)
         if count < minimum and not is_partial and not missed:
             return [f"error: {ledger.subject}: rollouts exercised {count} rules, and hermes_min_exercised is {minimum}"]
     if not missed:
@@ -89,10 +93,6 @@ def _unplayed(ledger: Ledger, minimum: int | None) -> list[str]:
         *(f"  {line}" for line in summarise([dataclasses.replace(ledger, entries=missed)])),
         "  fix  remove what keeps them from being exercised; --hermes-min-exercised N accepts N exercised rules",
     ]
-
-
-def _is_unseen(entry: LedgerEntry) -> bool:
-    return entry.rule.dynamic is not None and entry.outcome is Outcome.NOT_EXERCISED
 
 
 def summary(terminalreporter: Any, account: Account, notes: Iterable[str]) -> None:
@@ -110,8 +110,7 @@ def summary(terminalreporter: Any, account: Account, notes: Iterable[str]) -> No
     for note in notes:
         terminalreporter.write_line(f"hermes-env: {note}")
     if os.environ.get("GITHUB_ACTIONS") == "true":
-        for line in github_lines(account):
-            terminalreporter.write_line(line)
+        terminalreporter.write(report_text(account, "github"))
 
 
 def ledgers_of(rows: Iterable[dict[str, Any]]) -> list[Ledger]:
@@ -123,7 +122,7 @@ def ledgers_of(rows: Iterable[dict[str, Any]]) -> list[Ledger]:
         dataclasses.replace(
             found[0],
             entries=with_missing_rules([entry for ledger in found for entry in ledger.entries], NOT_RUN),
-            world=next((ledger.world for ledger in found if ledger.world), ""),
+            sandbox=next((ledger.sandbox for ledger in found if ledger.sandbox), ""),
             ladder=next((ledger.ladder for ledger in found if ledger.ladder), ()),
         )
         for _, found in sorted(by_class.items())

@@ -10,13 +10,13 @@ import functools
 import os
 import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_hermes_env.contract.judge.engine import ClassContract, rank, refused, scenarios_for
+from pytest_hermes_env.contract.judge.engine import ClassContract, rank, refused
 from pytest_hermes_env.contract.judge.rule import Rule
 from pytest_hermes_env.contract.judge.subject import Subject, subject_of, subjects_of
 from pytest_hermes_env.contract.judge.verdict import Outcome
@@ -25,8 +25,7 @@ from pytest_hermes_env.contract.ledger.ledger import Ledger, LedgerEntry
 from pytest_hermes_env.contract.ledger.settings import Settings, settings_for
 from pytest_hermes_env.contract.ledger.waivers import Waivers, waivers_in
 from pytest_hermes_env.contract.reports.text import compact_lines, finding_lines
-from pytest_hermes_env.contract.rules import select_rules
-from pytest_hermes_env.contract.run.plays import Plays
+from pytest_hermes_env.contract.rules import former_labels, select_rules
 from pytest_hermes_env.contract.run.rows import ROW, row_of
 from pytest_hermes_env.errors import (
     BadCases,
@@ -40,23 +39,31 @@ from pytest_hermes_env.errors import (
 from pytest_hermes_env.live.settings import hosts_of_run
 from pytest_hermes_env.options import real_tools_of
 from pytest_hermes_env.play.cases.values import Cases
-from pytest_hermes_env.play.child import Job, coverage_settings
 from pytest_hermes_env.play.evidence_file import PlayedClass, read_evidence
 from pytest_hermes_env.play.scenario import CASES, Collection
 from pytest_hermes_env.redaction.shown_text import shown_path
 from pytest_hermes_env.source.finding import Finding
 
+if TYPE_CHECKING:
+    from pytest_hermes_env.contract.run.plays import Plays
+    from pytest_hermes_env.play.child import Job
+
 
 class ContractSession:
     """The classes that are checked in this pytest run; each is read and played once per process."""
 
-    def __init__(self, config: pytest.Config, plays: Plays) -> None:
+    def __init__(self, config: pytest.Config, make_plays: Callable[[], Plays]) -> None:
         self._config = config
-        self.plays = plays
+        self._make_plays = make_plays
         self._contracts: dict[object, CheckedClass] = {}
         self._played: dict[CheckedClass, PlayedClass] = {}
         self.notes: list[str] = []
         """What else the end of the run reports."""
+
+    @functools.cached_property
+    def plays(self) -> Plays:
+        """What the run plays; only judging needs none of it."""
+        return self._make_plays()
 
     def contract(self, subject: type | Subject) -> CheckedClass:
         """Return the contract of a class."""
@@ -94,20 +101,16 @@ class ContractSession:
 
     def _job(self, checked: CheckedClass) -> Job:
         """Return what must be played of a class so that the selected rules can judge."""
-        rules = self._rules(checked)
-        subject = checked.contract.subject
-        return Job(
-            target=subject.target,
-            about=subject.about,
-            scenarios=scenarios_for(rules, subject.source),
+        from pytest_hermes_env.play.child import coverage_settings  # noqa: PLC0415 - only where something is played
+
+        return checked.contract.job(
+            self._rules(checked),
             sandbox=self._config.getoption("hermes_sandbox"),
             real_tools=real_tools_of(self._config),
             timeout_s=self._config.getoption("hermes_timeout"),
             server_type=self._server_type(),
-            lines_of=tuple(sorted(checked.contract.files_with_errors(rules))),
             hosts=tuple(sorted(hosts_of_run(self._config))),
             coverage=coverage_settings(),
-            env_class=subject.env_class,
             cases=self._cases_of(checked),
         )
 
@@ -236,7 +239,7 @@ class CheckedClass:
         return Ledger(
             subject=self.subject,
             entries=(dataclasses.replace(entry, findings=findings, accepted=accepted),),
-            world=self.contract.world,
+            sandbox=self.contract.sandbox,
             mode=self.mode,
             path=shown_path(source.path) if source is not None else "",
             line=source.line if source is not None else 0,
@@ -288,7 +291,7 @@ class RuleItem(pytest.Item):
     def __init__(self, *, check: RuleCheck, session_contracts: ContractSession, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.check = check
-        self.extra_keyword_matches.update(check.rule.former_labels)  # for -k
+        self.extra_keyword_matches.update(check.former_labels)  # for -k
         self._session_contracts = session_contracts
 
     def runtest(self) -> None:
@@ -309,6 +312,7 @@ class RuleCheck:
         self.subject = subject
         self.rule = rule
         self.cases = cases
+        self.former_labels = former_labels(rule)
 
     def run(self, item: pytest.Item, session: ContractSession) -> None:
         """Check, put a row into the ledger, and pass, fail, skip or xfail like a test."""

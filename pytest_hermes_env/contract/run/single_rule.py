@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from pytest_hermes_env.contract.judge.engine import ClassContract, refused, scenarios_for
+from pytest_hermes_env.contract.judge.engine import ClassContract, refused
 from pytest_hermes_env.contract.judge.rule import Rule
 from pytest_hermes_env.contract.judge.subject import subject_of, subjects_of
 from pytest_hermes_env.contract.judge.verdict import Outcome
@@ -15,7 +15,6 @@ from pytest_hermes_env.contract.reports.text import finding_lines
 from pytest_hermes_env.contract.rules import ALL_RULES, find_rule
 from pytest_hermes_env.errors import NotExercised, RuleViolated
 from pytest_hermes_env.layer import layer_of
-from pytest_hermes_env.play.child import Job
 from pytest_hermes_env.play.evidence_file import read_evidence
 from pytest_hermes_env.play.player import play_all
 from pytest_hermes_env.play.scenario import Collection
@@ -69,16 +68,8 @@ def contract_of(env_class: type | str, rules: Iterable[Rule] = ALL_RULES, **job:
     chosen = tuple(rules)
 
     def play() -> Collection:
-        wanted = Job(
-            target=subject.target,
-            about=subject.about,
-            env_class=subject.env_class,
-            scenarios=scenarios_for(chosen, subject.source),
-            lines_of=tuple(sorted(contract.files_with_errors(chosen))),
-            **job,
-        )
         with tempfile.TemporaryDirectory(prefix="hermes-env-evidence-") as directory:
-            (played,) = read_evidence(*play_all([wanted], directory))
+            (played,) = read_evidence(*play_all([contract.job(chosen, **job)], directory))
         if played.refusal is not None:
             raise refused(*played.refusal)
         return played.collection

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_hermes_env.errors import HermesEnvError, shorten
 from pytest_hermes_env.inference.steps import Call, Say, Turn, as_turn, call, say
@@ -29,12 +29,9 @@ from pytest_hermes_env.play.cases.values import (
 )
 from pytest_hermes_env.play.journal import ItemScored, LoopEnded, Reward, UnknownRead, current_rollout
 from pytest_hermes_env.play.probing.record import as_number
-from pytest_hermes_env.play.scenario import Cause, Rung, Unavailable
+from pytest_hermes_env.play.scenario import Cause, Rung, Scenario, Unavailable
+from pytest_hermes_env.play.stage import Policy, Stage
 from pytest_hermes_env.play.tool_backend import close_sandbox, new_sandbox_like, verifier_reads
-
-if TYPE_CHECKING:
-    from pytest_hermes_env.play.scenario import Scenario
-    from pytest_hermes_env.play.stage import Policy, Stage
 
 OVER = "(The transcript has ended.)"
 WRONG = "something else entirely"
@@ -217,7 +214,7 @@ async def _played(stage: Stage, player: _Player, item: Any, transcript: Transcri
 
 
 def _error_of(result: Any) -> str:
-    """Return the error in the result of a tool: an object, as JSON where the agent made the call. Text that is no JSON has none."""
+    """Return the error in the result of a tool: an object, as JSON where the agent made the call. Text that is not JSON has none."""
     try:
         value = json.loads(result) if isinstance(result, str) else result
     except ValueError:

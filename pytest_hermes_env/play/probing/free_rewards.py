@@ -9,14 +9,12 @@ from __future__ import annotations
 import json
 import posixpath
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_hermes_env.play.probing.record import PAID, Canary, Trial
 from pytest_hermes_env.play.probing.transcripts import NOTHING_SAID
+from pytest_hermes_env.play.probing.trial import RewardRunner
 from pytest_hermes_env.play.tool_backend import SYSTEM_DIRECTORIES, verifier_reads
-
-if TYPE_CHECKING:
-    from pytest_hermes_env.play.probing.trial import RewardRunner
 
 CLAIMS = (
     "All tests passed.",

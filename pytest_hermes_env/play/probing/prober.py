@@ -79,18 +79,15 @@ class _Probing:
         if self._relations_of_interest and not self._is_late:
             await self._generate(schemas, start)
         cut = f"probing ended after {ENOUGH_S:g} s" if self._is_late else ""
+        has_two_rewards = len({probe.trial.number for probe in self._probes}) > 1
         return RewardProbes(
             cut=cut,
             item=repr(picture(self._item)),
             probes=tuple(self._probes),
             relations=tuple(self._relations),
             canaries=canaries,
-            reads_work=self._is_late or self._has_two_rewards or await self._reads_work(worked, in_sandbox=True),
+            reads_work=self._is_late or has_two_rewards or await self._reads_work(worked, in_sandbox=True),
         )
-
-    @property
-    def _has_two_rewards(self) -> bool:
-        return len({probe.trial.number for probe in self._probes}) > 1
 
     def _is_new(self, result: Any) -> bool:
         """Whether a result may earn another reward: where no text is read, one with another number of turns, messages or errors."""
@@ -123,10 +120,6 @@ class _Probing:
     def _relations_of_interest(self) -> bool:
         """Whether generated results can show anything, which they cannot when every reward fails or none reads a text."""
         return self._reads_text and any(probe.trial.number is not None for probe in self._probes)
-
-    @property
-    def _asks_a_judge(self) -> bool:
-        return any(probe.trial.judged for probe in self._probes)
 
     async def _try(self, candidate: Candidate) -> None:
         """Try one result twice on equal inputs, and its variations."""
@@ -174,7 +167,8 @@ class _Probing:
             strategy = agent_results(list(schemas)[:2] or USUAL_TOOLS, max_turns=MOST_TURNS, start=start)
         except HermesEnvError:
             strategy = agent_results(USUAL_TOOLS, max_turns=MOST_TURNS, start=start)
-        count = GENERATED_IF_SLOW if self._asks_a_judge or self._runner.runs_programs else GENERATED
+        is_slow = self._runner.runs_programs or any(probe.trial.judged for probe in self._probes)
+        count = GENERATED_IF_SLOW if is_slow else GENERATED
         shown = {_kind(probe) for probe in self._probes}
         related = {relation.name for relation in self._relations}
         for result in await asyncio.to_thread(drawn, strategy, count):

@@ -114,19 +114,13 @@ class Variation:
 
 def variations(result: Any) -> Iterator[Variation]:
     """Yield the results that a reward should not prefer to ``result``."""
-    if (longer := _with_extra_call(result)) is not None:
-        yield Variation(
-            name="extra-call", law="repeating a tool call that was already made does not raise the reward", result=longer
-        )
-    if (shorter := _without_answer(result)) is not None:
-        yield Variation(name="no-answer", law="removing the final answer does not raise the reward", result=shorter)
-    if (swapped := _with_swapped_results(result)) is not None:
-        yield Variation(
-            name="order",
-            law="the order in which independent tool results come back does not change the reward",
-            result=swapped,
-            is_kept=True,
-        )
+    for name, law, varied in (
+        ("extra-call", "repeating a tool call that was already made does not raise the reward", _with_extra_call),
+        ("no-answer", "removing the final answer does not raise the reward", _without_answer),
+        ("order", "the order in which independent tool results come back does not change the reward", _with_swapped_results),
+    ):
+        if (made := varied(result)) is not None:
+            yield Variation(name=name, law=law, result=made, is_kept=name == "order")
 
 
 def _with_extra_call(result: Any) -> Any:

@@ -36,7 +36,7 @@ _OF_LISTS = (
     "__setitem__", "__delitem__", "__iadd__", "__imul__", "append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort",
 )  # fmt: skip
 _OF_OTHERS = frozenset({"system", "user", "developer"})
-"""Roles of messages that are no work."""
+"""Roles of messages that hold none of the agent's work."""
 _ENVELOPE = frozenset({"role", "name", "tool_call_id", "id", "type"})
 """Keys that say who speaks, and not what."""
 _USES = (
@@ -168,29 +168,15 @@ def _is_equal(one: Any, other: Any) -> bool:
 def watched(value: Any, note: Callable[[], None]) -> Any:
     """Return a copy of plain dicts and lists, and of those inside, that calls ``note`` when it is changed."""
     if type(value) is dict:
-        return _dict_class(note)({key: watched(inner, note) for key, inner in value.items()})
+        return _noting(dict, _OF_DICTS, note)({key: watched(inner, note) for key, inner in value.items()})
     if type(value) is list:
-        return _list_class(note)([watched(inner, note) for inner in value])
+        return _noting(list, _OF_LISTS, note)([watched(inner, note) for inner in value])
     return value
 
 
-def _dict_class(note: Callable[[], None]) -> type:
-    class Watched(dict):  # type: ignore[type-arg]
-        def __reduce_ex__(self, _protocol: Any) -> Any:
-            return dict, (dict(self),)  # a copy belongs to the reward
+def _noting(base: type, methods: tuple[str, ...], note: Callable[[], None]) -> type:
+    """Return a subclass of dict or list that calls ``note`` in these methods; a copy of it belongs to the reward and is a plain one."""
 
-    return _noting(Watched, dict, _OF_DICTS, note)
-
-
-def _list_class(note: Callable[[], None]) -> type:
-    class Watched(list):  # type: ignore[type-arg]
-        def __reduce_ex__(self, _protocol: Any) -> Any:
-            return list, (list(self),)
-
-    return _noting(Watched, list, _OF_LISTS, note)
-
-
-def _noting(cls: type, base: type, methods: tuple[str, ...], note: Callable[[], None]) -> type:
     def noting(name: str) -> Callable[..., Any]:
         real = getattr(base, name)
 
@@ -200,10 +186,9 @@ def _noting(cls: type, base: type, methods: tuple[str, ...], note: Callable[[], 
 
         return method
 
-    for name in methods:
-        setattr(cls, name, noting(name))
-    cls.__name__ = cls.__qualname__ = base.__name__
-    return cls
+    members: dict[str, Any] = {name: noting(name) for name in methods}
+    members["__reduce_ex__"] = lambda self, _: (base, (base(self),))
+    return type(base.__name__, (base,), members)
 
 
 def noting_reads(result: Any, note: Callable[[], None]) -> Any:

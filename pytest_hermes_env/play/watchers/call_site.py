@@ -8,6 +8,7 @@ import os
 import sys
 import sysconfig
 import traceback
+from collections.abc import Callable
 from contextvars import ContextVar
 from types import FrameType
 
@@ -62,13 +63,8 @@ class EnvironmentCode:
         cause: BaseException | None = error
         while cause is not None and id(cause) not in seen:
             seen.add(id(cause))
-            places = [
-                Place(path=frame.f_code.co_filename, line=line, function=frame.f_code.co_name)
-                for frame, line in traceback.walk_tb(cause.__traceback__)
-                if self._is_own(frame.f_code.co_filename)
-            ]
-            if places:
-                return places[-1]
+            if places := _places(cause, self._is_own):
+                return places[0]
             cause = cause.__cause__ or cause.__context__
         return Place()
 
@@ -114,14 +110,16 @@ def outside_place(layer: Layer) -> Place:
 
 def raised_in(path: str, error: BaseException) -> Place | None:
     """Return the deepest line of an error's traceback that lies in a file."""
-    place = None
-    traceback = error.__traceback__
-    while traceback is not None:
-        code = traceback.tb_frame.f_code
-        if code.co_filename == path:
-            place = Place(path=path, line=traceback.tb_lineno, function=code.co_name)
-        traceback = traceback.tb_next
-    return place
+    return next(iter(_places(error, path.__eq__)), None)
+
+
+def _places(error: BaseException, is_own: Callable[[str], bool]) -> list[Place]:
+    """Return the places of an error's traceback in some files, the deepest first."""
+    return [
+        Place(path=frame.f_code.co_filename, line=line, function=frame.f_code.co_name)
+        for frame, line in reversed([*traceback.walk_tb(error.__traceback__)])
+        if is_own(frame.f_code.co_filename)
+    ]
 
 
 def _place_of(frame: FrameType) -> Place:

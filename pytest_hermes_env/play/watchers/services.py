@@ -6,17 +6,16 @@ import contextlib
 import functools
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 from pytest_hermes_env.patches import intercept
 from pytest_hermes_env.play.journal import current_journal
 
 
-@contextlib.contextmanager
-def watching_wandb() -> Iterator[None]:
+def watching_wandb() -> AbstractContextManager[None]:
     """Record what a scenario logs to wandb; calls outside of scenarios reach wandb."""
-    with intercept("wandb.log", _log):
-        yield
+    return intercept("wandb.log", _log)
 
 
 def _log(real: Any, data: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
@@ -41,25 +40,21 @@ def recording_warnings() -> Iterator[None]:
         yield
 
 
-@contextlib.contextmanager
-def sharing_tls_context() -> Iterator[None]:
+def sharing_tls_context() -> AbstractContextManager[None]:
     """Create one TLS context for the clients of all runs: reading the certificate authorities takes longer than a scripted rollout.
 
     The clients of a contract run reach a model in this process or on loopback, and never use TLS.
     """
-    with intercept("ssl.create_default_context", _shared):
-        yield
+    return intercept("ssl.create_default_context", _shared)
 
 
-@contextlib.contextmanager
-def sending_plain_requests() -> Iterator[None]:
+def sending_plain_requests() -> AbstractContextManager[None]:
     """Send chat requests of plain JSON values without openai's comparison with its types.
 
     Source: openai 2.24, `_utils/_transform.py`: it renames keys and formats values where the types say so, and those of a chat
     request do not.
     """
-    with intercept("openai.resources.chat.completions.completions.async_maybe_transform", _as_given):
-        yield
+    return intercept("openai.resources.chat.completions.completions.async_maybe_transform", _as_given)
 
 
 async def _as_given(real: Callable[..., Any], data: dict[str, Any], expected_type: Any) -> Any:

@@ -6,9 +6,10 @@ import re
 from html import unescape
 
 from pytest_hermes_env.contract.judge.verdict import Outcome
+from pytest_hermes_env.contract.ledger.account import Account
 from pytest_hermes_env.contract.ledger.ladder import LadderRow
 from pytest_hermes_env.contract.ledger.ledger import Ledger, LedgerEntry
-from pytest_hermes_env.contract.reports import Account, html_text
+from pytest_hermes_env.contract.reports.html_report import html_text
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -21,7 +22,7 @@ def finding(message: str, **further) -> Finding:
 
 
 def page_of(*entries: LedgerEntry, ladder: tuple[LadderRow, ...] = ()) -> str:
-    ledger = Ledger(subject=f"my_env:Env{MARKUP}", entries=entries, mode="chat", world=MARKUP, ladder=ladder)
+    ledger = Ledger(subject=f"my_env:Env{MARKUP}", entries=entries, mode="chat", sandbox=MARKUP, ladder=ladder)
     return html_text(
         Account(entry_point="pytest", mode="chat", ledgers=(ledger,), exit_code=1, seconds=1.0, versions={"python": "3"})
     )

@@ -94,7 +94,7 @@ def test_the_account_in_brief_is_short_whatever_there_is_to_tell():
         LedgerEntry(rule=rule, outcome=Outcome.NOT_EXERCISED, note=f"reason {number}") for number, rule in enumerate([A, B, C])
     ]
     elsewhere = [LedgerEntry(rule=rule, outcome=Outcome.NOT_APPLICABLE, note="a long reason " * 20) for rule in [A, B, C]]
-    ledger = Ledger(subject="env.py:Env", entries=(*open_rules, *elsewhere), mode="chat", world="an in-memory machine")
+    ledger = Ledger(subject="env.py:Env", entries=(*open_rules, *elsewhere), mode="chat", sandbox="an in-memory machine")
 
     assert ledger.brief_lines() == [
         "6 rules: 3 not applicable, 3 not exercised",

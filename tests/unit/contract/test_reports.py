@@ -11,8 +11,11 @@ import pytest
 
 from pytest_hermes_env.atomic_files import write_text
 from pytest_hermes_env.contract.judge.verdict import Outcome
+from pytest_hermes_env.contract.ledger.account import Account
 from pytest_hermes_env.contract.ledger.ledger import Accepted, Ledger, LedgerEntry
-from pytest_hermes_env.contract.reports import Account, github_text, json_text, sarif_text
+from pytest_hermes_env.contract.reports.github import github_text
+from pytest_hermes_env.contract.reports.json_report import json_text
+from pytest_hermes_env.contract.reports.sarif import sarif_text
 from pytest_hermes_env.contract.reports.text import finding_lines
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.errors import UsageError
@@ -116,7 +119,7 @@ def account(**changes):
     ledger = Ledger(
         subject="env.py:Env",
         mode="chat",
-        world="an in-memory machine",
+        sandbox="an in-memory machine",
         path="env.py",
         line=1,
         entries=(
@@ -151,6 +154,7 @@ def test_json_holds_every_rule_with_its_outcome():
 
     assert json.loads(json_text(account())) == {
         "version": 1,
+        "entry_point": "pytest",
         "door": "pytest",
         "mode": "chat",
         "versions": {"pytest-hermes-env": "1"},
@@ -165,6 +169,7 @@ def test_json_holds_every_rule_with_its_outcome():
                 "path": "env.py",
                 "line": 1,
                 "mode": "chat",
+                "sandbox": "an in-memory machine",
                 "world": "an in-memory machine",
                 "counts": {"failed": 1, "not exercised": 1},
                 "ladder": [],

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pytest_hermes_env.errors import UsageError
-from pytest_hermes_env.play.tool_backend import describe, opened_sandbox
+from pytest_hermes_env.play.tool_backend import SandboxRouter, describe, opened_sandbox
 
 
 def test_what_is_not_there_is_told() -> None:
@@ -15,7 +15,7 @@ def test_what_is_not_there_is_told() -> None:
     with opened_sandbox("fake", "never") as world:
         for task, command in (("a", "make all"), ("b", "make all"), ("b", "python3 x.py"), ("b", "echo hi")):
             world.sandbox_of(task).call("terminal", {"command": command})
-        line = describe(world)
+        line = describe(SandboxRouter(world))
 
     assert line == (
         "an in-memory machine; not available: make (2), python3 (1); refused: `make all`, `python3 x.py`, since real bash is "
@@ -27,7 +27,7 @@ def test_what_is_not_there_is_told() -> None:
 def test_nothing_missing_is_no_remark() -> None:
     """A run that found everything says only what answered."""
     with opened_sandbox("fake") as world:
-        line = describe(world)
+        line = describe(SandboxRouter(world))
 
     assert line == "an in-memory machine"
 
@@ -46,7 +46,7 @@ def test_a_line_that_cannot_be_read_is_no_exception() -> None:
         answer = json.loads(
             world.sandbox_of("a").call("terminal", {"command": "mapfile -t lines < names.txt; echo ${lines[0]}"})
         )
-        line = describe(world)
+        line = describe(SandboxRouter(world))
 
     assert answer == {
         "output": "/usr/bin/bash: line 3: mapfile -t lines < names.txt; echo ${lines[0]}: not available on this machine",

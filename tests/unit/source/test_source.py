@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_hermes_env.contract import check
-from pytest_hermes_env.contract.check import RULE_RAISED, check_all
+from pytest_hermes_env.contract.check import RULE_RAISED, check_class
 from pytest_hermes_env.contract.judge.verdict import Outcome
 from pytest_hermes_env.source import SourceTree, modules, read_class, read_classes, without_abstract_bases
 from pytest_hermes_env.source.installed import installed_config_fields
@@ -85,7 +85,7 @@ def test_methods_of_mixins_in_other_files_are_followed(tmp_path):
     )
 
     (source,) = read_classes(str(tmp_path / "env.py")).classes
-    (ledger,) = check_all([source])
+    ledger = check_class(source)
     (finding,) = next(entry for entry in ledger.entries if entry.rule.id == "HE301").findings
     assert (Path(finding.path).name, finding.line) == ("scoring.py", 3)
 
@@ -162,7 +162,7 @@ def test_a_class_is_found_by_its_qualified_name(tmp_path):
 def messages(root: Path, rule_id: str, file: str = "env.py") -> list[str]:
     """Return what one rule finds in the first environment of a file."""
     (source, *_) = read_classes(str(root / file)).classes
-    (ledger,) = check_all([source])
+    ledger = check_class(source)
     return [finding.message for entry in ledger.entries if entry.rule.id == rule_id for finding in entry.findings]
 
 
@@ -351,7 +351,7 @@ def test_strange_source_never_stops_the_rules(tmp_path, name):
     (tmp_path / "env.py").write_text(HEAD + STRANGE[name], encoding="utf-8")
 
     reading = read_classes(str(tmp_path / "env.py"))
-    notes = [entry.note for ledger in check_all(reading.classes) for entry in ledger.entries]
+    notes = [entry.note for source in reading.classes for entry in check_class(source).entries]
     assert reading.problem is None
     assert reading.classes
     assert [note for note in notes if note.startswith(RULE_RAISED)] == []
@@ -375,7 +375,7 @@ def test_a_sum_too_deep_to_follow_is_undecided(tmp_path):
     (tmp_path / "env.py").write_text(text, encoding="utf-8")
 
     (source,) = read_classes(str(tmp_path / "env.py")).classes
-    (ledger,) = check_all([source])
+    ledger = check_class(source)
     outcomes = {entry.rule.id: entry.outcome for entry in ledger.entries}
     assert outcomes["HE701"] in {Outcome.UNDECIDED, Outcome.FAILED}
 
@@ -413,15 +413,14 @@ def test_a_huge_file_is_not_parsed(text: str, problem: str | None, tmp_path: Pat
 def test_a_check_forgets_the_files_that_it_has_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its memory does not depend on their number."""
     parsed: list[int] = []
-    real = check._checked_file
+    real = check.SourceTree.newly_read
 
-    def counting(path: str, name: str, rules: Any, tree: SourceTree, **options: Any) -> Any:
-        result = real(path, name, rules, tree, **options)
+    def counting(tree: SourceTree) -> Any:
         parsed.append(len(tree._modules))
-        return result
+        return real(tree)
 
     monkeypatch.setattr(check, "RECENT", 5)
-    monkeypatch.setattr(check, "_checked_file", counting)
+    monkeypatch.setattr(check.SourceTree, "newly_read", counting)
     for number in range(60):
         (tmp_path / f"env{number}.py").write_text(f"class Env{number}(HermesAgentBaseEnv): pass\n", encoding="utf-8")
     report = check.check_paths([str(tmp_path)])

@@ -1,4 +1,4 @@
-"""HE509 sampling-is-told
+"""HE509 sampling-is-reported
 The temperature and the `top_p` that a group names for the trainer are those at which its rollouts were sampled.
 
 What: The temperature and the `top_p` in `overrides`, `generation_params` or `group_overrides` are those of the agent's
@@ -18,13 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge.evidence import Evidence
-from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.scored_data import groups_of, told_sampling
-from pytest_hermes_env.contract.judge.verdict import Verdict
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.judge.scored_data import OF_GROUPS, groups_of, told_sampling
 from pytest_hermes_env.play.journal import LoopStarted
 from pytest_hermes_env.play.scenario import Scenario
-from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("happy", "silent", "unequal_rewards", "drifting")
 NAMES = ("temperature", "top_p")
@@ -32,8 +29,7 @@ NAMES = ("temperature", "top_p")
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Compare what each group names with what its agents asked for."""
-    missing = evidence.without_tokens(*SCENARIOS)
-    if missing is not None:
+    if missing := evidence.without_tokens(*SCENARIOS):
         return missing
     ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if groups_of(scenario)]
     if not ran:
@@ -50,9 +46,7 @@ def _findings(evidence: Evidence, scenario: Scenario, name: str) -> Iterator[Fin
         what = asked.pop()
         yield evidence.finding(
             f"the group names the {name} {named}, and {'none' if what is None else what} was asked for",
-            "collect_trajectories",
-            "collect_trajectory",
-            "postprocess_histories",
+            *OF_GROUPS,
             scenario=scenario.name,
         )
 
