@@ -45,7 +45,7 @@ def play(faults: Iterable[PlannedFault], kind: str, *, at_most_s: float = math.i
         if fault.kind == kind == "slow":
             time.sleep(min(fault.seconds, at_most_s))
         elif fault.kind == kind == "raises":
-            raise fault.error or RuntimeError(f"planned fault: {fault}")
+            raise RuntimeError(f"planned fault: {fault}") if fault.error is None else fault.error
 
 
 def half(result: str) -> str:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_hermes_env.inference.conversation import Exchange
-    from pytest_hermes_env.inference.server import MockServer
 
 OK, UNEXPECTED, USAGE = 0, 1, 2
 
@@ -74,10 +73,6 @@ def run(args: argparse.Namespace) -> int:
             stopped.wait()
         finally:
             server.stop()
-    return _summary(server)
-
-
-def _summary(server: MockServer) -> int:
     unexpected = server.problem_count
     _print(f"stopped after {server.request_count} requests, {unexpected} of them unexpected")
     try:

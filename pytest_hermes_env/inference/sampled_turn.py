@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -58,7 +58,8 @@ class TokenSampler:
         self.family = family
         self._ends = {end: self._id_of(end) for end in (template.end, template.end_of_calls)}
         self._special = frozenset(number for token in template.special if (number := tokenizer.token_to_id(token)) is not None)
-        self._decode_part = lru_cache(maxsize=MAX_CACHED_PARTS)(self._decode)
+        decode = partial(tokenizer.decode, skip_special_tokens=False)
+        self._decode_part: Callable[[tuple[int, ...]], str] = lru_cache(maxsize=MAX_CACHED_PARTS)(decode)
 
     @cached_property
     def last_id(self) -> int:
@@ -139,9 +140,6 @@ class TokenSampler:
         if max_tokens == 0:
             return Sample(ids=(), text="", finish="length", matched=None)
         return Sample(ids=(end,), text="", finish="stop", matched=end)
-
-    def _decode(self, ids: tuple[int, ...]) -> str:
-        return str(self._tokenizer.decode(ids, skip_special_tokens=False))
 
     def _drifted(self, ids: list[int], count: int) -> list[int]:
         """Return the ids with the ``count`` longest merged tokens split in two: the same text, but not its encoding."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,11 +56,12 @@ def tokenizer_json(template: Template) -> str:
     """Return the tokenizer with the template's special tokens, as the content of a tokenizer.json."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors  # noqa: PLC0415 -- takes 30 ms
 
-    merges = _merges()
+    lines = MERGES.read_text(encoding="utf-8").splitlines()
+    merges = [(left, right) for left, _, right in (line.partition(" ") for line in lines)]
     vocabulary = {character: number for number, character in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
     for left, right in merges:
         vocabulary.setdefault(left + right, len(vocabulary))
-    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=list(merges)))
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in template.special])
@@ -70,12 +70,6 @@ def tokenizer_json(template: Template) -> str:
         begin = (template.begin, tokenizer.token_to_id(template.begin))
         tokenizer.post_processor = processors.TemplateProcessing(single=f"{template.begin} $A", special_tokens=[begin])
     return str(tokenizer.to_str())
-
-
-@cache
-def _merges() -> tuple[tuple[str, str], ...]:
-    lines = MERGES.read_text(encoding="utf-8").splitlines()
-    return tuple((left, right) for left, _, right in (line.partition(" ") for line in lines))
 
 
 def _config_json(template: Template) -> str:

@@ -119,12 +119,14 @@ class FakeToolContext:
             data = None
         page = _as_dict(self._machine.call("read_file", {"path": path, "offset": 1, "limit": MOST_LINES}))
         was_read_before = "already_read" in page or page.get("status") == "unchanged"
-        if data is None:
-            return {**EMPTY, "error": f"File not found: {path}"} if was_read_before else _first_page(page)
-        if was_read_before:
+        if was_read_before and data is None:
+            return {**EMPTY, "error": f"File not found: {path}"}
+        if was_read_before and data is not None:
             page = {**EMPTY, "total_lines": data.count(b"\n"), "file_size": len(data), "truncated": True}
         elif not isinstance(page.get("content"), str) or page.get("error"):
             return page
+        if data is None:  # a scripted read of a file that does not exist
+            return {**page, "content": _NUMBERED_LINE.sub("", page["content"]), "numbered_content": page["content"]}
         return _whole(page, data.decode(errors="replace"))
 
     def write_file(self, path: str, content: str) -> dict[str, Any]:
@@ -318,14 +320,6 @@ def _whole(page: dict[str, Any], text: str) -> dict[str, Any]:
     kept = {name: value for name, value in page.items() if name not in ABOUT_A_PAGE}
     view = numbered(text.removeprefix("\ufeff"))
     return {**kept, "truncated": False, "content": text, "numbered_content": view}
-
-
-def _first_page(page: dict[str, Any]) -> dict[str, Any]:
-    """Return the result of a scripted read of a file that does not exist."""
-    content = page.get("content")
-    if not isinstance(content, str) or page.get("error"):
-        return page
-    return {**page, "content": _NUMBERED_LINE.sub("", content), "numbered_content": content}
 
 
 def _as_dict(text: str, *, of_terminal: bool = False) -> dict[str, Any]:

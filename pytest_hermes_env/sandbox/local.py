@@ -30,7 +30,7 @@ from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.failures import Problem, combined_error
 from pytest_hermes_env.sandbox import sessions
 from pytest_hermes_env.sandbox.answers import called, takes
-from pytest_hermes_env.sandbox.cell import Cell, CellError, CellPlan, Limits
+from pytest_hermes_env.sandbox.cell import Cell, CellError, Limits
 from pytest_hermes_env.sandbox.confinement import Confinement, available
 from pytest_hermes_env.sandbox.fake import FakeSandbox
 from pytest_hermes_env.sandbox.local_cell import check_variables, local_plan, write_shell
@@ -262,7 +262,20 @@ class LocalSandbox:
         plan = local_plan(base, self._limits, self._project)
         self._root = root
         resources.callback(setattr, self, "_root", None)
-        enter_command = self._start_cell(plan, resources)
+        enter_command: list[str] = []
+        if (cell := self.confinement.cell(plan)) is not None:
+            try:
+                cell.start()
+            except CellError as error:
+                raise UsageError(
+                    f"{self.confinement.kind} cannot confine the local sandbox.\n"
+                    "  expected  a confined cell for its commands\n"
+                    f"  seen      {error}\n"
+                    "  fix       leave out `confinement` to use the best one that works here"
+                ) from error
+            resources.callback(cell.stop)
+            enter_command = cell.enter_command()
+        self._cell = cell
         variables = {"HOME": str(self.home), "TMPDIR": str(self.temporary), MARK: str(self.root), **self._variables}
         bash = shutil.which("bash") or "/bin/bash"
         self.shell = write_shell(base / "bin", bash=bash, enter_command=enter_command, variables=variables)
@@ -270,22 +283,6 @@ class LocalSandbox:
         tag_descendants()
         self._started = now()
         resources.callback(self._end_sessions)
-
-    def _start_cell(self, plan: CellPlan, resources: contextlib.ExitStack) -> list[str]:
-        self._cell = self.confinement.cell(plan)
-        if self._cell is None:
-            return []
-        try:
-            self._cell.start()
-        except CellError as error:
-            raise UsageError(
-                f"{self.confinement.kind} cannot confine the local sandbox.\n"
-                "  expected  a confined cell for its commands\n"
-                f"  seen      {error}\n"
-                "  fix       leave out `confinement` to use the best one that works here"
-            ) from error
-        resources.callback(self._cell.stop)
-        return self._cell.enter_command()
 
     def _set_variables(self, resources: contextlib.ExitStack) -> None:
         """Set the variables of the test process with which hermes works in the sandbox; None unsets one."""

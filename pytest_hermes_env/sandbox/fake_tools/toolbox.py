@@ -21,19 +21,6 @@ Unscripted = Literal["refuse", "not found"]
 """How an unscripted command or tool is answered: with an exception, or as not existing."""
 
 
-def _todo(machine: MachineState, arguments: dict[str, Any]) -> dict[str, Any] | str:
-    """Answer ``todo`` with hermes' own store; in a rollout the agent loop itself answers it.  ``todos`` replaces the list, or changes it with ``merge``; without ``todos`` the list is read."""
-    hermes = hermes_module("tools.todo_tool")
-    store = hermes.TodoStore()
-    store.write(machine.todos)
-    try:
-        answer = str(hermes.todo_tool(arguments.get("todos"), bool(arguments.get("merge", False)), store))
-    except AttributeError as error:  # an item to merge that is not an object
-        return {"error": f"[TOOL_ERROR] Tool execution failed: AttributeError: {error}"}
-    machine.todos = store.read()
-    return answer
-
-
 _READS = frozenset({"read_file", "search_files"})
 _FILE_TOOLS = _READS | {"write_file", "patch"}
 _WEB_FIX = {
@@ -99,7 +86,14 @@ class Toolbox:
         elif name == "process":
             result = self.machine.processes.call(arguments)
         elif name == "todo":
-            result = _todo(self.machine, arguments)
+            hermes = hermes_module("tools.todo_tool")  # its own store; in a rollout the agent loop itself answers
+            store = hermes.TodoStore()
+            store.write(self.machine.todos)
+            try:
+                result = str(hermes.todo_tool(arguments.get("todos"), bool(arguments.get("merge", False)), store))
+                self.machine.todos = store.read()
+            except AttributeError as error:  # an item to merge that is not an object
+                result = {"error": f"[TOOL_ERROR] Tool execution failed: AttributeError: {error}"}
         elif name in _FILE_TOOLS:
             self._file_tools = self._file_tools or FileTools(self.machine, self._task_id)
             result = self._file_tools.call(name, arguments)

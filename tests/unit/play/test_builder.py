@@ -108,10 +108,10 @@ def test_a_layer_is_watched_when_it_is_built_on() -> None:
     assert seen == ["HermesAgentBaseEnv", "HermesAgentLoop"]
 
 
-def world(**fields: Any) -> Any:
-    """Return a seam over a world."""
+def sandbox(**fields: Any) -> Any:
+    """Return a seam over a sandbox."""
     return SimpleNamespace(
-        world=SimpleNamespace(**{"backend": "local", "is_confined": False, "description": "this machine"} | fields)
+        sandbox=SimpleNamespace(**{"backend": "local", "is_confined": False, "description": "this machine"} | fields)
     )
 
 
@@ -119,8 +119,8 @@ def world(**fields: Any) -> Any:
     ("seam", "allow", "is_refused"),
     [
         (None, False, True),
-        (world(), False, True),
-        (world(is_confined=True), True, False),
+        (sandbox(), False, True),
+        (sandbox(is_confined=True), True, False),
         (None, True, False),
     ],
     ids=["no sandbox", "nothing confines it", "confined", "accepted"],

@@ -139,3 +139,13 @@ def test_tools_that_are_offered_already_are_not_computed_again() -> None:
 
     assert memo
     assert (inside, after, others) == (memo, memo, {})
+
+
+def test_the_former_name_of_a_seams_sandbox_works_with_a_warning() -> None:
+    """As an argument and as an attribute, for one more release."""
+    with pytest.warns(DeprecationWarning, match="ToolSeam.world is now ToolSeam.sandbox"):
+        seam = ToolSeam(world=(machines := Machines()))
+    with pytest.warns(DeprecationWarning, match="ToolSeam.world is now ToolSeam.sandbox"):
+        former = seam.world
+
+    assert (former, seam.sandbox) == (machines, machines)
