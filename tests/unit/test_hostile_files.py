@@ -61,6 +61,7 @@ def refused(read: Callable[[Path], object], path: Path, expected: type[BaseExcep
     seconds = time.process_time() - start
 
     assert path.name in str(error.value)
+    assert path.stem not in CASSETTES or "parts expand to many times the size of the file" in str(error.value)
     assert len(str(error.value)) < 3_000
     assert seconds < 1
 
@@ -139,15 +140,11 @@ def test_a_cassette_of_many_calls_with_large_tools_is_read(tmp_path) -> None:
     assert read_tape(path) == tape
 
 
-def hostile_cassette(json_body: dict, *later: dict) -> str:
+def hostile_cassette(*bodies: dict) -> str:
     """Return a cassette with these bodies of requests, in the notation of the file."""
-    call = ModelCall(number=1, request=ModelRequest(method="POST", path="/x", body={}, body_kind="json"), reply=ModelReply())
-    document: dict = document_of(Tape(header=Header(recorded_at="", recorded_from=""), calls=(call,)))
-    (first,) = document["tape"]
-    calls = [
-        {**first, "call": number, "request": {**first["request"], "json": body}}
-        for number, body in enumerate((json_body, *later), start=1)
-    ]
+    document = document_of(Tape(header=Header(recorded_at="", recorded_from="")))
+    request = {"method": "POST", "path": "/x"}
+    calls = [{"call": n, "request": {**request, "json": body}, "reply": {}} for n, body in enumerate(bodies, start=1)]
     return json.dumps({**document, "calls": len(calls), "tape": calls})
 
 
@@ -157,21 +154,20 @@ def nested(levels: int) -> list:
     return [{"~define": "0", "is": "x" * 1_000}, *more]
 
 
-AGAIN = [{"messages": {"~as": n, "up_to": 20_000, "then": []}} for n in range(1, 3_000)]
 CASSETTES = {
     "nested sharing": hostile_cassette({"model": nested(20)}),
     "a text of nested sharing": hostile_cassette({"model": [*nested(7), {"~json": {"~shared": "6"}}]}),
     "lines": hostile_cassette({"model": [{"~define": "0", "is": "x" * 100_000}, {"~lines": [{"~shared": "0"}] * 20_000}]}),
-    "repeated messages": hostile_cassette({"messages": [{}] * 20_000}, *AGAIN),
+    "repeated messages": hostile_cassette(
+        {"messages": [{}] * 20_000}, *({"messages": {"~as": n, "then": []}} for n in range(1, 3_000))
+    ),
 }
 
 
 @pytest.mark.parametrize("kind", CASSETTES)
 def test_a_hostile_cassette_is_refused(kind, tmp_path) -> None:
     """What its notation would expand to is counted before it is built."""
-    path = tmp_path / "hostile.json"
+    path = tmp_path / f"{kind}.json"
     path.write_text(CASSETTES[kind])
 
     refused(read_tape, path, BadCassette)
-    with pytest.raises(BadCassette, match="its shared and repeated parts expand to many times the size of the file"):
-        read_tape(path)

@@ -20,7 +20,7 @@ from pytest_hermes_env.cassette.tape import Header, ModelCall, ModelReply, Model
 from pytest_hermes_env.contract.run import run_end
 from pytest_hermes_env.errors import UsageError
 from pytest_hermes_env.play.evidence_file import keep_evidence
-from pytest_hermes_env.redaction.file_check import leaks_in
+from pytest_hermes_env.redaction.file_check import FIX, leaks_in
 from pytest_hermes_env.redaction.redactor import TextRedactor
 
 LETTERS = string.ascii_letters + string.digits
@@ -173,12 +173,8 @@ def test_what_the_redaction_missed_keeps_the_evidence_and_the_reports_from_being
     with pytest.raises(UsageError) as caught:
         keep_evidence(str(file), [str(part)])
 
-    said = (
-        f"{file} was not written, because it would contain what looks like a secret.\n"
-        "  seen      line %s: hugging-face-token in %s\n"
-        "  fix       remove it from what the environment returns, prints or raises,\n"
-        "            or put its value into a variable whose name says that it is secret, such as MY_API_KEY"
-    )
+    headline = f"{file} was not written, because it would contain what looks like a secret."
+    said = f"{headline}\n  seen      line %s: hugging-face-token in %s\n  fix       {FIX}"
     assert str(caught.value) == said % (2, "the file")
     assert run_end._written(str(file), json.dumps({"seen": key}), session) == "error: " + said % (1, "seen")
     assert (session.exitstatus, file.exists()) == (pytest.ExitCode.TESTS_FAILED, False)

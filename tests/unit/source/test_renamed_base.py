@@ -73,8 +73,5 @@ def test_the_layer_of_a_class_is_found_the_same_way() -> None:
     base = type("AcmeEnv", (type("BaseEnv", (), {}),), {"_resolve_tools_for_group": 1, "collect_trajectory": 1})
     layer = layer_of(type("MyEnv", (base,), {"collect_trajectory": 2}))
 
-    assert (layer.base, layer.agent_loop.HermesAgentLoop.__name__, layer.tool_context.ToolContext.__name__) == (
-        base,
-        "HermesAgentLoop",
-        "ToolContext",
-    )
+    assert layer.base is base
+    assert (hasattr(layer.agent_loop, "HermesAgentLoop"), hasattr(layer.tool_context, "ToolContext")) == (True, True)
