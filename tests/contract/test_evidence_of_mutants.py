@@ -16,7 +16,7 @@ from pytest_hermes_env.play.player import play_all
 from .mutants import MUTANTS, Mutant
 
 OF_ONE_CLASS = tuple(mutant for mutant in MUTANTS if mutant.env == "terminal_tasks" and not mutant.is_only_read)
-SAMPLE = OF_ONE_CLASS[::40]
+SAMPLE = OF_ONE_CLASS[::50]
 TIMEOUT_S = 120
 
 
