@@ -16,15 +16,12 @@ from pytest_hermes_env.play.player import play_all
 from .mutants import MUTANTS, Mutant
 
 OF_ONE_CLASS = tuple(mutant for mutant in MUTANTS if mutant.env == "terminal_tasks" and not mutant.is_only_read)
-SAMPLE = OF_ONE_CLASS[::40]
-TIMEOUT_S = 120
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Play the sample, or all mutants of the class."""
-    metafunc.parametrize(
-        "mutant", OF_ONE_CLASS if metafunc.config.getoption("all_rules") else SAMPLE, ids=lambda mutant: mutant.id
-    )
+    mutants = OF_ONE_CLASS if metafunc.config.getoption("all_rules") else OF_ONE_CLASS[::50]
+    metafunc.parametrize("mutant", mutants, ids=lambda mutant: mutant.id)
 
 
 def verdicts(subject: Subject, played: PlayedClass) -> dict[str, Verdict]:
@@ -37,8 +34,7 @@ def test_a_kept_file_is_judged_as_the_run_was(mutant: Mutant, tmp_path: Path) ->
     """By all rules, with the same findings."""
     (subject,) = subjects_of(mutant.write(tmp_path))
     contract = ClassContract(subject, lambda: pytest.fail("the source alone says what must be played"))
-    job = contract.job(ALL_RULES, timeout_s=TIMEOUT_S, server_type=mutant.mode)
-    parts = play_all([job], str(tmp_path))
+    parts = play_all([contract.job(ALL_RULES, timeout_s=120, server_type=mutant.mode)], str(tmp_path))
     keep_evidence(str(tmp_path / "kept.gz"), parts)
 
     (kept,) = read_evidence(str(tmp_path / "kept.gz"))

@@ -90,14 +90,10 @@ def judged(case: Hostile, directory: Path) -> tuple[Rule, Verdict]:
 def test_the_other_class_of_the_run_is_judged(tmp_path: Path, pytester: pytest.Pytester) -> None:
     """One class ends its process in its set-up; the next one is sound."""
     old, indent = PLACES["setup"]
-    targets = [
-        terminal_tasks("", "hostile", (old, f"{indent}os._exit(0)\n{old}")).write(tmp_path),
-        terminal_tasks("", "sound").write(tmp_path),
-    ]
+    mutants = terminal_tasks("", "hostile", (old, f"{indent}os._exit(0)\n{old}")), terminal_tasks("", "sound")
+    targets = [f"--hermes-env={mutant.write(tmp_path)}" for mutant in mutants]
 
-    result = pytester.runpytest_subprocess(
-        "-p", "no:cacheprovider", "-v", "--hermes-rules", "HE206", *(f"--hermes-env={target}" for target in targets)
-    )
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-v", "--hermes-rules", "HE206", *targets)
 
     result.stdout.fnmatch_lines(["*TerminalTasks*HE206* FAILED*", "*TerminalTasks*HE206* PASSED*"])
     result.stdout.fnmatch_lines(["*ended its process with exit code 0*"])
