@@ -11,10 +11,10 @@ import pytest
 
 from pytest_hermes_env.contract.rules import ALL_RULES
 
+pytestmark = pytest.mark.usefixtures("one_player")
+
 ENV = """
 from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
-
-pytestmark = pytest.mark.usefixtures("one_player")
 
 class OwnEnv(TerminalTestEnv):
     async def wandb_log(self, wandb_metrics=None):
