@@ -29,7 +29,7 @@ from tenacity import RetryError
 
 from environments.agent_loop import AgentResult, HermesAgentLoop, resize_tool_pool  # first: explains shadowed modules
 from environments.command_line import main as command_line
-from environments.hermes_modules import warn_of_leftover_package
+from environments.hermes_modules import warn_of_stale_package
 from environments.loop.end import RolloutEnd
 from environments.loop.messages import render
 from environments.rollout import evaluation, group_policy
@@ -96,7 +96,7 @@ class HermesAgentBaseEnv(BaseEnv):
         Removes the variables that make hermes wait for a person's approval. Raises: ValueError for an unknown parser, and in
         token mode for a tokenizer whose chat template is missing or cannot show tool results.
         """
-        warn_of_leftover_package()
+        warn_of_stale_package()
         command_line.load_dotenv_of_cwd()
         check_parser_name(config.tool_call_parser)
         if not isinstance(server_configs, list) and not testing:

@@ -57,7 +57,7 @@ def explain_shadowing() -> str:
 
 
 @functools.cache
-def warn_of_leftover_package() -> None:
+def warn_of_stale_package() -> None:
     """Warn, once, of an ``environments/__init__.py`` on ``sys.path``: hermes-agent's former layer left one in every folder.
 
     This layer was imported before Python saw it. The modules of that folder cannot be imported now; in the next process it hides

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pytest_hermes_env import leftover_package
+from pytest_hermes_env import stale_package
 from pytest_hermes_env.errors import BadTarget, shorten
 from pytest_hermes_env.garbage_collection import no_garbage_collection
 
@@ -126,7 +126,7 @@ def find_class(text: str) -> list[type]:
     """
     target = parse_target(text)
     with (
-        leftover_package.leftover_explained(),
+        stale_package.stale_package_explained(),
         no_garbage_collection(),
     ):  # it takes a fifth of the time that atroposlib and hermes need to load, and finds nothing
         module = _load_file(Path(target.module)) if target.module.endswith(".py") else _load_module(target.module)
@@ -234,7 +234,7 @@ def _import_failure(what: str, error: BaseException) -> str:
 
     if isinstance(error, SyntaxError):
         return f"{what} does not parse: {error.msg} ({error.filename}, line {error.lineno})"
-    hidden = ("importlib", __file__, leftover_package.__file__)
+    hidden = ("importlib", __file__, stale_package.__file__)
     frames = [
         frame for frame in traceback.extract_tb(error.__traceback__) if not any(part in frame.filename for part in hidden)
     ]

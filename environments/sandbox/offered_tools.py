@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from typing import Any
 
@@ -57,12 +58,17 @@ def _check_toolsets(names: list[str]) -> None:
 
 
 def _warn_of_hidden_tools(enabled: list[str], disabled: list[str], offered: set[str]) -> None:
-    """Warn when requested tools are missing and a project module shadows one of hermes' modules, the likely cause."""
+    """Warn, once, when requested tools are missing and a project module shadows one of hermes' modules, the likely cause."""
     wanted = {tool for name in enabled if toolsets.validate_toolset(name) for tool in toolsets.resolve_toolset(name)}
     unwanted = {tool for name in disabled if toolsets.validate_toolset(name) for tool in toolsets.resolve_toolset(name)}
-    missing = sorted(wanted - unwanted - offered)
-    if missing and (reason := explain_shadowing()):
-        logger.warning("hermes does not offer %s. %s", missing, reason)
+    if missing := wanted - unwanted - offered:
+        _warn_of_missing(frozenset(missing))
+
+
+@functools.cache
+def _warn_of_missing(missing: frozenset[str]) -> None:
+    if reason := explain_shadowing():
+        logger.warning("hermes does not offer %s. %s", sorted(missing), reason)
 
 
 def _with_shadowing(message: str) -> str:

@@ -70,29 +70,15 @@ def _judge(options: argparse.Namespace) -> int:
 
 def _add_rules(commands: Any) -> None:
     rules = _add(commands, "rules", _rules, "list the rules", "")
-    rules.add_argument(
-        "--format", choices=("text", "json", "markdown"), default="text", help="text (default), json or markdown"
-    )
-    rules.add_argument("--write-docs", metavar="DIR", default="", help="write a page for each rule, and an index, into DIR")
+    rules.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json")
     summary = "explain a rule: what it means, why it matters and how to fix a violation"
     explain = _add(commands, "explain", _explain, summary, "")
     explain.add_argument("rule", metavar="RULE", help="id or name: HE702, eval-rolls-back-buffers")
 
 
 def _rules(options: argparse.Namespace) -> int:
-    from pytest_hermes_env.contract.rules import ALL_RULES  # noqa: PLC0415
-
-    if options.write_docs:
-        from pytest_hermes_env.contract.rule_pages import write_pages  # noqa: PLC0415
-
-        print("\n".join(write_pages(options.write_docs)))
-        return 0
-    if options.format == "markdown":
-        from pytest_hermes_env.contract.rule_pages import index_text  # noqa: PLC0415
-
-        sys.stdout.write(index_text())
-        return 0
     from pytest_hermes_env.contract.reports.text import rule_table, rules_json  # noqa: PLC0415
+    from pytest_hermes_env.contract.rules import ALL_RULES  # noqa: PLC0415
 
     sys.stdout.write(rules_json(ALL_RULES) if options.format == "json" else "\n".join(rule_table(ALL_RULES)) + "\n")
     return 0

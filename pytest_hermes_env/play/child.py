@@ -21,13 +21,13 @@ from dataclasses import dataclass, field
 from typing import Any, TextIO
 
 from pytest_hermes_env.errors import BadTarget, HermesEnvError, NetworkBlocked, shorten
-from pytest_hermes_env.leftover_package import leftover_explained
 from pytest_hermes_env.patches import intercept
 from pytest_hermes_env.play.cases.values import Cases
 from pytest_hermes_env.play.evidence_file import VERSION, EvidenceWriter
 from pytest_hermes_env.play.journal import Place
 from pytest_hermes_env.play.raised import described
 from pytest_hermes_env.play.scenario import Collection, ProcessEnd
+from pytest_hermes_env.stale_package import stale_package_explained
 from pytest_hermes_env.types import RealToolsUse
 
 MOST_TEXT = 600
@@ -77,7 +77,7 @@ def play(job: Job, writer: EvidenceWriter, *, names: Iterable[str], is_sequentia
         env_class = job.env_class
         if env_class is None:
             try:
-                with leftover_explained():
+                with stale_package_explained():
                     (env_class,) = find_class(job.target)
             except BadTarget as error:
                 if error.__cause__ is None:  # there is a module, and the class in it cannot be judged
@@ -116,7 +116,7 @@ def _failed_import(error: BaseException) -> ProcessEnd:
     if isinstance(error, SyntaxError):
         place = Place(path=error.filename or place.path, line=error.lineno or 1)
     text = f"{type(error).__name__}: {shorten(str(error), MOST_TEXT)}"
-    return ProcessEnd(how=f"the module cannot be imported: {text}", during="import", place=place)
+    return ProcessEnd(how=f"the module cannot be imported: {text}", place=place)
 
 
 def child_main(job: Job, part: str, stack: str, names: frozenset[str], pipe: int, *, is_sequential: bool) -> None:

@@ -234,11 +234,11 @@ def _in_processes(job: Job, part: str, parent: EvidenceWriter, progress: _Progre
             return
         end = f"it raised {played.died}, which ended its event loop" if played.died else end
         if played.collection.cls is None:
-            died = ProcessEnd(how=end, during="import", place=place)
+            died = ProcessEnd(how=end, place=place)
             parent.write("class", played.collection.without_scenarios(import_error=died))
             return
         if child.is_done or not (names - played.collection.scenarios.keys()):
-            parent.write("class", played.collection.without_scenarios(at_exit=ProcessEnd(how=end, during="exit", place=place)))
+            parent.write("class", played.collection.without_scenarios(at_exit=ProcessEnd(how=end, place=place)))
             return
         if is_sequential or len({family for _, family in played.unfinished}) == 1:
             for record in _records(played, names, end, place, is_last=number == MOST_PROCESSES - 2, in_reward=in_reward):

@@ -254,10 +254,9 @@ class CaseRules:
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessEnd:
-    """How the process of a class ended, where it was not by itself: ``how`` as the end of a sentence, ``during`` a scenario or step."""
+    """How the process of a class ended, where it was not by itself: ``how`` as the end of a sentence."""
 
     how: str
-    during: str
     place: Place = field(default_factory=Place)
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_hermes_env.leftover_package import leftover_explained
 from pytest_hermes_env.play.hermes_home import HermesHome
+from pytest_hermes_env.stale_package import stale_package_explained
 
 if TYPE_CHECKING:
     from pytest_hermes_env.contract.run.plays import Plays
@@ -39,7 +39,7 @@ def home_of(config: pytest.Config) -> HermesHome:
 def explain_leftovers(config: pytest.Config) -> None:
     """Name a stale ``environments/__init__.py`` in every import error of this run that it causes."""
     stack = contextlib.ExitStack()
-    stack.enter_context(leftover_explained())
+    stack.enter_context(stale_package_explained())
     config.add_cleanup(stack.close)
 
 

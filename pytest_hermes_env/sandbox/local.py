@@ -73,14 +73,10 @@ class LocalSandbox:
         unscripted: Literal["refuse", "not found"] = "refuse",
         allow_leftovers: bool = False,
         limits: Limits | None = None,
-        project: Path | None = None,
     ) -> None:
         """Use ``confinement``, by default the best one that works here. Every command also gets ``variables``.
 
-        ``limits``: the most that confined commands may use. ``project``: a directory of which confined commands can read a copy, as
-        it is at the start and without what looks like a key.
-
-        ``unscripted``: how other, unscripted tools are answered, as for a `FakeSandbox`. ``allow_leftovers``: unused scripted answers
+        ``limits``: the most that confined commands may use. ``unscripted``: how other, unscripted tools are answered, as for a `FakeSandbox`. ``allow_leftovers``: unused scripted answers
         are not a problem.
         Raises: an invalid variable → UsageError.
         """
@@ -89,7 +85,6 @@ class LocalSandbox:
         self._variables = dict(variables or {})
         check_variables(self._variables)
         self._limits = limits or Limits()
-        self._project = project
         self._lock = threading.Lock()
         self._rollouts: dict[str, LocalRollout] = {}
         self._directories: dict[str, str] = {}
@@ -259,7 +254,7 @@ class LocalSandbox:
         root = base / "sandbox"
         resources.callback(claim(str(base), str(root), variable=MARK))
         resources.callback(remove_tree, str(base))
-        plan = local_plan(base, self._limits, self._project)
+        plan = local_plan(base, self._limits)
         self._root = root
         resources.callback(setattr, self, "_root", None)
         enter_command: list[str] = []

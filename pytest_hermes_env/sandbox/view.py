@@ -17,7 +17,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
-from urllib.parse import unquote, urlsplit
 
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 """The devices that a command sees: no disk, and no terminal but its own."""
@@ -97,21 +96,14 @@ def real_view(disk_bytes: int) -> list[Step]:
     ]
 
 
-def local_view(writable: Path, disk_bytes: int, *, user: int, project: Step | None = None) -> list[Step]:
-    """Return the root directory of a local sandbox: only ``writable``, which has the machine's path, and ``/tmp`` can be written.
-
-    ``project`` shows the copy of a project at its path.
-    """
+def local_view(writable: Path, disk_bytes: int, *, user: int) -> list[Step]:
+    """Return the root directory of a local sandbox: only ``writable``, which has the machine's path, and ``/tmp`` can be written."""
     return [
         Step(kind="tmpfs", path="/", size=SMALL),
         *_machine(user=user, name="user", home=str(writable / "home")),
         Step(kind="tmpfs", path="/tmp", size=disk_bytes, mode=0o1777),  # noqa: S108
-        *([project] if project else []),
         *(Step(kind="bind", path=path, source=path) for path in python_directories()),
-        *(
-            Step(kind="tmpfs", path=path, size=4096)
-            for path in _unusable_distributions(_packages(), project.path if project else "")
-        ),
+        *(Step(kind="tmpfs", path=path, size=4096) for path in _unusable_distributions(_packages())),
         OWN_PROGRAMS,
         Step(kind="writable", path=str(writable), source=str(writable)),
         Step(kind="seal", path="/"),
@@ -177,7 +169,7 @@ def _moved_python() -> Iterator[Step]:
     packages = [f"{PYTHON}/packages/{at}" for at, _ in enumerate(_packages())]
     for inner, outer in zip(packages, _packages(), strict=True):
         yield Step(kind="bind", path=inner, source=outer)
-        for hidden in _unusable_distributions([outer], ""):
+        for hidden in _unusable_distributions([outer]):
             yield Step(kind="tmpfs", path=f"{inner}/{os.path.basename(hidden)}", size=4096)
     added = "".join(f"import site; site.addsitedir({path!r})\n" for path in packages)
     yield Step(kind="file", path=f"{PYTHON}/lib/python{version}/site-packages/machine.pth", source=added, mode=0o644)
@@ -246,29 +238,28 @@ def _packages() -> list[str]:
     return [path for path in dict.fromkeys(map(os.path.realpath, own + user)) if os.path.isdir(path)]
 
 
-def _unusable_distributions(directories: Iterable[str], project: str) -> list[str]:
+def _unusable_distributions(directories: Iterable[str]) -> list[str]:
     """Return the metadata of packages that a cell cannot import, or must not: pytest would try to load their plugins.
 
-    That is this kit itself, and each package that is installed in place, unless its files are those of ``project``.
+    That is this kit itself, and each package that is installed in place.
     """
     found = []
     for directory in directories:
         for name in os.listdir(directory):
             if name.endswith(".dist-info"):
                 path = f"{directory}/{name}"
-                if name.startswith(OWN_DISTRIBUTION) or _is_in_place(path, project):
+                if name.startswith(OWN_DISTRIBUTION) or _is_in_place(path):
                     found.append(path)
     return sorted(found)
 
 
-def _is_in_place(metadata: str, project: str) -> bool:
+def _is_in_place(metadata: str) -> bool:
     try:
         with open(f"{metadata}/direct_url.json", encoding="utf-8") as file:
             origin = json.load(file)
     except (OSError, ValueError):
         return False
-    place = unquote(urlsplit(origin.get("url", "")).path)
-    return bool(origin.get("dir_info", {}).get("editable")) and not (project and f"{place}/".startswith(f"{project}/"))
+    return bool(origin.get("dir_info", {}).get("editable"))
 
 
 def _is_system(path: str) -> bool:

@@ -6,7 +6,7 @@ It knows names, classes across files, and values a call or two deep; what it can
 - ``syntax``, ``modules``, ``functions``: files and functions as they are written
 - ``classes``, ``constants``: classes with their resolved bases; what a name means, and what it holds
 - ``reach``: what methods lead to, and the calls in it
-- ``configs``, ``leftover_packages``: configuration classes; files that hide the layer
+- ``configs``, ``stale_packages``: configuration classes; files that hide the layer
 - ``discovery``, ``finding``: where the contract begins and ends
 """
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections import deque
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 
 from pytest_hermes_env.source.classes import ClassSource, External, Resolved, resolve, resolve_binding
@@ -92,6 +92,20 @@ class Reach:
         """Yield the calls in what the named methods lead to."""
         for function in self.functions(*methods, without=without):
             yield from self.calls_in(function)
+
+    def calls_where(self, is_reached: Callable[[Call], bool], *methods: str) -> Iterator[Call]:
+        """Yield the calls that the named methods make, and those in functions that they call, where a condition holds for each."""
+        seen: set[Function] = set()
+        waiting = [self._source.methods[name] for name in methods if name in self._source.methods]
+        while waiting:
+            function = waiting.pop()
+            if function in seen:
+                continue
+            seen.add(function)
+            for call in filter(is_reached, self.calls_in(function)):
+                yield call
+                if isinstance(call.target, Function):
+                    waiting.append(call.target)
 
     def given_to(self, function: Function, name: str, method: str) -> Iterator[tuple[Function, ast.expr]]:
         """Yield what the calls in what ``method`` leads to pass for a parameter of a function, each with its caller."""

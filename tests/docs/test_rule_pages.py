@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
 
-from pytest_hermes_env.contract.rule_pages import COMMAND, pages, write_pages
 from pytest_hermes_env.contract.rules import ALL_RULES
 
+GENERATOR = runpy.run_path(str(Path(__file__).parents[2] / "docs" / "rule_pages.py"))
+COMMAND, pages, write_pages = GENERATOR["COMMAND"], GENERATOR["pages"], GENERATOR["write_pages"]
 FOLDER = Path(__file__).parents[2] / "docs" / "rules"
 SPAN = re.compile(r"`[^`]+`")
 CODE = re.compile(

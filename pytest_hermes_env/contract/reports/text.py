@@ -6,7 +6,7 @@ import json
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from pytest_hermes_env import leftover_package
+from pytest_hermes_env import stale_package
 from pytest_hermes_env.contract.judge.rule import Rule, examples_of
 from pytest_hermes_env.contract.ledger.account import Account
 from pytest_hermes_env.contract.ledger.comments import WAIVERS_HOLD
@@ -15,7 +15,7 @@ from pytest_hermes_env.contract.rules.he111_file_parses import RULE as HE111
 from pytest_hermes_env.redaction.shown_text import shown_name
 from pytest_hermes_env.source import FileProblem
 from pytest_hermes_env.source.finding import Finding, Severity
-from pytest_hermes_env.source.leftover_packages import LEFTOVER_PACKAGE
+from pytest_hermes_env.source.stale_packages import STALE_PACKAGE
 
 WIDTH = 100
 _FEW_CLASSES = 3
@@ -77,8 +77,8 @@ def problem_lines(problem: FileProblem, *, is_brief: bool = False, has_colour: b
 
 def problem_texts(problem: FileProblem) -> tuple[str, str]:
     """Return why a problem matters, and how to fix it."""
-    if problem.id == LEFTOVER_PACKAGE:
-        return leftover_package.WHY, leftover_package.FIX
+    if problem.id == STALE_PACKAGE:
+        return stale_package.WHY, stale_package.FIX
     if problem.id == WAIVERS_HOLD:
         return WAIVERS_WHY, WAIVERS_FIX
     return HE111.section("Why"), HE111.section("Fix").replace("FILE", shown_name(problem.path))

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 
 from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.source import Call, ClassSource, Function, finding_at, last_name, reach_of
@@ -48,26 +47,10 @@ def static(source: ClassSource) -> Verdict:
         return Verdict.undecided("there is no setup to read")
     findings = [
         finding_at(call.function, call.node, f"{_fetcher(call)}() fails without a network, and nothing catches the error")
-        for call in _unprotected(source)
+        for call in reach_of(source).calls_where(lambda call: not _is_protected(call.function, call.node), "setup")
         if _fetcher(call)
     ]
     return Verdict.of_source(findings, "setup fetches nothing without a fallback")
-
-
-def _unprotected(source: ClassSource) -> Iterator[Call]:
-    """Yield the calls that setup leads to and whose failure nothing catches."""
-    seen: set[Function] = set()
-    waiting = [source.methods["setup"]]
-    while waiting:
-        function = waiting.pop()
-        if function in seen:
-            continue
-        seen.add(function)
-        for call in reach_of(source).calls_in(function):
-            if not _is_protected(function, call.node):
-                yield call
-                if isinstance(call.target, Function):
-                    waiting.append(call.target)
 
 
 def _fetcher(call: Call) -> str:

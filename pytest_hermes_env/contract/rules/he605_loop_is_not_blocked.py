@@ -21,12 +21,11 @@ Source: Python's asyncio, "Running Blocking Code"; `environments.sandbox.nonbloc
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict, finding_in
 from pytest_hermes_env.play.journal import Blocked, Place
 from pytest_hermes_env.play.scenario import CASES
-from pytest_hermes_env.source import Call, ClassSource, Function, finding_at, reach_of
+from pytest_hermes_env.source import Call, ClassSource, finding_at, reach_of
 
 _STARTS = (
     "get_next_item",
@@ -57,7 +56,7 @@ def static(source: ClassSource) -> Verdict:
         finding_at(
             call.function, call.node, f"{call.dotted} blocks the event loop in {call.function.name}: every other rollout waits"
         )
-        for call in _on_the_loop(source)
+        for call in reach_of(source).calls_where(_is_on_the_loop, *_STARTS)
         if call.dotted in _BLOCKING and not _is_short(call)
     ]
     return Verdict.of_source(findings, "nothing that rollouts lead to is known to block the event loop")
@@ -68,20 +67,10 @@ def _is_short(call: Call) -> bool:
     return isinstance(given, ast.Constant) and isinstance(given.value, int | float) and given.value < _SHORT_S
 
 
-def _on_the_loop(source: ClassSource) -> Iterator[Call]:
-    """Yield the calls that the methods make themselves: what is handed to a thread is named, and not called."""
-    seen: set[Function] = set()
-    waiting = [source.methods[name] for name in _STARTS if name in source.methods]
-    while waiting:
-        function = waiting.pop()
-        if function in seen:
-            continue
-        seen.add(function)
-        for call in reach_of(source).calls_in(function):
-            if function.scope_of(call.node) is function.node or isinstance(function.scope_of(call.node), ast.AsyncFunctionDef):
-                yield call
-                if isinstance(call.target, Function):
-                    waiting.append(call.target)
+def _is_on_the_loop(call: Call) -> bool:
+    """Whether a method makes a call itself: what is handed to a thread is named, and not called."""
+    scope = call.function.scope_of(call.node)
+    return scope is call.function.node or isinstance(scope, ast.AsyncFunctionDef)
 
 
 SCENARIOS = ("happy", "silent", "concurrent_groups", "evaluate", "evaluate_twice", "wandb_log")

@@ -1,18 +1,18 @@
-"""Leftover ``environments/__init__.py`` files of checked projects, which hide the layer that their environments import."""
+"""Stale ``environments/__init__.py`` files of checked projects, which hide the layer that their environments import."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
 
-from pytest_hermes_env.leftover_package import PACKAGE
 from pytest_hermes_env.source.layer_names import LAYER_FILES
 from pytest_hermes_env.source.modules import FileProblem, Module
+from pytest_hermes_env.stale_package import PACKAGE
 
-LEFTOVER_PACKAGE = "leftover-package"
+STALE_PACKAGE = "stale-package"
 
 
-def leftover_packages(modules: Iterable[Module]) -> list[FileProblem]:
+def stale_packages(modules: Iterable[Module]) -> list[FileProblem]:
     """Return a problem for each such file, if a module or the file itself imports from the layer what its package does not have."""
     found: dict[str, FileProblem] = {}
     for module in modules:
@@ -21,7 +21,7 @@ def leftover_packages(modules: Iterable[Module]) -> list[FileProblem]:
             continue
         if missing := _missing(module) or _missing(package):
             message = f"{missing} cannot be imported because of this file"
-            found[package.file] = FileProblem(path=package.path, message=message, id=LEFTOVER_PACKAGE, name="hides-the-layer")
+            found[package.file] = FileProblem(path=package.path, message=message, id=STALE_PACKAGE, name="hides-the-layer")
     return list(found.values())
 
 

@@ -1,20 +1,21 @@
-"""The pages docs/rules/HEnnn.md and their index, written from the rules.
+"""Writes the pages docs/rules/HEnnn.md and their index from the rules: ``python docs/rule_pages.py``.
 
-``hermes-env rules --write-docs docs/rules`` writes them. The text of a rule is copied as it is: code in it is set
-in backticks, and sentences begin as the rule writes them.
+The text of a rule is copied as it is: code in it is set in backticks, and sentences begin as the rule writes them.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
+from pytest_hermes_env.atomic_files import write_text
 from pytest_hermes_env.contract.judge.rule import Rule, examples_of
 from pytest_hermes_env.contract.reports.text import law
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.source.finding import Severity
 
-COMMAND = "hermes-env rules --write-docs docs/rules"
+COMMAND = "python docs/rule_pages.py"
 _WEIGHS = {
     Severity.ERROR: "A violation fails the run.",
     Severity.WARNING: "A violation is shown. It fails the run with `--strict` and `--hermes-strict`.",
@@ -82,11 +83,13 @@ def halves(rule: Rule) -> str:
 
 def write_pages(folder: str) -> list[str]:
     """Write all pages; return lines that say how many there are, and which pages of the folder no rule has."""
-    from pytest_hermes_env.atomic_files import write_text  # noqa: PLC0415
-
     names = []
     for name, text in pages():
         write_text(os.path.join(folder, name), text)
         names.append(name)
     stray = sorted(name for name in os.listdir(folder) if name.endswith(".md") and name not in names)
     return [f"{folder}: {len(names)} pages", *(f"{os.path.join(folder, name)} belongs to no rule: remove it" for name in stray)]
+
+
+if __name__ == "__main__":
+    print("\n".join(write_pages(str(Path(__file__).with_name("rules")))))

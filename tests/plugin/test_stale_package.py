@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_hermes_env import leftover_package
+from pytest_hermes_env import stale_package
 from pytest_hermes_env.contract.check import check_paths
 from pytest_hermes_env.contract.reports.text import report_lines
 
@@ -75,7 +75,7 @@ def test_the_plugin_names_the_file_where_an_import_fails(project: Path, imported
 
     finished = run(project, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_greet.py")
 
-    assert f"because of {project}/environments/__init__.py. {leftover_package.WHY} {leftover_package.FIX}" in finished.stdout
+    assert f"because of {project}/environments/__init__.py. {stale_package.WHY} {stale_package.FIX}" in finished.stdout
     assert finished.returncode == 2
 
 
@@ -109,7 +109,7 @@ def test_a_target_of_a_contract_run_names_the_file(project: Path) -> None:
 
     text = " ".join(finished.stdout.split())
     assert "environments/greet_env.py:2:1: HE110" in text
-    assert f"/environments/__init__.py. {leftover_package.WHY} {leftover_package.FIX}" in text
+    assert f"/environments/__init__.py. {stale_package.WHY} {stale_package.FIX}" in text
 
 
 @pytest.mark.parametrize("imported", [BY_MODULE, BY_PACKAGE])
@@ -123,9 +123,9 @@ def test_check_names_the_file(project: Path, monkeypatch: pytest.MonkeyPatch, im
 
     (problem,) = report.problems
     lines = "\n".join(report_lines(report))
-    assert (problem.path, problem.id) == ("environments/__init__.py", "leftover-package")
+    assert (problem.path, problem.id) == ("environments/__init__.py", "stale-package")
     assert "cannot be imported because of this file" in problem.message
-    assert " ".join(lines.split()).count(leftover_package.FIX) == 1
+    assert " ".join(lines.split()).count(stale_package.FIX) == 1
     assert report.exit_code == 1
 
 

@@ -23,7 +23,7 @@ FIX = (
 
 
 @contextlib.contextmanager
-def leftover_explained() -> Iterator[None]:
+def stale_package_explained() -> Iterator[None]:
     """Raise a ModuleNotFoundError that names the stale file where Python would only report a missing module."""
     finder = _LastFinder()
     sys.meta_path.append(finder)
