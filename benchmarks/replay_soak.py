@@ -89,7 +89,7 @@ def collect(session: Any, server: Any, sandbox: Any, order: list[int], seed: int
 
     env_class: Any = _environment()
     env_class.rng = random.Random(seed)
-    seam = ToolSeam(session.world(sandbox), record=session.note_tool_call)
+    seam = ToolSeam(session.sandboxes(sandbox), record=session.note_tool_call)
     builder = EnvironmentBuilder(seam=lambda: seam, watch=session.watch.watch)
 
     async def run() -> Scores:

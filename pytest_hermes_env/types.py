@@ -69,10 +69,10 @@ class Sandbox(Protocol):
         """
 
 
-class World(Protocol):
+class Sandboxes(Protocol):
     """Creates one sandbox per rollout.
 
-    ``backend`` is the value of TERMINAL_ENV while this world answers: ``local``, or ``fake``, a backend that hermes does not
+    ``backend`` is the value of TERMINAL_ENV while these sandboxes answer: ``local``, or ``fake``, a backend that hermes does not
     have. A call that bypasses the seam to a real terminal then fails instead of running on this machine.
     """
 

@@ -23,7 +23,7 @@ from pytest_hermes_env.cassette.redact import Redactor
 from pytest_hermes_env.cassette.replay_errors import Miss, nearest
 from pytest_hermes_env.cassette.tape import Call, ModelCall, ModelRequest, RecordedToolCall, Tape
 from pytest_hermes_env.redaction.redactor import neutral
-from pytest_hermes_env.types import Sandbox, World
+from pytest_hermes_env.types import Sandbox, Sandboxes
 
 if TYPE_CHECKING:
     from pytest_hermes_env.cassette.rollouts import LiveRollout
@@ -191,7 +191,7 @@ class RecordedTools:
         answer: Callable[[LiveRollout | None, str, dict[str, Any]], RecordedToolCall],
         *,
         offered: frozenset[str] | None,
-        live: World | None,
+        live: Sandboxes | None,
     ) -> None:
         self._rollout_of, self._answer = rollout_of, answer
         self._live = live

@@ -38,7 +38,7 @@ from pytest_hermes_env.errors import BadCassette, CassetteMiss
 from pytest_hermes_env.failures import Problem, combined_error
 from pytest_hermes_env.patches import intercept
 from pytest_hermes_env.redaction.secret_names import secrets_of
-from pytest_hermes_env.types import World
+from pytest_hermes_env.types import Sandboxes
 
 ToolSource = Literal["recorded", "live", "fake"]
 """The source of tool results in a replay."""
@@ -87,7 +87,7 @@ class CassetteSession:
         """Whether tool calls are answered from the cassette."""
         return self.player is not None and self.tools == "recorded"
 
-    def sandboxes(self, live: World | None = None) -> World | None:
+    def sandboxes(self, live: Sandboxes | None = None) -> Sandboxes | None:
         """Return the sandboxes that answer tool calls: the cassette, and ``live`` for rollouts that are not in it."""
         if self.player is None or not self.serves_tools:
             return live

@@ -86,7 +86,7 @@ def check_paths(
     checked: list[_CheckedClass] = []
     skipped: list[Skipped] = []
     problems: dict[str, FileProblem] = {}
-    stale: dict[str, FileProblem] = {}
+    hiding: dict[str, FileProblem] = {}
     comments: list[CommentWaiver] = []
     complaints: list[FileProblem] = []
     for number, (file, name) in enumerate(files, 1):
@@ -102,7 +102,7 @@ def check_paths(
             comments += held
             complaints += wrong
         problems |= {file: reading.problem} if reading.problem else {}
-        stale |= {problem.path: problem for problem in stale_packages(new)}
+        hiding |= {problem.path: problem for problem in stale_packages(new)}
         checked += [_checked_class(source, rules, is_chosen=is_chosen) for source in sources]
         if number % RECENT == 0:
             gc.collect()  # syntax trees and what was made of them refer to each other
@@ -125,7 +125,7 @@ def check_paths(
         is_strict=is_strict,
         files=len({os.path.abspath(path) for path, _ in files}),
         ledgers=tuple(ledger.strictly() for ledger in ledgers) if is_strict else ledgers,
-        problems=(*problems.values(), *stale.values(), *waivers.problems, *stale),
+        problems=(*problems.values(), *hiding.values(), *waivers.problems, *stale),
         skipped=tuple(skipped),
     )
     if not (account.ledgers or account.problems or account.has_only_others or allows_none):

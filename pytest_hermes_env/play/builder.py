@@ -152,7 +152,7 @@ class EnvironmentBuilder:
         return env
 
     def _enter(self, seam: ToolSeam, layer: Layer, settings: Any) -> None:
-        """Let the seam's world answer the tools of an environment that was just built."""
+        """Let the seam's sandbox answer the tools of an environment that was just built."""
         os.environ[BACKEND] = seam.sandbox.backend
         offered, withheld = tool_offer(settings, seam.sandbox)
         self._world.enter_context(offering(offered, withheld=withheld))
@@ -283,11 +283,11 @@ def _keep_live_models_in(endpoint: Any, settings: Any, seam: ToolSeam | None) ->
     __tracebackhide__ = True
     host = urlsplit(str(endpoint.base_url)).hostname or ""
     is_ours = is_this_machine(host) or host.endswith(".invalid")
-    world = seam.sandbox if seam is not None else None
-    backend = world.backend if world is not None else _as_hermes_reads(getattr(settings, "terminal_backend", "local"))
-    if is_ours or backend not in {"local", "fake"} or (world is not None and world.is_confined):
+    sandbox = seam.sandbox if seam is not None else None
+    backend = sandbox.backend if sandbox is not None else _as_hermes_reads(getattr(settings, "terminal_backend", "local"))
+    if is_ours or backend not in {"local", "fake"} or (sandbox is not None and sandbox.is_confined):
         return
-    seen = world.description if world is not None else "hermes' own terminal, with your files and your network"
+    seen = sandbox.description if sandbox is not None else "hermes' own terminal, with your files and your network"
     raise EnvironmentSetupError(
         f"A live model at {host} would be given a terminal of this machine that nothing confines.\n"
         "  expected  a sandbox in which the model's commands cannot do harm\n"

@@ -23,14 +23,14 @@ CASSETTE: pytest.StashKey[OpenCassette] = pytest.StashKey()
 
 
 @contextlib.contextmanager
-def answering_tools(request: pytest.FixtureRequest, world: Any) -> Iterator[None]:
+def answering_tools(request: pytest.FixtureRequest, sandbox: Any) -> Iterator[None]:
     """Let one sandbox answer all tools while the test runs. Raises: another one answers already → UsageError."""
     from pytest_hermes_env.sandbox.seam import ToolSeam  # noqa: PLC0415
 
     stash = request.node.stash
     if SEAM in stash:
         raise UsageError(
-            f"a second sandbox was requested in this test: {world.description}.\n"
+            f"a second sandbox was requested in this test: {sandbox.description}.\n"
             "  expected  either fake_sandbox or local_sandbox, since each would answer every tool call\n"
             f"  seen      {stash[SEAM].sandbox.description} answers already\n"
             "  fix       take one of them, as an argument of the test; tool_journal then follows it"
@@ -39,9 +39,9 @@ def answering_tools(request: pytest.FixtureRequest, world: Any) -> Iterator[None
     cassette = stash.get(CASSETTE, None)
     faults = request.getfixturevalue("fault_plan") if "fault_plan" in request.fixturenames else None
     if cassette is None:
-        seam = ToolSeam(world, faults=faults)
+        seam = ToolSeam(sandbox, faults=faults)
     else:
-        seam = ToolSeam(cassette.session.sandboxes(world), record=cassette.session.note_tool_call, faults=faults)
+        seam = ToolSeam(cassette.session.sandboxes(sandbox), record=cassette.session.note_tool_call, faults=faults)
     stash[SEAM] = seam
     try:
         with seam:

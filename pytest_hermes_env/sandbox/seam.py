@@ -23,7 +23,7 @@ from pytest_hermes_env.sandbox.hermes_modules import hermes_module
 
 if TYPE_CHECKING:
     from pytest_hermes_env.faults.plan import FaultPlan
-    from pytest_hermes_env.types import World
+    from pytest_hermes_env.types import Sandboxes
 
 FORMER_NAME = "ToolSeam.world is now ToolSeam.sandbox, and this name goes with the next release"
 
@@ -106,12 +106,12 @@ class ToolSeam:
 
     def __init__(
         self,
-        sandbox: World | None = None,
+        sandbox: Sandboxes | None = None,
         *,
         record: Callable[[ToolCall], None] | None = None,
         turns: Turns | None = None,
         faults: FaultPlan | None = None,
-        world: World | None = None,
+        world: Sandboxes | None = None,
     ) -> None:
         if world is not None:
             warnings.warn(FORMER_NAME, DeprecationWarning, stacklevel=2)
