@@ -92,7 +92,7 @@ def _limits(max_bytes: int, timeout: int) -> _Limits:
     return _Limits(max_bytes=max_bytes, timeout=timeout, deadline=time.monotonic() + timeout)
 
 
-def upload_file(shell: Shell, local_path: str, remote_path: str) -> dict[str, Any]:
+def upload_file(self: Shell, local_path: str, remote_path: str) -> dict[str, Any]:
     """Copy a file of this machine, byte for byte, into the sandbox.
 
     Returns ``{"exit_code": 0, "output": ..., "bytes": n}``, or an exit code other than 0 with the reason as output.
@@ -102,34 +102,34 @@ def upload_file(shell: Shell, local_path: str, remote_path: str) -> dict[str, An
     except (OSError, ValueError) as error:  # ValueError: a NUL in the local path
         return {"exit_code": -1, "output": f"Cannot read local file {local_path}: {error}"}
     try:
-        _write_bytes(shell, data, remote_path)
+        _write_bytes(self, data, remote_path)
     except TransferError as error:
         return {"exit_code": -1, "output": str(error)}
     return {"exit_code": 0, "output": f"{len(data)} bytes to {remote_path}", "bytes": len(data)}
 
 
-def upload_dir(shell: Shell, local_dir: str, remote_dir: str) -> list[dict[str, Any]]:
+def upload_dir(self: Shell, local_dir: str, remote_dir: str) -> list[dict[str, Any]]:
     """Copy every file under a directory of this machine into the sandbox; one result per file."""
     local = Path(local_dir)
     if not local.is_dir():
         return [{"exit_code": -1, "output": f"Local directory not found: {local}"}]
     files = {str(path): path.relative_to(local).as_posix() for path in sorted(local.rglob("*")) if path.is_file()}
-    return [{"path": path, **upload_file(shell, path, posixpath.join(remote_dir, name))} for path, name in files.items()]
+    return [{"path": path, **upload_file(self, path, posixpath.join(remote_dir, name))} for path, name in files.items()]
 
 
 def download_file(
-    shell: Shell, remote_path: str, local_path: str, *, max_bytes: int = MAX_BYTES, timeout: int = FILE_TIMEOUT_S
+    self: Shell, remote_path: str, local_path: str, *, max_bytes: int = MAX_BYTES, timeout: int = FILE_TIMEOUT_S
 ) -> dict[str, Any]:
     """Copy a regular file of the sandbox, byte for byte, to this machine.
 
     Returns ``{"success": True, "bytes": n}`` or ``{"success": False, "error": reason}``; no partial file is left behind.
     ``max_bytes`` and ``timeout`` (seconds) limit the download.
     """
-    return _download(shell, remote_path, Path(local_path), _limits(max_bytes, timeout))
+    return _download(self, remote_path, Path(local_path), _limits(max_bytes, timeout))
 
 
 def download_dir(
-    shell: Shell, remote_dir: str, local_dir: str, *, max_bytes: int = MAX_BYTES, timeout: int = DIRECTORY_TIMEOUT_S
+    self: Shell, remote_dir: str, local_dir: str, *, max_bytes: int = MAX_BYTES, timeout: int = DIRECTORY_TIMEOUT_S
 ) -> list[dict[str, Any]]:
     """Copy every regular file under a sandbox directory to this machine; one result per file, never outside ``local_dir``.
 
@@ -137,7 +137,7 @@ def download_dir(
     """
     limits = _limits(max_bytes, timeout)
     try:
-        names = _list_files(shell, remote_dir, limits)
+        names = _list_files(self, remote_dir, limits)
     except TransferError as error:
         return [{"success": False, "path": remote_dir, "error": str(error)}]
     root = Path(os.path.realpath(local_dir))
@@ -146,7 +146,7 @@ def download_dir(
     for name in names:
         target = Path(os.path.realpath(root / name))
         if target.is_relative_to(root) and target != root:
-            result = _download(shell, posixpath.join(remote_dir, name), target, limits)
+            result = _download(self, posixpath.join(remote_dir, name), target, limits)
         else:
             result = {"success": False, "error": f"Refused: the listed name {name!r} leads outside {root}"}
         limits = replace(limits, max_bytes=limits.max_bytes - result.get("bytes", 0))

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any
 
+from pytest_hermes_env.garbage_collection import no_garbage_collection
 from pytest_hermes_env.layer import Layer
 from pytest_hermes_env.play.journal import Place
 from pytest_hermes_env.source import read_class
@@ -167,7 +168,8 @@ def place_of(thing: Any) -> Place:
     try:
         path = inspect.getsourcefile(thing) or ""
         linecache.checkcache(path)
-        lines, start = inspect.findsource(thing)
+        with no_garbage_collection():
+            lines, start = inspect.findsource(thing)
     except (OSError, TypeError):
         return Place()
     statements = (number for number in range(start, len(lines)) if lines[number].lstrip().startswith(_STATEMENTS))

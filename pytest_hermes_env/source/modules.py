@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
+from pytest_hermes_env.garbage_collection import no_garbage_collection
 from pytest_hermes_env.redaction.shown_text import shown
 from pytest_hermes_env.source.installed import folders_of
 from pytest_hermes_env.source.layer_names import LAYER_FILES, LAYER_PACKAGE
@@ -281,7 +282,7 @@ class SourceTree:
                 )
             text = b""  # data: no class in it can be an environment
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), no_garbage_collection():
                 warnings.simplefilter("ignore")  # a bad escape in a string is not ours to report
                 tree = ast.parse(text, filename=path)
         except SyntaxError as error:

@@ -55,5 +55,5 @@ def test_one_benchmark_writes_both_files(benchmarks: Any, tmp_path: Path) -> Non
 
 
 def test_unknown_name_is_refused(benchmarks: Any) -> None:
-    with pytest.raises(SystemExit, match=r"there is no benchmark wurld; there are: start, world, .*fault_soak"):
+    with pytest.raises(SystemExit, match=r"there is no benchmark wurld; there are: start, sandboxes, .*fault_soak"):
         benchmarks.main(["wurld"])

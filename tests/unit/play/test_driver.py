@@ -127,13 +127,13 @@ def test_a_loop_is_recorded_with_what_it_was_built_with(good: dict[str, Scenario
     """Settings and messages of each loop are in the record."""
     trained, evaluated = good["happy"].of(LoopStarted)[0], good["evaluate"].of(LoopStarted)[0]
 
-    assert (trained.system_prompt, trained.prompt, trained.temperature, trained.max_turns) == (
+    assert (trained.system_prompt, trained.messages[-1]["content"], trained.temperature, trained.max_turns) == (
         "Be brief.",
         "Print blue",
         1.0,
         4,
     )
-    assert (evaluated.system_prompt, evaluated.prompt, evaluated.temperature) == (None, "Print green", 0.0)
+    assert (evaluated.system_prompt, evaluated.messages[-1]["content"], evaluated.temperature) == (None, "Print green", 0.0)
     assert (trained.by_layer, evaluated.by_layer) == (True, False)
 
 

@@ -35,7 +35,8 @@ def test_methods_are_the_real_context_s():
 
     def methods(cls):
         functions = inspect.getmembers(cls, inspect.isfunction)
-        return {name: inspect.signature(function) for name, function in functions if not name.startswith("_")}
+        public = {name: inspect.signature(function) for name, function in functions if not name.startswith("_")}
+        return {name: (list(found.parameters.values())[1:], found.return_annotation) for name, found in public.items()}
 
     own = methods(FakeToolContext)
     assert {name: own[name] for name in methods(ToolContext)} == methods(ToolContext)
