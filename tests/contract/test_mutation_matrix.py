@@ -38,8 +38,8 @@ SOUND_SAMPLE = tuple(
 FIRST_OF_RULES = {mutant.rule: mutant for mutant in reversed(MUTANTS) if not mutant.is_only_read}
 SAMPLE = tuple(mutant for mutant in MUTANTS if mutant.is_only_read or mutant is FIRST_OF_RULES[mutant.rule])
 """The mutants that each run tries."""
-WITH_ALL_RULES = frozenset(FIRST_OF_RULES[rule] for rule in sorted(FIRST_OF_RULES)[::8])
-"""One mutant of every eighth rule; each run checks it with all rules."""
+WITH_ALL_RULES = frozenset(FIRST_OF_RULES[rule] for rule in sorted(FIRST_OF_RULES)[::16])
+"""One mutant of every sixteenth rule; each run checks it with all rules."""
 READ = tuple(rule for rule in ALL_RULES if rule.static is not None and rule.id != "HE111")
 """The rules with a half that reads the source; what does not parse has no class to read."""
 
@@ -128,7 +128,7 @@ def test_the_source_alone_shows_a_mutant(rule: Rule, tmp_path: Path) -> None:
 def test_a_mutant_is_caught_only_by_its_rule(mutant: Mutant, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     """Its rule finds it, at the marked lines and with the expected words; no other rule fails the run.
 
-    Only the scenarios that its rule reads are played. The other rules are checked on the first mutant of every eighth rule, and
+    Only the scenarios that its rule reads are played. The other rules are checked on the first mutant of every sixteenth rule, and
     with ``--all-rules`` on all.
     """
     asks_all = mutant in WITH_ALL_RULES or pytestconfig.getoption("all_rules")

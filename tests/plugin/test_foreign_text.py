@@ -91,6 +91,7 @@ class LeakingEnv(TerminalTestEnv):
 """
 
 
+@pytest.mark.usefixtures("one_player")
 def test_a_contract_run_shows_neither_secrets_nor_commands(pytester: pytest.Pytester, monkeypatch) -> None:
     """An environment whose reward raises what it should not: all files and all output of the run are clean."""
     monkeypatch.setenv("DEPLOY_PASSWORD", "Gk7pQ2x9Zt4Lm8Rw1Yb5Nc3Vd6")
