@@ -16,7 +16,7 @@ from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.source.finding import Severity
 
 COMMAND = "python docs/rule_pages.py"
-_WEIGHS = {
+_MEANS = {
     Severity.ERROR: "A violation fails the run.",
     Severity.WARNING: "A violation is shown. It fails the run with `--strict` and `--hermes-strict`.",
 }
@@ -46,7 +46,7 @@ def page_text(rule: Rule) -> str:
         "",
         law(rule),
         "",
-        f"**Severity:** {rule.severity.value}. {_WEIGHS[rule.severity]} **Seen in:** {halves(rule)}.",
+        f"**Severity:** {rule.severity.value}. {_MEANS[rule.severity]} **Seen in:** {halves(rule)}.",
     ]
     for title in ("What", "Why", "Fix"):
         lines += ["", f"## {title}", "", rule.section(title)]

@@ -202,7 +202,7 @@ class HermesAgentBaseEnv(BaseEnv):
             raise
         finally:
             _group_tools.reset(token)
-        return group_policy.joined(attempts, self.config, self._counts), [
+        return group_policy.combine(attempts, self.config, self._counts), [
             left for attempt in attempts for left in attempt.backlog
         ]
 

@@ -1,6 +1,6 @@
 """What becomes of a group in which rollouts failed: it is trained without them, or not at all; every loss is counted and logged.
 
-Place in the flow: `HermesAgentBaseEnv.collect_trajectories` joins the attempts of a group with `joined`; `handle_send_to_api` passes
+Place in the flow: `HermesAgentBaseEnv.collect_trajectories` joins the attempts of a group with `combine`; `handle_send_to_api` passes
 every group through `prepared`, also those that an environment builds itself. ``counts`` are the environment's.
 """
 
@@ -30,7 +30,7 @@ def drop_group(counts: Counter[str], reason: str, count: str = "train/groups_dro
     logger.warning("A group is not trained: %s; counted in %s", reason, count)
 
 
-def joined(attempts: Sequence[Attempt], config: Any, counts: Counter[str]) -> Group | None:
+def combine(attempts: Sequence[Attempt], config: Any, counts: Counter[str]) -> Group | None:
     """Join the rollouts of a group; None when it is dropped.
 
     A group in which all rollouts failed is returned without a label. Raises: the first error when all of them raised.

@@ -61,7 +61,7 @@ Listener = Callable[[Played | None], None]
 
 
 def play_all(jobs: Sequence[Job], directory: str, listener: Listener | None = None, processes: int = 0) -> list[str]:
-    """Play the jobs beside each other, and return the path of the part that each left in ``directory``.
+    """Play the jobs in parallel, and return the path of the part that each left in ``directory``.
 
     Ends all children when it is interrupted.
     """
@@ -157,7 +157,7 @@ class _Child:
             self.is_done, self.has_left = self.is_done or b"d" in data, self.has_left or b"e" in data
 
     def has_ended(self) -> bool:
-        """Whether the process is no more."""
+        """Whether the process has ended."""
         if self.status is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             self.status = status if pid else None

@@ -64,7 +64,7 @@ class PlayerProcess:
         self._process.communicate()
 
     def play(self, jobs: Sequence[Job], directory: str, listener: Listener | None = None) -> list[str]:
-        """Play targets beside each other, and return the parts that they left in ``directory``. Raises: it ended → PlayerStopped."""
+        """Play targets in parallel, and return the parts that they left in ``directory``. Raises: it ended → PlayerStopped."""
         wanted = {
             "jobs": [{name: value for name, value in dataclasses.asdict(job).items() if value is not None} for job in jobs],
             "directory": directory,
@@ -142,7 +142,7 @@ def _packages(name: str) -> Iterator[str]:
 
 
 def _is_installed(name: str, path: list[str]) -> bool:
-    """Whether the first module of that name on the path is the one of the installed distribution, beside this package."""
+    """Whether the first module of that name on the path is the one of the installed distribution, next to this package."""
     folders = path
     if "." in name:
         package, _, name = name.partition(".")

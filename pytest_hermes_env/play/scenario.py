@@ -180,7 +180,7 @@ class Scenario:
     ``sampled`` is what it sampled for them in token mode. ``refusal`` is why run-api
     would reject the group. ``held_out`` are the items that get_eval_items returned.
     ``items``, ``canaries`` and ``sightings`` belong to `items` and `concurrent_groups`; ``training_events`` are those of the training
-    group in `evaluate_beside_training`, whose ``events`` are the evaluation's. ``left`` are the leaked resources of `closing`.
+    group in `evaluate_during_training`, whose ``events`` are the evaluation's. ``left`` are the leaked resources of `closing`.
     ``note`` holds further facts, such as why the scenario ended.
     """
 

@@ -42,7 +42,7 @@ def choose_kind(
     __tracebackhide__ = True
     if server_type not in {None, CHAT, *TOKENS}:
         raise EnvironmentSetupError(
-            f"make_env knows no server_type {shorten(repr(server_type))}: the mock model is an 'openai', 'vllm' or 'sglang' server"
+            f"make_env has no server_type {shorten(repr(server_type))}: the mock model is an 'openai', 'vllm' or 'sglang' server"
         )
     configured = getattr(server, "server_type", None)
     if configured is not None and server_type not in {None, configured}:

@@ -85,7 +85,7 @@ def items_of(scenario: Scenario) -> list[Row]:
             tokens=item.tokens,
             masks=item.masks,
             logprobs=item.logprobs,
-            is_left_out=_is_unearned(item.score),
+            is_left_out=_is_of_failed_rollout(item.score),
         )
         for item in scenario.of(ItemScored)
     ]
@@ -103,17 +103,17 @@ def unmarked_rows(group: dict[str, Any]) -> list[int]:
     return [
         number
         for number, score in enumerate(_listed(group.get("scores")))
-        if not _is_unearned(score)
+        if not _is_of_failed_rollout(score)
         and not (number < len(overrides) and isinstance(overrides[number], dict) and overrides[number].get("left_out"))
     ]
 
 
-def _is_unearned(score: object) -> bool:
+def _is_of_failed_rollout(score: object) -> bool:
     """Tell whether a score is the base's for a failed rollout; the class is found by name, because there are several layers."""
     return type(score).__name__ == "UnearnedScore"
 
 
-def told_sampling(group: dict[str, Any], name: str) -> set[Any]:
+def reported_sampling(group: dict[str, Any], name: str) -> set[Any]:
     """Return what a group tells the trainer of one sampling parameter, in the trainer's order; nothing if it tells nothing."""
     common = next(
         (

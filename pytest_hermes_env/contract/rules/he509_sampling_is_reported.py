@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
-from pytest_hermes_env.contract.judge.scored_data import OF_GROUPS, groups_of, told_sampling
+from pytest_hermes_env.contract.judge.scored_data import OF_GROUPS, groups_of, reported_sampling
 from pytest_hermes_env.play.journal import LoopStarted
 from pytest_hermes_env.play.scenario import Scenario
 
@@ -40,7 +40,7 @@ def dynamic(evidence: Evidence) -> Verdict:
 
 def _findings(evidence: Evidence, scenario: Scenario, name: str) -> Iterator[Finding]:
     asked = {_asked(loop, name) for loop in scenario.of(LoopStarted)}
-    told = {value for group in groups_of(scenario) for value in told_sampling(group, name)}
+    told = {value for group in groups_of(scenario) for value in reported_sampling(group, name)}
     if len(asked) == 1 and told - asked and not (name == "temperature" and None in asked):
         named = ", ".join(map(str, sorted(told - asked, key=str)))
         what = asked.pop()

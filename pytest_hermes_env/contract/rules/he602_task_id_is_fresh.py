@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator
 from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict, finding_in
 from pytest_hermes_env.play.journal import ContextOpened, LoopStarted, Place
 
-SCENARIOS = ("concurrent_groups", "evaluate", "evaluate_twice", "evaluate_beside_training")
+SCENARIOS = ("concurrent_groups", "evaluate", "evaluate_twice", "evaluate_during_training")
 
 
 def dynamic(evidence: Evidence) -> Verdict:

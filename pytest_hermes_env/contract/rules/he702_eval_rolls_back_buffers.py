@@ -81,8 +81,8 @@ def _filled_always(reward: Function) -> Iterator[str]:
 TRAINING = ("happy", "silent", "reward_raises")
 EVALUATIONS = ("evaluate", "evaluate_reward_raises", "evaluate_loop_raises", "evaluate_cancelled")
 ALONE = ("training_before_evaluate", "training_after_evaluate")
-BESIDE = "evaluate_beside_training"
-SCENARIOS = (*TRAINING, *EVALUATIONS, *ALONE, BESIDE)
+DURING = "evaluate_during_training"
+SCENARIOS = (*TRAINING, *EVALUATIONS, *ALONE, DURING)
 _LITTLE = 1e-9
 WORDS = {
     "evaluate": "evaluate()",
@@ -118,29 +118,29 @@ def dynamic(evidence: Evidence) -> Verdict:
     kept = ", ".join(f"self.{name}" for name in sorted(buffers))
     if lost := _lost(evidence):
         message = f"evaluate() discards what training adds to {', '.join(lost)} at the same time"
-        findings.append(evidence.finding(message, "evaluate", scenario=BESIDE, severity=Severity.WARNING))
-    beside = ", and what training added during one was kept" if _ran_beside(evidence.scenario(BESIDE)) else ""
-    return Verdict.of(findings[:1], f"{kept} were unchanged after {len(evaluations)} evaluations{beside}")
+        findings.append(evidence.finding(message, "evaluate", scenario=DURING, severity=Severity.WARNING))
+    added = ", and what training added during one was kept" if _ran_together(evidence.scenario(DURING)) else ""
+    return Verdict.of(findings[:1], f"{kept} were unchanged after {len(evaluations)} evaluations{added}")
 
 
-def _ran_beside(scenario: Scenario) -> bool:
+def _ran_together(scenario: Scenario) -> bool:
     """Tell whether a whole group was collected while an evaluation waited for its rewards."""
     return scenario.happened and not scenario.error and not scenario.note and bool(scenario.training_events)
 
 
 def _lost(evidence: Evidence) -> list[str]:
     """Return the buffers that a group fills alone, before and after, and does not fill during an evaluation."""
-    scenario = evidence.scenario(BESIDE)
+    scenario = evidence.scenario(DURING)
     runs = [evidence.scenario(name) for name in ALONE]
-    if not _ran_beside(scenario) or any(not run.happened or run.error for run in runs):
+    if not _ran_together(scenario) or any(not run.happened or run.error for run in runs):
         return []
     first, again = (growth(run.before, run.after) for run in runs)
-    beside = growth(scenario.before, scenario.after)
+    added = growth(scenario.before, scenario.after)
     lost = {
         path[0]
         for path, more in first.items()
         # a number that is not the same each time is a mean or a clock; a buffer that grows no more is full
-        if more > 0 and abs(again.get(path, 0.0) - more) < _LITTLE and beside.get(path, 0.0) < more - _LITTLE
+        if more > 0 and abs(again.get(path, 0.0) - more) < _LITTLE and added.get(path, 0.0) < more - _LITTLE
     }
     return [f"self.{name}" for name in sorted(lost)]
 

@@ -28,7 +28,7 @@ _FAULTS: dict[str, tuple[Fault, int | None]] = {
         "training_before_evaluate": "a group is collected alone, as a reference for what it adds during an evaluation",
         "evaluate": "evaluate() runs after a training group has filled the buffers",
         "evaluate_few": "evaluate() runs on three of the items that it scored, as all evaluations from here on",
-        "evaluate_beside_training": "a group is collected from start to end while the rewards of evaluate() wait",
+        "evaluate_during_training": "a group is collected from start to end while the rewards of evaluate() wait",
         "training_after_evaluate": "the same group is collected alone again: a full buffer no longer grows",
         "evaluate_twice": "evaluate() runs twice, one after the other",
         "evaluate_item_fails": "evaluate() runs while the model's server fails in one conversation, the first one that begins",
@@ -86,7 +86,7 @@ async def _on_few_items(stage: Stage, full: Scenario) -> None:
 async def _beside_training(stage: Stage) -> None:
     """Start an evaluation, collect a whole group while its rewards wait, and let it end."""
     if (reason := stage.without_group) is not None:
-        stage.skip(reason, "evaluate_beside_training")
+        stage.skip(reason, "evaluate_during_training")
         return
     env = stage.env
     faults = Faults(fault="reward_waits")
@@ -112,7 +112,7 @@ async def _beside_training(stage: Stage) -> None:
     def more(_: Journal) -> dict[str, Any]:
         return {"training_events": tuple(training.events), "note": "; ".join(notes)}
 
-    await stage.play("evaluate_beside_training", both, policy=brief_policy, faults=faults, more=more)
+    await stage.play("evaluate_during_training", both, policy=brief_policy, faults=faults, more=more)
 
 
 @family(

@@ -171,7 +171,7 @@ def test_concurrent_rollouts_have_words_of_their_own(good: dict[str, Scenario]) 
 
 def test_training_goes_on_beside_an_evaluation(good: dict[str, Scenario]) -> None:
     """The group begins and ends while the rewards of the evaluation wait; each has its own events."""
-    record = good["evaluate_beside_training"]
+    record = good["evaluate_during_training"]
 
     assert [event.value for event in record.training_events if isinstance(event, Reward)] == [1.0, 1.0]
     assert [event.value for event in record.of(Reward)] == [1.0]

@@ -130,7 +130,7 @@ def test_template_and_format_follow_from_what_is_given(case: str) -> None:
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "type": (
         {"server_type": "trl"},
-        "make_env knows no server_type 'trl': the mock model is an 'openai', 'vllm' or 'sglang' server",
+        "make_env has no server_type 'trl': the mock model is an 'openai', 'vllm' or 'sglang' server",
     ),
     "two types": (
         {"server_type": "vllm", "server": SimpleNamespace(server_type="sglang")},

@@ -78,7 +78,7 @@ def test_a_roll_back_that_undoes_training_is_a_breach() -> None:
 
     assert result.outcome is Outcome.FAILED
     assert [(finding.scenario, finding.message) for finding in result.findings] == [
-        ("evaluate_beside_training", "evaluate() discards what training adds to self.given at the same time")
+        ("evaluate_during_training", "evaluate() discards what training adds to self.given at the same time")
     ]
 
 
