@@ -123,7 +123,11 @@ class Sampled:
         return f"sampled ({', '.join(f'{name}={getattr(self, name)!r}' for name in changed) or 'default'})"
 
 
-say, think, garbage, empty_choices, sampled = Say, Think, Garbage, EmptyChoices, Sampled
+say = Say
+think = Think
+garbage = Garbage
+empty_choices = EmptyChoices
+sampled = Sampled
 DEFAULT_SAMPLING = Sampled()
 
 Step: TypeAlias = Say | Think | Call | PlannedFault | Garbage | EmptyChoices | Sampled
