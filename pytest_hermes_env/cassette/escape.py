@@ -111,12 +111,18 @@ def _unpacked_events(write: Callable[[JsonValue], str]) -> Callable[[list[JsonVa
     return lambda events: [event if isinstance(event, str) else f"{_DATA}{write(event)}{_END}" for event in events]
 
 
+def _pair(pair: Any) -> tuple[str, JsonValue]:
+    if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str):  # noqa: PLR2004
+        raise TypeError("expected lists of a key and a value")
+    return pair[0], pair[1]
+
+
 LISTS = ("~lines", "~pairs", "~sse")
 """Beginnings of the marks whose value is a list."""
 UNPACKERS: dict[str, Callable[[Any], JsonValue]] = {
     "~lines": "\n".join,
-    "~pairs": dict,
-    "~float": float,
+    "~pairs": lambda pairs: dict(map(_pair, pairs)),
+    "~float": lambda text: float(str.strip(text)),
     **{f"~json{style}": write for style, write in JSON_STYLES.items()},
     **{f"~sse{style}": _unpacked_events(write) for style, write in JSON_STYLES.items()},
 }

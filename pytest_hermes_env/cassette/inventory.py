@@ -78,7 +78,7 @@ def inventory_of(directories: Sequence[str], root: Path, now: datetime | None = 
 def _files(directory: Path) -> list[Path]:
     if directory.is_file():
         return [directory]
-    found = directory.rglob(f"*{SUFFIX}")
+    found = filter(Path.is_file, directory.rglob(f"*{SUFFIX}"))
     return [path for path in found if not any(part.startswith(".") for part in path.relative_to(directory).parts)]
 
 

@@ -42,8 +42,8 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "JsonObject": (dict,),
     "Mapping[str, str]": (dict,),
 }
-ITEM, COPIED = 25, 25
-"""What an item of a list counts, and a character of a text that is put together, in characters that are only shared."""
+ITEM, COPIED = 25, 1
+"""What an item of a list counts, and a character of a text that is put together, in characters."""
 MIN_ROOM, ROOM_PER_CHARACTER = 256_000_000, 400
 """Characters to which the notation may expand: at least, and for each character of the file."""
 _Part = TypeVar("_Part")

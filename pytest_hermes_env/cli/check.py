@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     from pytest_hermes_env.contract.check import check_paths, path_of  # noqa: PLC0415
     from pytest_hermes_env.contract.ledger.settings import settings_for  # noqa: PLC0415
     from pytest_hermes_env.contract.rules import select_rules  # noqa: PLC0415  # other commands need no rules
-    from pytest_hermes_env.redaction.file_check import check_text  # noqa: PLC0415
+    from pytest_hermes_env.redaction.file_check import check_text, keys_among  # noqa: PLC0415
     from pytest_hermes_env.redaction.shown_text import environment_redactor  # noqa: PLC0415
 
     gc.disable()  # the check collects by itself, every few files
@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
     account = dataclasses.replace(account, seconds=time.perf_counter() - start)
     text = _formatted(account, options.format, has_colour=has_colour)
     if options.output:
-        check_text(options.output, text, environment_redactor().known, UsageError)
+        check_text(options.output, text, keys_among(environment_redactor().known), UsageError)
         write_text(options.output, text)
     else:
         sys.stdout.write(text)

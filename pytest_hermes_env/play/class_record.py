@@ -172,8 +172,9 @@ def place_of(thing: Any) -> Place:
             lines, start = inspect.findsource(thing)
     except (OSError, TypeError):
         return Place()
-    statements = (number for number in range(start, len(lines)) if lines[number].lstrip().startswith(_STATEMENTS))
-    return Place(path=path, line=next(statements, start) + 1, function=getattr(thing, "__name__", ""))
+    if lines[start].lstrip().startswith("@"):
+        start = next((at for at in range(start, len(lines)) if lines[at].lstrip().startswith(_STATEMENTS)), start)
+    return Place(path=path, line=start + 1, function=getattr(thing, "__name__", ""))
 
 
 _STATEMENTS = ("class ", "def ", "async def ")

@@ -23,11 +23,11 @@ from pytest_hermes_env.play import class_record, journal, sampling, scenario
 from pytest_hermes_env.play.codec import Codec
 from pytest_hermes_env.play.probing import record
 from pytest_hermes_env.play.scenario import Collection, Scenario
-from pytest_hermes_env.redaction.file_check import check_text
+from pytest_hermes_env.redaction.file_check import check_text, keys_among
 from pytest_hermes_env.redaction.shown_text import environment_redactor
 from pytest_hermes_env.sandbox import seam
 
-VERSION = 1
+VERSION = 2
 """Of the format; a file of a later one is refused."""
 
 CODEC = Codec(class_record, journal, sampling, scenario, record, seam)
@@ -160,5 +160,5 @@ def keep_evidence(path: str, parts: Iterable[str]) -> None:
         if is_new:
             kept.append(json.dumps(redactor.value(row)) + "\n")
     text = "".join(kept)
-    check_text(path, text, redactor.known, UsageError)
+    check_text(path, text, keys_among(redactor.known), UsageError)
     write_bytes(path, gzip.compress(text.encode(), mtime=0))

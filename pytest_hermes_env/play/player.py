@@ -114,9 +114,10 @@ class _Progress:
     def __init__(self, part: str, job: Job, listener: Listener | None) -> None:
         self._part, self._job, self._listener = part, job, listener
         self._read_bytes = self._begun = 0
+        self._last = ""
 
     def tell(self) -> None:
-        """Say which scenario has begun last, if one has since the last time."""
+        """Say which scenario has begun last."""
         if self._listener is None:
             return
         with open(self._part, "rb") as lines:
@@ -125,8 +126,9 @@ class _Progress:
         self._read_bytes += len(whole) + len(newline)
         begun = re.findall(rb'^\{"begins": "([^"]*)"', whole, re.MULTILINE)
         self._begun += len(begun)
-        if begun:
-            self._listener(Played(self._job.target, len(self._job.scenarios), self._begun, begun[-1].decode(errors="replace")))
+        self._last = begun[-1].decode(errors="replace") if begun else self._last
+        if self._begun:
+            self._listener(Played(self._job.target, len(self._job.scenarios), self._begun, self._last))
 
 
 @dataclass

@@ -10,12 +10,14 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from pytest_hermes_env.redaction.key_shapes import BEARER, KEY_SHAPES
+from pytest_hermes_env.redaction.key_shapes import BEARER, KEY_SHAPES, looks_random
 from pytest_hermes_env.redaction.secret_search import UNDECODED, Search
 from pytest_hermes_env.types import JsonValue
 
 JOINED = "[*]"
 _BYTES = 256
+_LONG = 40
+"""Characters of a secret that cannot be an ordinary word or name."""
 _SHORT = 64
 """Bytes of a token, at most."""
 FIX = (
@@ -50,6 +52,11 @@ def leaks_in(text: str, known: Mapping[str, str] | None = None) -> list[Leak]:
             line = _line(text, view)
             found.setdefault((kind, line), Leak(line=line, kind=kind, where=where))
     return sorted(found.values())
+
+
+def keys_among(known: Mapping[str, str]) -> dict[str, str]:
+    """Return the secrets that no ordinary text contains: others, such as ``evaluate``, stand in a report's own words, too."""
+    return {name: value for name, value in known.items() if looks_random(value) or len(value) >= _LONG}
 
 
 def check_text(what: str, text: str, known: Mapping[str, str], error: type[Exception], *, fix: str = FIX) -> None:

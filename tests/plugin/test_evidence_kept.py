@@ -118,7 +118,7 @@ def test_a_player_that_was_killed_leaves_what_it_saw(kept: Path) -> None:
     [
         ("", "kept.gz is empty: --hermes-evidence FILE writes one"),
         ("hello\n", "kept.gz, line 1, is not a line of an evidence file (--hermes-evidence writes one)"),
-        ('{"scenario": {}}\n', "kept.gz is not an evidence file: its first line must be {'evidence': 1, ...}"),
+        ('{"scenario": {}}\n', "kept.gz is not an evidence file: its first line must be {'evidence': 2, ...}"),
         (
             f'{{"evidence": {VERSION + 1}}}\n',
             f"kept.gz has version {VERSION + 1} of the evidence format; this version of pytest-hermes-env reads {VERSION}",

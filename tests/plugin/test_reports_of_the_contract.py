@@ -181,3 +181,13 @@ def test_a_comment_that_rollouts_have_proven_stale_fails_the_run(pytester: pytes
         ]
     )
     assert any("pyproject.toml:2: [tool.hermes-env] has no key 'selct'. Nearest: select." in line for line in wrong.errlines)
+
+
+def test_a_secret_that_is_an_ordinary_word_keeps_no_report_from_being_written(pytester: pytest.Pytester, monkeypatch) -> None:
+    """The word stands in the texts of rules, too; what looks like a key is refused there."""
+    pytester.makepyfile(own=ENV)
+    monkeypatch.setenv("MY_API_KEY", "evaluate")
+
+    run(pytester, "--hermes-env", "own.py", "-k", CHEAP, *FILES, "--hermes-evidence", "kept.gz")
+
+    assert all((pytester.path / name).stat().st_size for name in ("out/r.json", "r.sarif", "r.html", "kept.gz"))

@@ -42,7 +42,10 @@ class _ListedRule:
         return find_rule, (self.id,)
 
 
-ALL_RULES = tuple(cast("Rule", _ListedRule(module.name)) for module in pkgutil.iter_modules(__path__))
+_FILE = re.compile(r"he\d{3}_\w+")
+ALL_RULES = tuple(
+    cast("Rule", _ListedRule(module.name)) for module in pkgutil.iter_modules(__path__) if _FILE.fullmatch(module.name)
+)
 
 _FILE_RULE = "HE111"
 

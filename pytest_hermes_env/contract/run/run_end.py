@@ -23,7 +23,7 @@ from pytest_hermes_env.contract.reports import report_text
 from pytest_hermes_env.contract.reports.text import problem_lines
 from pytest_hermes_env.contract.run.rows import ledger_in, minimum_of
 from pytest_hermes_env.errors import UsageError
-from pytest_hermes_env.redaction.file_check import check_text
+from pytest_hermes_env.redaction.file_check import check_text, keys_among
 from pytest_hermes_env.redaction.shown_text import environment_redactor, shown, shown_name, shown_path
 from pytest_hermes_env.source import FileProblem, Module, SourceTree, read_class
 
@@ -159,7 +159,7 @@ def _place(config: pytest.Config, option: str) -> str:
 
 def _written(file: str, text: str, session: pytest.Session) -> str:
     try:
-        check_text(file, text, environment_redactor().known, UsageError)
+        check_text(file, text, keys_among(environment_redactor().known), UsageError)
         write_text(file, text)
     except UsageError as error:
         if session.exitstatus == pytest.ExitCode.OK:
