@@ -199,7 +199,7 @@ async def _collected(env: BaseEnv, item: Any) -> tuple[Any, Exception | None]:
     except Exception as error:  # noqa: BLE001 - raised when no further item is tried
         return None, error
     groups = processed if isinstance(processed, list) else [processed]
-    has_scored = any(group and not all(failed_rows(group) or [False]) for group in groups)
+    has_scored = any(group and not (isinstance(group, dict) and all(failed_rows(group) or [False])) for group in groups)
     return (processed if has_scored else None), None
 
 

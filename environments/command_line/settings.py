@@ -113,7 +113,8 @@ class FlagParser(argparse.ArgumentParser):
             allow_abbrev=False,
             argument_default=argparse.SUPPRESS,
         )
-        self._negative_number_matcher = re.compile(r"-\.?\d")  # argparse's own takes -1e-5 for a flag
+        # argparse's own takes -1e-5 and -inf for flags
+        self._negative_number_matcher = re.compile(r"-(?:\.?\d|(?:inf(?:inity)?|nan)$)", re.IGNORECASE)
         config, servers = initial_settings(cls)
         self.flags = {"config": FieldInfo(annotation=str, description="Path of a YAML file; flags override it.")}
         for prefix, model in (("", ServerManagerConfig), (SERVER_PREFIX, type(servers[0])), (ENV_PREFIX, type(config))):
@@ -134,14 +135,24 @@ class FlagParser(argparse.ArgumentParser):
         given, unknown = self.parse_known_args(arguments)
         for word in unknown:
             if not word.startswith("--"):
-                raise usage_error(
-                    "Expected a flag, found a value (not shown). Flags begin with two dashes; quote a value that contains spaces."
-                )
+                raise usage_error(self._about_a_value(word, arguments))
             name = word[2:].partition("=")[0]
             near = difflib.get_close_matches(name, self.flags, n=3)
             hint = f" Did you mean {' or '.join(f'--{other}' for other in near)}?" if near else ""
             raise usage_error(f"There is no setting --{name}.{hint}")
         return {name: None if value in ("None", ["None"]) else value for name, value in vars(given).items()}
+
+    def _about_a_value(self, stray: str, arguments: Sequence[str]) -> str:
+        """Return the error for a value that no flag takes; it names the flag before it, if that has one already."""
+        name, values = "", list[str]()
+        for word in (*arguments, "--"):
+            if not word.startswith("-") or word == "-" or self._negative_number_matcher.match(word):
+                values.append(word)
+                continue
+            if stray in values[1:] and name in self.flags and not _is_list(self.flags[name].annotation):
+                return f"--{name} takes one value and got {len(values)}; quote a value that contains spaces."
+            name, values = word.removeprefix("--"), []
+        return "Expected a flag, found a value (not shown). Flags begin with two dashes; quote a value that contains spaces."
 
 
 def _is_list(annotation: Any) -> bool:

@@ -15,7 +15,7 @@ import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any, SupportsIndex
+from typing import Any
 
 from environments.agent_loop import AgentResult
 from environments.loop.end import RolloutEnd, current_record, end_of_result
@@ -122,9 +122,13 @@ async def _item_of(env: Any, rollout: AgentRollout, reward: float, server: Any) 
 
 def check_count(name: str, value: object) -> None:
     """Check a limit. Raises: TypeError unless it is an integer, ValueError when it is less than 1."""
-    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:  # an array has an index, which fails
+        raise TypeError(f"{name} must be an integer, got {_shown(value)}") from None
+    if isinstance(value, bool):
         raise TypeError(f"{name} must be an integer, got {_shown(value)}")
-    if (number := operator.index(value)) < 1:
+    if number < 1:
         raise ValueError(f"{name} must be at least 1, got {number}: nothing would run")
 
 

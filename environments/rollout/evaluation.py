@@ -54,7 +54,7 @@ class Evaluation:
 
 
 async def evaluate_items(
-    env: Any,
+    self: Any,
     items: Sequence[Any] | None = None,
     *,
     score: Score | None = None,
@@ -72,7 +72,7 @@ async def evaluate_items(
     the means; the others continue. Training metrics do not change. The module's docstring lists the fields of a sample.
 
     Args:
-        env: The environment, whose method this is.
+        self: The environment, whose method this is.
         items: The items to evaluate; `get_eval_items` by default.
         score: ``async (rollout) -> float``, or fields of the sample with ``score`` among them; `compute_reward` by default.
             Its synchronous tool calls do not block the event loop.
@@ -88,17 +88,17 @@ async def evaluate_items(
     Raises: ValueError when there are no items; TypeError or ValueError for an invalid argument, before any item runs;
         RuntimeError when ``metrics`` failed, after the rest was logged.
     """
-    _check_settings(env, settings, temperature)
+    _check_settings(self, settings, temperature)
     if pass_score is not None:
         check_number("pass_score", pass_score)
     retried: Counter[str] = Counter()
     start_time = time.time()
     samples = await run_each(
-        await held_out_items(env) if items is None else _item_list(items, "items must be the items to evaluate"),
+        await held_out_items(self) if items is None else _item_list(items, "items must be the items to evaluate"),
         lambda item: evaluated(
-            env, item, score=score, item_fields=item_fields, retried=retried, temperature=temperature, **settings
+            self, item, score=score, item_fields=item_fields, retried=retried, temperature=temperature, **settings
         ),
-        max_concurrent=env.config.max_eval_workers if max_concurrent is None else max_concurrent,
+        max_concurrent=self.config.max_eval_workers if max_concurrent is None else max_concurrent,
     )
     evaluation = Evaluation(
         metrics={**_metrics_of(samples, pass_score=pass_score), **retried},
@@ -114,8 +114,8 @@ async def evaluate_items(
     except Exception as error:  # noqa: BLE001 - raised below, after the log
         failure = error
     logger.info("Evaluated %d items: %s", len(samples), evaluation.metrics)
-    generation = {"temperature": temperature, "max_new_tokens": settings.get("max_tokens") or env.config.max_token_length}
-    await env.evaluate_log(**vars(evaluation), generation_parameters=generation)
+    generation = {"temperature": temperature, "max_new_tokens": settings.get("max_tokens") or self.config.max_token_length}
+    await self.evaluate_log(**vars(evaluation), generation_parameters=generation)
     if failure is not None:
         raise RuntimeError(
             f"The metrics function of evaluate_items failed with {type(failure).__name__}: {failure}. The evaluation of "

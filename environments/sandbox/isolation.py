@@ -171,7 +171,7 @@ def close_sandbox(task_id: str) -> None:
     """
     if not task_id:
         return  # hermes reads "no task" as "every task"
-    for step in (process_registry.process_registry.kill_all, _close_browser, _remove_results, _close_terminal, _kill_detached):
+    for step in (_kill_processes, _close_browser, _remove_results, _close_terminal, _kill_detached):
         _attempt(step, task_id)
     with _lock:
         held = _sandboxes.get(task_id, _Sandbox())
@@ -221,6 +221,10 @@ def _attempt(step: Callable[[str], None], task_id: str) -> None:
         step(task_id)
     except Exception:
         logger.warning("Cleaning up %s failed in %s", task_id, step.__name__, exc_info=True)
+
+
+def _kill_processes(task_id: str) -> None:
+    process_registry.process_registry.kill_all(task_id)
 
 
 def _forget_processes(task_id: str) -> None:

@@ -9,13 +9,15 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
+import logging
 from http import HTTPStatus
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic_core import from_json
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -24,6 +26,8 @@ from environments.loop.end import RolloutEnd
 from environments.rollout.concurrency import to_the_end
 from environments.service.service import RolloutFailed, RolloutRequest, RolloutService, engine_key, without_key
 from environments.service.waiting_line import Refused
+
+logger = logging.getLogger(__name__)
 
 STATUS_OF_END = {
     RolloutEnd.MODEL_FAILED: HTTPStatus.BAD_GATEWAY,
@@ -73,12 +77,14 @@ def build_app(service: RolloutService, *, token: str, max_body: int) -> Starlett
 
     return Starlette(
         routes=[Route("/health", health), Route("/tasks", tasks), Route("/rollout", rollout, methods=["POST"])],
-        exception_handlers=dict.fromkeys((Refused, RolloutFailed, HTTPException, Exception), _answer_to),
+        exception_handlers=dict.fromkeys((Refused, RolloutFailed, HTTPException), _answer_to),
+        # a handler of Exception above would be Starlette's last: it raises the error again, and uvicorn ends the connection
+        middleware=[Middleware(ExceptionMiddleware, handlers={Exception: _answer_to})],
     )
 
 
-async def _answer_to(_request: Request, error: Exception) -> Response:
-    """Return the response to an error. One of the service itself is raised again by Starlette, and logged by uvicorn."""
+async def _answer_to(request: Request, error: Exception) -> Response:
+    """Return the response to an error. One of the service itself is logged."""
     if isinstance(error, Refused):
         return _error(error.status, error.code, str(error), RETRY_AFTER if error.status in {429, 503} else None)
     if isinstance(error, RolloutFailed):
@@ -86,6 +92,7 @@ async def _answer_to(_request: Request, error: Exception) -> Response:
         return _error(status, error.code, str(error), turns=done and done.turns, messages=done and done.messages)
     if isinstance(error, HTTPException):
         return _error(error.status_code, HTTPStatus(error.status_code).name.lower(), error.detail)
+    logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
     return _error(HTTPStatus.INTERNAL_SERVER_ERROR, "service_failed", f"{type(error).__name__}: {error}")
 
 
@@ -113,14 +120,18 @@ async def _body(request: Request, limit: int) -> bytes:
 def _parsed(body: bytes) -> RolloutRequest:
     """Return the request. Raises: Refused, which never quotes a value."""
     try:
-        return RolloutRequest.model_validate(from_json(body, allow_inf_nan=False))
+        return RolloutRequest.model_validate(json.loads(body, parse_constant=_no_constant))
     except ValidationError as error:
         rows = (
             f"{'.'.join(map(str, row['loc']))}: {row['msg']}" for row in error.errors(include_input=False, include_url=False)
         )
         raise Refused(422, "bad_request", "; ".join(rows)) from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Refused(400, "bad_request", f"the body is not JSON: {error}") from None
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON value")
 
 
 async def _until_gone(request: Request, rollout: Any) -> Any:

@@ -85,6 +85,7 @@ class RolloutService:
         self._judge = None if has_judge else MissingJudge()
         self._endpoint_hosts = endpoint_hosts
         self._timeout = rollout_timeout
+        self._since_log = 0
         # no proxy, no redirect: the key goes to the endpoint and nowhere else
         self._http = httpx.AsyncClient(follow_redirects=False, trust_env=False, limits=httpx.Limits(max_connections=None))
 
@@ -122,8 +123,7 @@ class RolloutService:
             raise
         finally:
             self.counts[code] += 1
-            if not self.counts.total() % ROLLOUTS_PER_LOG:
-                await self._log()
+            await self._log_now_and_then()
         return result
 
     async def _outcome(self, asked: RolloutRequest) -> RolloutOutcome:
@@ -143,7 +143,11 @@ class RolloutService:
             return RolloutOutcome(end=RolloutEnd.MODEL_FAILED, error=failure, messages=outcome.messages, turns=outcome.turns)
         return outcome
 
-    async def _log(self) -> None:
+    async def _log_now_and_then(self) -> None:
+        self._since_log += 1
+        if self._since_log < ROLLOUTS_PER_LOG:
+            return
+        self._since_log = 0
         try:
             await self.env.wandb_log({})
         except Exception:

@@ -132,6 +132,8 @@ class RunApiLink:
             delivery.attempts += 1
             delivery.is_unsure = True
             status = await self._post(delivery.payload)
+            delivery.is_unsure = False
+            return self._is_final(delivery, status)
         except aiohttp.ClientConnectorError:
             delivery.is_unsure, self._was_refused = False, True
             self._count("train/deliveries_failed", 1)
@@ -144,8 +146,6 @@ class RunApiLink:
             logger.exception("A delivery cannot be sent; counted in train/deliveries_refused")
             self._count("train/deliveries_refused", 1)
             return True
-        delivery.is_unsure = False
-        return self._is_final(delivery, status)
 
     def _is_final(self, delivery: _Delivery, status: int) -> bool:
         if status < HTTPStatus.BAD_REQUEST:

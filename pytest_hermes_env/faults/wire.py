@@ -39,7 +39,8 @@ def breaking(app: ASGIApp, plan: FaultPlan, describe: Describe) -> ASGIApp:
             return
         body = b""
         with contextlib.suppress(ClientDisconnect):
-            body = await Request(scope, receive).body()
+            async for part in Request(scope, receive).stream():
+                body += part
         place, text = describe(scope["path"], body)
         fault = plan.strike(place, f"{scope['method']} {scope['path']}\n{text}", SERVED)
         again = _replayed(body, receive)

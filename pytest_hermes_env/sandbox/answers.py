@@ -83,7 +83,7 @@ class Answer:
             )
         if not isinstance(self.exit_code, int) or isinstance(self.exit_code, bool):
             raise UsageError(f"the exit code of an answer must be an integer.\n  seen      {shorten(repr(self.exit_code))}")
-        if not isinstance(self.slow_s, (int, float)) or self.slow_s < 0:
+        if not isinstance(self.slow_s, (int, float)) or not self.slow_s >= 0:
             raise UsageError(
                 f"slow_s, the delay of an answer in seconds, must be a number from 0.\n  seen      {shorten(repr(self.slow_s))}"
             )

@@ -115,7 +115,9 @@ class ToolSeam:
     ) -> None:
         if world is not None:
             warnings.warn(FORMER_NAME, DeprecationWarning, stacklevel=2)
-        self.sandbox: Any = sandbox or world
+        self.sandbox: Any = sandbox if sandbox is not None else world
+        if self.sandbox is None:
+            raise TypeError("ToolSeam requires a sandbox")
         self.turns = turns or Turns()
         self._record = record
         self._faults = faults

@@ -7,6 +7,7 @@ import io
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 
 from environments.hermes_base_env import HermesAgentBaseEnv
@@ -280,6 +281,7 @@ REFUSED = {
     ),
     "no turns": ({"max_turns": 0}, "ValueError: max_turns must be at least 1, got 0: nothing would run"),
     "a fraction of a token": ({"max_tokens": 1.5}, "TypeError: max_tokens must be an integer, got float '1.5'"),
+    "an array": ({"max_turns": np.array([1, 2])}, "TypeError: max_turns must be an integer, got ndarray '[1 2]'"),
     "True": ({"max_turns": True}, "TypeError: max_turns must be an integer, got bool 'True'"),
     "text for a temperature": ({"temperature": "hot"}, "TypeError: temperature must be a number, got str 'hot'"),
     "no temperature": ({"temperature": None}, "TypeError: temperature must be a number, got NoneType 'None'"),

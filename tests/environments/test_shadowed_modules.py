@@ -58,6 +58,17 @@ def test_hidden_module_is_named_with_its_file(tmp_path, module):
     assert "Rename it" in finished.stderr
 
 
+def test_hidden_module_is_named_by_a_module_of_a_benchmark(tmp_path):
+    """Also one that imports hermes' modules by itself."""
+    (tmp_path / "tools.py").write_text("mine = True\n")
+
+    finished = run(
+        tmp_path, "import sys\nsys.path.insert(0, sys.argv[1])\nimport environments.benchmarks.terminalbench_2.verification"
+    )
+
+    assert f"A module of your project shadows one of hermes-agent's own: `tools` comes from {tmp_path}" in finished.stderr
+
+
 def test_directory_without_a_package_hides_nothing(tmp_path):
     """A folder of that name is not a module as long as hermes' package is there."""
     (tmp_path / "tools").mkdir()

@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from environments.benchmarks.terminalbench_2.tasks import TerminalTask, unpack
+from environments.tool_context import ToolContext  # first: explains shadowed modules
+
+# isort: split
 from environments.sandbox.isolation import sandbox_directory
-from environments.tool_context import ToolContext
 
 CONTAINER_DIRECTORY = "/app"
 TIMED_OUT = 124

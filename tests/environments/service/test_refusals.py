@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from environments.service.command import _WithoutKeys
 from environments.service.policy_server import check_endpoint
 from environments.service.waiting_line import Refused
 from pytest_hermes_env.inference import fail
@@ -90,6 +91,51 @@ def test_wrong_requests_are_refused_before_anything_runs(served, error_of, engin
     assert [error_of(answer) for answer in answers] == [(status, code) for _, status, code in BODIES]
     assert not [answer.text for answer in answers if engine_key in answer.text]
     assert (requests, rollouts) == (0, 0)
+
+
+DEEP = "[" * 250 + "]" * 250
+READ = {
+    "a byte order mark": '{"item": 1}'.encode("utf-8-sig"),
+    "UTF-16": '{"item": 1}'.encode("utf-16"),
+    "a deep value": f'{{"item": 1, "deep": {DEEP}}}'.encode(),
+    "a lone surrogate": b'{"item": 1, "text": "\\ud800"}',
+}
+
+
+@pytest.mark.parametrize("body", READ.values(), ids=READ)
+def test_a_body_is_all_that_json_reads(served, error_of, body):
+    """It lacks fields, which is the answer."""
+
+    async def test(here: Any, _server: Any) -> Any:
+        return error_of(await here.client.post("/rollout", content=body))
+
+    assert served(test) == (422, "bad_request")
+
+
+def test_a_body_that_is_not_json_is_refused_with_the_reason(served):
+    async def test(here: Any, _server: Any) -> Any:
+        return (await here.client.post("/rollout", content=b'{"item": x}')).json()["error"]["message"]
+
+    assert served(test) == "the body is not JSON: Expecting value: line 1 column 10 (char 9)"
+
+
+def test_an_error_of_the_service_is_logged_and_keeps_the_connection(served, error_of, engine_key, caplog):
+    """The log and the answers leave out the engine's key."""
+
+    async def test(here: Any, _server: Any) -> Any:
+        async def broken(_asked: Any) -> Any:
+            raise LookupError(f"no place, key {engine_key}")
+
+        here.service.rollout = broken
+        answers = [await here.rollout(api_key=engine_key) for _ in range(5)]
+        return answers, {answer.extensions["network_stream"].get_extra_info("client_addr") for answer in answers}
+
+    caplog.handler.setFormatter(_WithoutKeys())
+    answers, connections = served(test)
+
+    assert [error_of(answer) for answer in answers] == [(500, "service_failed")] * 5
+    assert (len(connections), caplog.text.count("POST /rollout failed")) == (1, 5)
+    assert engine_key not in caplog.text + "".join(answer.text for answer in answers)
 
 
 def test_a_body_that_is_too_large_is_refused(served, error_of):

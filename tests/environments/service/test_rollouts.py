@@ -134,3 +134,21 @@ def test_the_environment_empties_its_buffers_now_and_then(served, monkeypatch):
         return here.service.env.rewards
 
     assert served(test) == [0.5]
+
+
+def test_a_rollout_that_times_out_delays_no_log(served, monkeypatch):
+    """The log comes with the next rollout that ends by itself."""
+    monkeypatch.setattr("environments.service.service.ROLLOUTS_PER_LOG", 2)
+
+    class Waits:
+        async def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:
+            if item["n"] == 2:
+                await asyncio.Event().wait()
+            return await super().compute_reward(item, result, ctx)  # type: ignore[misc]
+
+    async def test(here: Any, _server: Any) -> Any:
+        for number in (1, 2, 3):
+            await here.rollout({"n": number})
+        return here.service.env.rewards
+
+    assert served(test, Waits, rollout_timeout=1.0) == []

@@ -149,3 +149,15 @@ def test_the_former_name_of_a_seams_sandbox_works_with_a_warning() -> None:
         former = seam.world
 
     assert (former, seam.sandbox) == (machines, machines)
+
+
+def test_a_seam_requires_a_sandbox_which_may_be_falsy() -> None:
+    """A collection of no sandboxes is one, too; no sandbox is an error at once."""
+
+    class Empty(Machines):
+        def __len__(self) -> int:
+            return 0
+
+    assert ToolSeam(empty := Empty()).sandbox is empty
+    with pytest.raises(TypeError, match=r"^ToolSeam requires a sandbox$"):
+        ToolSeam()

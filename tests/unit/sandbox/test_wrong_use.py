@@ -28,6 +28,10 @@ from pytest_hermes_env.errors import UsageError
             "slow_s, the delay of an answer in seconds, must be a number from 0.\n  seen      -1",
         ),
         (
+            lambda: Answer(slow_s=float("nan")),
+            "slow_s, the delay of an answer in seconds, must be a number from 0.\n  seen      nan",
+        ),
+        (
             lambda: Answer(timed_out=True, raises=ValueError("x")),
             "an answer cannot both time out and raise.\n  seen      timed_out=True and raises=ValueError('x')\n"
             "  fix       give one of them, or several answers in sequence with answers=[...]",
@@ -38,7 +42,7 @@ from pytest_hermes_env.errors import UsageError
             "  fix       FakeToolContext(FakeSandbox()), or the fixture tool_context",
         ),
     ],
-    ids=["content", "exit code", "slow", "faults", "context"],
+    ids=["content", "exit code", "slow", "not a number", "faults", "context"],
 )
 def test_wrong_use_is_told_at_once(use: Callable[[], Any], message: str) -> None:
     """The error names what was given and what to give."""
