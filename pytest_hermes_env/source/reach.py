@@ -127,6 +127,9 @@ class Reach:
 
     def target(self, function: Function, node: ast.expr) -> Resolved | None:
         """Return what an expression in a function refers to, None where its name does not tell."""
+        match node:
+            case ast.Call(func=ast.Name(id="getattr"), args=[owner, ast.Constant(value=str() as name), *_]):
+                node = ast.Attribute(value=owner, attr=name, ctx=ast.Load())
         if isinstance(node, ast.Attribute) and function.is_self(node.value):
             return self._of_self(node.attr)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Call) and last_name(node.value.func) == "super":

@@ -88,6 +88,8 @@ def dynamic(evidence: Evidence) -> Verdict:
         message = f"evaluate() ran {len(loops)} agent loops without any tools"
     elif evaluation.requests:
         message = f"evaluate() called the model {len(evaluation.requests)} times, never through the agent loop"
+        shown = static(evidence.source).findings if evidence.source is not None else ()
+        path, line = next(((finding.path, finding.line) for finding in shown), (path, line))  # that call is in the source
     else:
         if evaluation.error_kind is ErrorKind.EVALUATE_NEEDS_ARGUMENTS:
             return Verdict.not_exercised("evaluate cannot be called without arguments, which HE102 reports", "HE102")

@@ -105,9 +105,9 @@ def _of_module(start: FunctionType) -> Iterator[FunctionType | re.Pattern[str]]:
 
 
 def _named(cls: type, function: FunctionType) -> Iterator[Any]:
-    """Yield what the names in a function stand for, on the class and in its module."""
+    """Yield what the names in a function stand for, on the class and in its module; those for ``getattr`` are texts."""
     for code in _codes(function.__code__):
-        for name in code.co_names:
+        for name in (*code.co_names, *(text for text in code.co_consts if isinstance(text, str))):
             found = inspect.getattr_static(cls, name, function.__globals__.get(name))
             yield getattr(found, "__func__", found)
 

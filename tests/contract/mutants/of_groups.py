@@ -165,6 +165,7 @@ MUTANTS = (
         "a group by hand",
         '        group = {key: group[key] for key in ("tokens", "masks", "scores", "messages")}\n',
         "sglang",
+        follow_up="HE508",
     ),
     _noted("HE504", "zeros", '        group["inference_logprobs"] = [[0.0] * len(row) for row in group["tokens"]]\n', "vllm"),
     _group("HE504", "set to None", '        group["inference_logprobs"] = None\n', "sglang"),
@@ -223,6 +224,7 @@ MUTANTS = (
         "HE506",
         "the best is added again",
         '        for column in ("tokens", "masks", "scores", "messages"):\n            group[column].append(group[column][0])\n',
+        follow_up="HE508",
     ),
     _group("HE506", "the best score first", '        group["scores"] = sorted(group["scores"], reverse=True)\n'),
     _noted(

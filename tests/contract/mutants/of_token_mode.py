@@ -53,6 +53,7 @@ MUTANTS = (
         added(GROUP.format(change='group["overrides"] = [{} for _ in group["tokens"]]')),
         mode="vllm",
         says="rollouts do not weigh the same",
+        follow_up="HE508",
     ),
     terminal_tasks(
         "HE505",
