@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import pytest
 
 from pytest_hermes_env import agent_result, errors
 from pytest_hermes_env.atropos.run_api import RunApi, RunApiThread
-
-
-@pytest.mark.parametrize(("former", "now", "name"), [("save", "format", "save_tape"), ("origin", "recorder", "header_of")])
-def test_a_module_of_cassettes_that_moved(former: str, now: str, name: str) -> None:
-    module = import_module(f"pytest_hermes_env.cassette.{former}")
-    with pytest.warns(
-        DeprecationWarning, match=f"^pytest_hermes_env.cassette.{former} is now pytest_hermes_env.cassette.{now}, "
-    ):
-        assert getattr(module, name) is getattr(import_module(f"pytest_hermes_env.cassette.{now}"), name)
 
 
 def test_other_names() -> None:

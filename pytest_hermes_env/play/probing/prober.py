@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import copy
 import functools
+import os
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -30,7 +31,7 @@ GENERATED, GENERATED_IF_SLOW = 12, 3
 SHRINKING = 60
 """The number of results that are drawn to find a smaller one with the same violation."""
 ENOUGH_S = 20.0
-"""Seconds after which probing ends early; the record says so."""
+"""Seconds after which probing ends early, on a machine with a processor to spare; the record says so."""
 MOST_TURNS = 3
 MANY = 8
 """Calls of a rollout that is long enough for rewards which ask for some work first."""
@@ -55,7 +56,8 @@ class _Probing:
         self._runner = runner
         self._probes: list[Probe] = []
         self._relations: list[Relation] = []
-        self._ends = time.monotonic() + ENOUGH_S
+        self._enough_s = ENOUGH_S * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+        self._ends = time.monotonic() + self._enough_s
         self._reads_text = True
         self._shapes: set[Any] = set()
 
@@ -78,7 +80,7 @@ class _Probing:
         canaries = () if self._is_late else await canaries_of(self._runner, start, worked, self._item, self._prompt())
         if self._relations_of_interest and not self._is_late:
             await self._generate(schemas, start)
-        cut = f"probing ended after {ENOUGH_S:g} s" if self._is_late else ""
+        cut = f"probing ended after {self._enough_s:.0f} s" if self._is_late else ""
         has_two_rewards = len({probe.trial.number for probe in self._probes}) > 1
         return RewardProbes(
             cut=cut,
