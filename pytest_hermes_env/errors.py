@@ -238,7 +238,9 @@ def __getattr__(name: str) -> object:
     if name not in _FORMER_NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     now = _FORMER_NAMES[name]
-    warnings.warn(f"{name} is now {now}, and this name goes with the next release", DeprecationWarning, stacklevel=2)
+    warnings.warn(
+        f"{name} is now {now}, and the old name will be removed in the next release", DeprecationWarning, stacklevel=2
+    )
     return globals()[now]
 
 

@@ -93,5 +93,7 @@ class RunApi(RunApiThread):
                 f"RunApi no longer takes {', '.join(former)}: run-api runs in a thread of this process.\n"
                 "  fix       with RunApiThread() as api: ...; or start the command run-api yourself, with these settings"
             )
-        warnings.warn("RunApi is now RunApiThread, and this name goes with the next release", DeprecationWarning, stacklevel=2)
+        warnings.warn(
+            "RunApi is now RunApiThread, and the old name will be removed in the next release", DeprecationWarning, stacklevel=2
+        )
         super().__init__()

@@ -299,7 +299,7 @@ def _records(
     families = families_of(missing)
     family = next((family for family in families if family_of_begun in family.scenarios), None)
     own = [name for name in family.scenarios if name in missing] if family is not None else []
-    culprit = begun if begun in own else next(iter(own), "")
+    culprit = begun if begun in own else ""  # a step between scenarios, such as a group that fills buffers, is none of them
     is_setup = begun.startswith("setup") or begun == "" or not played.collection.scenarios
     if culprit and not is_setup:
         kind = ErrorKind.NEVER_ENDED if "did not return" in end else ErrorKind.ENDED_PROCESS

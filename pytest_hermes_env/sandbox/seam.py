@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pytest_hermes_env.faults.plan import FaultPlan
     from pytest_hermes_env.types import Sandboxes
 
-FORMER_NAME = "ToolSeam.world is now ToolSeam.sandbox, and this name goes with the next release"
+FORMER_NAME = "ToolSeam.world is now ToolSeam.sandbox, and the old name will be removed in the next release"
 
 DESKTOP_ONLY = frozenset({"read_terminal", "close_terminal"})
 """Tools of the toolset ``terminal`` that hermes offers only in its desktop application; no rollout has them."""

@@ -28,5 +28,5 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if not hasattr(rollouts, name):
         raise AttributeError(f"pytest_hermes_env.strategies.{name} was removed: {_WAYS_OUT[name]}.")
-    warnings.warn(f"{__name__}.{name} goes with the next release: {_WAYS_OUT[name]}", DeprecationWarning, stacklevel=2)
+    warnings.warn(f"{__name__}.{name} will be removed in the next release: {_WAYS_OUT[name]}", DeprecationWarning, stacklevel=2)
     return getattr(rollouts, name)

@@ -44,7 +44,7 @@ def test_a_violation_is_raised_with_its_finding(tmp_path: Path) -> None:
 def test_the_former_name_of_the_error_still_catches_it() -> None:
     """Tests that were written against it go on, with a warning."""
     with pytest.warns(
-        DeprecationWarning, match="^ContractBreach is now RuleViolated, and this name goes with the next release$"
+        DeprecationWarning, match="^ContractBreach is now RuleViolated, and the old name will be removed in the next release$"
     ):
         former = errors.ContractBreach
 

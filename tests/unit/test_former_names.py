@@ -11,7 +11,7 @@ from pytest_hermes_env.atropos.run_api import RunApi, RunApiThread
 def test_other_names() -> None:
     """One goes on, one goes on without its arguments, one says that there is nothing in its place."""
     with pytest.warns(
-        DeprecationWarning, match=r"^NotKnown is now UnexpectedToolCall, and this name goes with the next release$"
+        DeprecationWarning, match=r"^NotKnown is now UnexpectedToolCall, and the old name will be removed in the next release$"
     ):
         assert errors.NotKnown is errors.UnexpectedToolCall
     with pytest.warns(DeprecationWarning, match=r"^RunApi is now RunApiThread, "):

@@ -84,7 +84,7 @@ def _of_canaries(evidence: Evidence) -> Verdict:
         return missing
     canaries = evidence.probes.canaries
     if not canaries and evidence.probes.cut:
-        return Verdict.not_exercised(evidence.probes.cut, acceptable_gap=True)
+        return Verdict.not_exercised(f"{evidence.probes.cut}, before anything could be planted: this reward is too slow for it")
     if not canaries:
         return Verdict.not_exercised("doing nothing earned no reward to compare with", "HE401", "HE403", "HE301")
     findings: dict[str, Finding] = {}

@@ -84,8 +84,6 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not evidence.is_own("wandb_log"):
         return Verdict.not_applicable("wandb_log is not overridden")
     for run in evidence.scenarios(*WITH_METRICS):
-        if run.error and (method := run.error_place.function) in ("collect_trajectory", "collect_trajectories"):
-            return Verdict.not_exercised(f"{method} ended the process before wandb_log was called, as HE511 reports", "HE511")
         if run.error:
             message = f"wandb_log(metrics) {run.failure}{WITH_METRICS[run.name]}"
             return Verdict.failed([evidence.finding(message, "wandb_log", place=run.error_place, scenario=run.name)])

@@ -118,6 +118,11 @@ MUTANTS = (
     terminal_tasks(
         "HE511", "leaves after a rollout", before("        self.reward_buffer.append(", "        raise SystemExit(0)\n")
     ),
+    terminal_tasks(
+        "HE511",
+        "leaves in a function of another name",
+        before("        self.reward_buffer.append(", "        (lambda: exec('raise SystemExit(0)'))()\n"),
+    ),
     graded_letters(
         "HE511",
         "is cancelled",

@@ -45,7 +45,7 @@ def test_the_public_names_are_these() -> None:
 )
 def test_a_former_name_works_with_a_warning(strategy: Any, seen: Any) -> None:
     """For one more release."""
-    with pytest.warns(DeprecationWarning, match="goes with the next release: "):
+    with pytest.warns(DeprecationWarning, match="will be removed in the next release: "):
         made = strategy()
 
     assert seen(find(made, lambda _: True, settings=settings(max_examples=5, database=None, phases=[Phase.generate]))) in (
