@@ -584,7 +584,7 @@ replies = st.builds(
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(replies, min_size=1, max_size=4))
 def test_any_conversation_is_one_sequence_of_what_was_sampled(template, conversation):
     """Thoughts, prose and calls with any text in them, with the end of the turn or without."""
