@@ -54,7 +54,7 @@ except ImportError as error:
         raise
     raise ImportError(f"hermes-agent cannot be imported: {error}. {reason}") from error
 
-from environments.sandbox.isolation import in_sandbox, result_storage
+from environments.sandbox.isolation import SandboxLost, in_sandbox, result_storage
 
 __all__ = ["AgentResult", "HermesAgentLoop", "ToolError", "ToolPoolError", "resize_tool_pool"]
 
@@ -273,12 +273,15 @@ class HermesAgentLoop:
         extra: dict[str, Any] = {}
         if name == "execute_code":  # otherwise hermes uses the tools of the group that resolved its tools last
             extra["enabled_tools"] = sorted(self.valid_tool_names)
-        with contextlib.ExitStack() as sandbox:
-            try:
-                sandbox.enter_context(in_sandbox(self.task_id))
-            except Exception as error:
-                raise ToolPoolError(f"the sandbox of rollout {self.task_id} cannot be opened: {error}") from error
-            answer = handle_function_call(name, arguments, task_id=self.task_id, user_task=user_task, **extra)
+        try:
+            with contextlib.ExitStack() as sandbox:
+                try:
+                    sandbox.enter_context(in_sandbox(self.task_id))
+                except Exception as error:
+                    raise ToolPoolError(f"the sandbox of rollout {self.task_id} cannot be opened: {error}") from error
+                answer = handle_function_call(name, arguments, task_id=self.task_id, user_task=user_task, **extra)
+        except SandboxLost as error:
+            raise ToolPoolError(f"the sandbox of rollout {self.task_id} cannot be used any more: {error}") from error
         return encodable(answer if isinstance(answer, str) else multimodal_text(answer), f"The result of {name}")
 
     async def _within_result_budget(self, text: str, call: ModelCall) -> str:

@@ -3,25 +3,42 @@
 For each sandbox there is a small file in the system's temporary directory, which its process keeps locked. A lock ends with its
 process, however it ends, so a file that can be locked describes an abandoned sandbox. Only the directory that the file identifies
 is removed: no link, nothing of another user, and not another directory of the same name.
+
+Removing never raises, and nobody waits for it for long: what takes its time is done by a thread beside the work, or by the next
+process. What resists is set aside under another name, reported once, and left alone from then on.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import json
+import logging
+import math
 import os
-import shutil
 import stat
 import tempfile
+import threading
 import uuid
 from collections.abc import Callable
 from pathlib import Path
 
+from hermes_env_shared import trees
 from hermes_env_shared.processes import SESSION_VARIABLE, kill_processes
 
-__all__ = ["claim", "remove_abandoned", "remove_tree"]
+__all__ = ["claim", "remove_abandoned", "remove_abandoned_meanwhile", "remove_tree"]
+
+logger = logging.getLogger(__name__)
 
 PREFIX = ".hermes-rollout-"
+SET_ASIDE = "hermes-set-aside-"
+"""How the names of directories begin that could not be removed."""
+
+INLINE_S = 2.0
+"""Seconds that whoever removes a tree waits for it."""
+LAST_S = 5.0
+"""Seconds that the end of a process waits for the removal of what others abandoned."""
 
 
 def claim(directory: str, mark: str, *, variable: str = SESSION_VARIABLE) -> Callable[[], None]:
@@ -55,15 +72,64 @@ def remove_abandoned() -> None:
             _remove_noted(path)
 
 
-def remove_tree(directory: str) -> None:
-    """Remove a directory with everything in it, including directories that commands made inaccessible."""
-    for place, names, _ in os.walk(directory):
-        for name in names:
-            inner = os.path.join(place, name)
-            if not os.path.islink(inner):
-                with contextlib.suppress(OSError):
-                    os.chmod(inner, 0o700)
-    shutil.rmtree(directory, ignore_errors=True)
+@functools.cache
+def remove_abandoned_meanwhile() -> None:
+    """Remove them in a thread, once in a process."""
+    thread = threading.Thread(target=remove_abandoned, name="removes abandoned sandboxes", daemon=True)
+    thread.start()
+    atexit.register(thread.join, LAST_S)
+
+
+def remove_tree(directory: str, *, inode: int | None = None, then: Callable[[], None] = lambda: None) -> None:
+    """Remove a directory with everything in it, whatever commands did to it, and call ``then``. Never raises.
+
+    What takes more than `INLINE_S` seconds is removed by a thread. ``inode`` identifies the directory: one that was moved within
+    its parent is removed there, too.
+    """
+    if inode is not None and not _is_there(directory, inode):
+        _remove_moved(directory, inode)
+    try:
+        _remove(directory, INLINE_S)
+    except TimeoutError:
+        with contextlib.suppress(RuntimeError):  # no more threads: the process ends, and the next one finds the note
+            threading.Thread(target=_finish, args=(directory, then), name="removes a large sandbox", daemon=True).start()
+        return
+    then()
+
+
+def _finish(directory: str, then: Callable[[], None]) -> None:
+    _remove(directory)
+    then()
+
+
+def _remove(directory: str, seconds: float = math.inf) -> None:
+    """Remove a directory, or set aside what resists. Raises: it takes more than ``seconds`` → TimeoutError."""
+    resisting = trees.remove(directory, seconds=seconds)
+    if resisting:
+        place = os.path.join(os.path.dirname(directory), f"{SET_ASIDE}{uuid.uuid4().hex}")
+        try:
+            os.rename(directory, place)
+        except OSError:  # it is a mount, say
+            place = directory
+        logger.warning("%s could not be removed, and is left as %s: %.300s", directory, place, "; ".join(resisting[:3]))
+
+
+def _is_there(directory: str, inode: int) -> bool:
+    with contextlib.suppress(OSError):
+        return os.lstat(directory).st_ino == inode
+    return False
+
+
+def _remove_moved(directory: str, inode: int) -> None:
+    """Remove a directory that a command moved within its parent, and say so."""
+    with contextlib.suppress(OSError), os.scandir(os.path.dirname(directory)) as entries:
+        for entry in entries:
+            if entry.inode() == inode and entry.is_dir(follow_symlinks=False):
+                logger.warning("A command moved the sandbox %s to %s: it is removed there", directory, ascii(entry.path))
+                _remove(entry.path)
+                return
+    if os.path.lexists(directory):
+        logger.warning("A command put something else in the place of the sandbox %s; where it moved that is unknown", directory)
 
 
 def _remove_noted(path: Path) -> None:
@@ -76,7 +142,7 @@ def _remove_noted(path: Path) -> None:
         note = json.loads(os.read(handle, 2**16))
         kill_processes(mark=note["mark"], directory=note["directory"], variable=note["variable"])
         if _is_same(note):
-            remove_tree(note["directory"])
+            _remove(note["directory"])
         path.unlink()
     finally:
         os.close(handle)

@@ -144,6 +144,10 @@ class NotAToolResult(HermesEnvError):
     """A handler of a fake sandbox returned something that is not a tool result."""
 
 
+class SandboxLost(HermesEnvError):
+    """A command made its sandbox unusable: nothing that was done in it can be scored."""
+
+
 class UseAfterCleanup(HermesEnvError):
     """A tool context was used after its cleanup."""
 

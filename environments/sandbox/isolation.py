@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import functools
 import logging
 import os
 import shlex
-import shutil
 import tempfile
 import threading
 import time
@@ -27,10 +25,14 @@ from typing import Any
 
 from tools import browser_tool, file_tools, process_registry, terminal_tool
 
-from hermes_env_shared.abandoned import claim, remove_abandoned
+from hermes_env_shared.abandoned import claim, remove_abandoned_meanwhile, remove_tree
 from hermes_env_shared.processes import kill_processes, mark_commands, now, tag_descendants
 
 logger = logging.getLogger(__name__)
+
+
+class SandboxLost(RuntimeError):
+    """A command made the sandbox of its rollout unusable."""
 
 
 @dataclass(kw_only=True)
@@ -39,7 +41,7 @@ class _Sandbox:
 
     ``mark`` and ``opened`` identify its processes; ``directory`` is the working directory that was created for it, and ``release``
     gives up the claim to it; ``storage`` is where results go that are too long for the conversation; ``calls`` counts the tool
-    calls that run. ``is_closing``: it was closed while one of them still ran.
+    calls that run. ``is_closing``: it was closed while one of them still ran. ``inode`` is that of the directory. ``lost``: why it cannot be entered any more.
     """
 
     mark: str = field(default_factory=lambda: uuid.uuid4().hex)
@@ -50,12 +52,24 @@ class _Sandbox:
     calls: int = 0
     has_run_commands: bool = False
     is_closing: bool = False
+    inode: int | None = None
+    lost: str = ""
+
+    def raise_if_lost(self) -> None:
+        """Raises: the sandbox was lost → SandboxLost."""
+        if self.lost:
+            raise SandboxLost(self.lost)
+
+    def remove(self) -> None:
+        """Remove the directory, and give up the claim to it."""
+        if self.directory is None:
+            self.release()
+        else:
+            remove_tree(self.directory, inode=self.inode, then=self.release)
 
 
 _sandboxes: dict[str, _Sandbox] = {}
 _lock = threading.Lock()
-
-_remove_abandoned_once = functools.cache(remove_abandoned)
 
 PROCESSES_PER_ROLLOUT = 64
 """Background processes per open rollout that hermes remembers, including ended ones.
@@ -72,9 +86,7 @@ def _remove_leaked_rollouts() -> None:
     """Kill the daemons of rollouts that were never cleaned up, and remove their directories, when the process ends."""
     for task_id, held in list(_sandboxes.items()):
         _attempt(_kill_detached, task_id)
-        if held.directory is not None:
-            shutil.rmtree(held.directory, ignore_errors=True)
-        held.release()
+        held.remove()
 
 
 def open_sandbox(task_id: str) -> None:
@@ -97,7 +109,8 @@ def open_sandbox(task_id: str) -> None:
         overrides = {"env_type": backend, **given}
         if backend == "local" and "cwd" not in overrides:
             overrides["cwd"] = held.directory = _make_directory(task_id)
-            _remove_abandoned_once()
+            held.inode = os.lstat(held.directory).st_ino
+            remove_abandoned_meanwhile()
             with contextlib.suppress(OSError):  # no room for a note: after a kill the directory would stay
                 held.release = claim(held.directory, held.mark)
         terminal_tool.register_task_env_overrides(task_id, overrides)
@@ -180,22 +193,32 @@ def close_sandbox(task_id: str) -> None:
             return
         _sandboxes.pop(task_id, None)
     _attempt(_forget_session, task_id)
-    if held.directory is not None:
-        shutil.rmtree(held.directory, ignore_errors=True)
-    held.release()
+    held.remove()
     _attempt(_forget_processes, task_id)
+
+
+def lose_sandbox(task_id: str, reason: str) -> None:
+    """Fail the running tool call of ``task_id`` and all later ones: the backend says that its sandbox cannot be entered any more."""
+    with _lock:
+        if task_id in _sandboxes:
+            _sandboxes[task_id].lost = reason
 
 
 @contextlib.contextmanager
 def in_sandbox(task_id: str) -> Iterator[None]:
-    """Run a tool call of ``task_id``: in its sandbox, and with its mark on the commands. A sandbox closed meanwhile closes after it."""
+    """Run a tool call of ``task_id``: in its sandbox, and with its mark on the commands. A sandbox closed meanwhile closes after it.
+
+    Raises: the sandbox was lost, before the call or by it → SandboxLost.
+    """
     with _lock:
         held = _sandboxes.setdefault(task_id, _Sandbox())
         held.calls += 1
     try:
         open_sandbox(task_id)
+        held.raise_if_lost()
         with mark_commands(held.mark):
             yield
+        held.raise_if_lost()
     finally:
         has_environment = _environment(task_id) is not None
         with _lock:

@@ -11,11 +11,12 @@ whole run, and the variables also stand for tests that import hermes themselves.
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+
+from hermes_env_shared.abandoned import remove_tree
 
 APPROVAL_VARIABLES = ("HERMES_INTERACTIVE", "HERMES_GATEWAY_SESSION", "HERMES_EXEC_ASK", "HERMES_CRON_SESSION")
 KEEP = "keep"
@@ -114,7 +115,7 @@ class HermesHome:
         self._values = {}
         self.is_entered = False
         if self._temporary:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+            remove_tree(self._temporary)
 
 
 class _ImportHook:

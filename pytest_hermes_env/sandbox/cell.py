@@ -16,12 +16,11 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from pathlib import Path
 from typing import Any
 
 from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.sandbox.inside.messages import receive, send
-from pytest_hermes_env.sandbox.view import HOST_NAME, KIT, Step, boot
+from pytest_hermes_env.sandbox.view import HOST_NAME, KIT, PROGRAM_PATHS, Step, boot
 
 START_S = 10.0
 """Longest time to start a cell, in seconds; it takes about 0.1."""
@@ -31,7 +30,6 @@ POLL_S = 0.02
 """Seconds between two checks of them."""
 REASON_LIMIT = 120
 """Most characters of a reason; bubblewrap appends advice."""
-PROGRAMS = str(Path(__file__).parent)
 
 
 class CellError(Exception):
@@ -82,7 +80,7 @@ class CellPlan:
     @property
     def command(self) -> list[str]:
         """The words of the first process."""
-        return boot(self.interpreter, KIT, "server")
+        return boot(self.interpreter, [KIT], "server")
 
 
 def bubblewrap_arguments(plan: CellPlan, *, info: int, texts: Mapping[str, int]) -> list[str]:
@@ -138,11 +136,14 @@ class Cell:
                 raise CellError(f"{error.filename or 'pidfd_open'}: {error.strerror}") from error
             raise
         interpreter = os.path.realpath(sys.executable)
-        self._enter_command = [*boot(interpreter, PROGRAMS, "enter"), str(target), *map(str, limits.values())]
+        self._enter_command = [*boot(interpreter, PROGRAM_PATHS, "enter"), str(target), *map(str, limits.values())]
 
-    def enter_command(self) -> list[str]:
-        """Return the words that, before a directory and the words of a command, run it in the cell."""
-        return list(self._enter_command)
+    def enter_command(self, lost: str = "") -> list[str]:
+        """Return the words that, before a directory and the words of a command, run it in the cell.
+
+        ``lost``: a file in which is written why the cell could not be entered.
+        """
+        return [*self._enter_command, lost]
 
     def ask(self, request: Mapping[str, Any], blobs: list[bytes]) -> tuple[dict[str, Any], list[bytes]]:
         """Return the answer of the first process to a request. Raises: it ended → EOFError, OSError."""
@@ -183,7 +184,7 @@ class Cell:
             if self._bwrap:
                 words = [self._bwrap, *bubblewrap_arguments(self._plan, info=info, texts=texts)]
             else:
-                words = [*boot(sys.executable, PROGRAMS, "init"), str(plan)]
+                words = [*boot(sys.executable, PROGRAM_PATHS, "init"), str(plan)]
             pipe = (
                 subprocess.PIPE
             )  # a new session: Ctrl-C must not end the cell before its sandbox; no variables: they can be read inside

@@ -13,27 +13,27 @@ import json
 import math
 import os
 import posixpath
-import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import pytest
 
-from hermes_env_shared.abandoned import claim, remove_abandoned, remove_tree
+from hermes_env_shared.abandoned import claim, remove_abandoned_meanwhile, remove_tree
 from hermes_env_shared.processes import kill_processes, mark_commands, now, tag_descendants
-from pytest_hermes_env.errors import UsageError, shorten
+from pytest_hermes_env.errors import SandboxLost, UsageError, shorten
 from pytest_hermes_env.failures import Problem, combined_error
 from pytest_hermes_env.sandbox import sessions
 from pytest_hermes_env.sandbox.answers import called, takes
-from pytest_hermes_env.sandbox.cell import Cell, CellError, Limits
+from pytest_hermes_env.sandbox.cell import Limits
 from pytest_hermes_env.sandbox.confinement import Confinement, available
 from pytest_hermes_env.sandbox.fake import FakeSandbox
-from pytest_hermes_env.sandbox.local_cell import check_variables, local_plan, write_shell
+from pytest_hermes_env.sandbox.local_cell import LocalCell, check_variables
 from pytest_hermes_env.sandbox.machine import FILE_TIMEOUT_S, MAX_BYTES, NOT_REGULAR, NotReadable, too_large
 
 PREFIX = "pytest-hermes-sandbox-"
@@ -91,7 +91,7 @@ class LocalSandbox:
         self._problems: list[Problem] = []
         self._resources: contextlib.ExitStack | None = None
         self._root: Path | None = None
-        self._cell: Cell | None = None
+        self._cell: LocalCell | None = None
         self.shell = Path()
         """The shell that hermes finds: a bash in the sandbox with the variables of commands."""
         self._is_kept_inside = False
@@ -224,6 +224,8 @@ class LocalSandbox:
                 self._is_kept_inside = True
             directory = sessions.open_session(task_id, lambda: self._directory_for(task_id, root))
         if self.confinement.is_in_force and not Path(os.path.realpath(directory)).is_relative_to(root):
+            if Path(directory).is_relative_to(root):
+                self.lose([task_id], f"a command put something else in the place of {shorten(directory)}")
             text = (
                 "the working directory of a rollout is outside the local sandbox, where its commands cannot write.\n"
                 f"  expected  a working directory below {root}, or none: the sandbox then creates one\n"
@@ -234,6 +236,31 @@ class LocalSandbox:
             self._problems.append(Problem(error=UsageError, text=text))
             raise self._problems[-1].exception()
         return directory
+
+    def notice_loss(self, task_id: str) -> None:
+        """After a tool call of ``task_id``: if the cell cannot be entered any more, start another one for later rollouts.
+
+        Raises: a rollout's commands cannot be run any more → SandboxLost, for all that ran in it.
+        """
+        with self._lock:
+            reason = self._cell.start_again_if_lost() if self._cell is not None else ""
+            running = {task_id, *self._rollouts} if reason else set()
+        if reason:
+            self.lose(running, reason)
+
+    def lose(self, task_ids: Iterable[str], reason: str) -> None:
+        """Raises: always, SandboxLost. The layer, if it is ours, fails the rollouts of these tasks."""
+        layer = sys.modules.get("environments.sandbox.isolation")
+        for task_id in task_ids:
+            if layer is not None:
+                layer.lose_sandbox(task_id, reason)
+        text = (
+            "a command made a rollout's sandbox unusable, so that the rollout cannot be scored.\n"
+            f"  seen      {reason}\n"
+            "  fix       nothing, if a model may do so: the rollout failed, and the next one has a new sandbox"
+        )
+        self._problems.append(Problem(error=SandboxLost, text=text))
+        raise self._problems[-1].exception()
 
     def release(self, task_id: str) -> None:
         """Kill the processes of a session, remove it from hermes, and remove its directory if this sandbox created it."""
@@ -249,31 +276,17 @@ class LocalSandbox:
 
     def _make(self, resources: contextlib.ExitStack) -> None:
         """Create everything, and register its removal in ``resources``."""
-        remove_abandoned()
+        remove_abandoned_meanwhile()
         base = Path(os.path.realpath(tempfile.mkdtemp(prefix=PREFIX)))
         root = base / "sandbox"
-        resources.callback(claim(str(base), str(root), variable=MARK))
-        resources.callback(remove_tree, str(base))
-        plan = local_plan(base, self._limits)
+        resources.callback(remove_tree, str(base), then=claim(str(base), str(root), variable=MARK))
+        variables = {"HOME": str(root / "home"), "TMPDIR": str(root / "tmp"), MARK: str(root), **self._variables}
+        self._cell = LocalCell(self.confinement.kind, self.confinement.cell, base, self._limits, variables)
         self._root = root
         resources.callback(setattr, self, "_root", None)
-        enter_command: list[str] = []
-        if (cell := self.confinement.cell(plan)) is not None:
-            try:
-                cell.start()
-            except CellError as error:
-                raise UsageError(
-                    f"{self.confinement.kind} cannot confine the local sandbox.\n"
-                    "  expected  a confined cell for its commands\n"
-                    f"  seen      {error}\n"
-                    "  fix       leave out `confinement` to use the best one that works here"
-                ) from error
-            resources.callback(cell.stop)
-            enter_command = cell.enter_command()
-        self._cell = cell
-        variables = {"HOME": str(self.home), "TMPDIR": str(self.temporary), MARK: str(self.root), **self._variables}
-        bash = shutil.which("bash") or "/bin/bash"
-        self.shell = write_shell(base / "bin", bash=bash, enter_command=enter_command, variables=variables)
+        resources.callback(self._cell.stop)
+        self._cell.start()
+        self.shell = self._cell.shell
         self._set_variables(resources)
         tag_descendants()
         self._started = now()
@@ -327,6 +340,10 @@ class LocalRollout:
             return None
         return self._sandbox.scripted.sandbox_of(self.task_id).call(name, arguments)
 
+    def after_call(self) -> None:
+        """Raises: the sandbox was lost → SandboxLost."""
+        self._sandbox.notice_loss(self.task_id)
+
 
 class LocalMachine(LocalRollout):
     """The machine of one task_id without a rollout: it calls hermes' own tools itself. It starts with the first call."""
@@ -356,6 +373,7 @@ class LocalMachine(LocalRollout):
 
         with mark_commands(self.directory):
             result = handle_function_call(name, dict(arguments), task_id=self.task_id)
+        self.after_call()
         return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
 
     def read_bytes(self, path: str, max_bytes: int = MAX_BYTES, timeout: float = FILE_TIMEOUT_S) -> bytes:

@@ -11,12 +11,13 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_hermes_env.errors import UsageError, shorten
-from pytest_hermes_env.sandbox.cell import CellPlan, Limits
+from pytest_hermes_env.sandbox.cell import Cell, CellError, CellPlan, Limits
 from pytest_hermes_env.sandbox.view import local_view
 
 ORDINARY_USER = 1000
@@ -45,6 +46,9 @@ PASSED_VARIABLES = (
 hermes itself drops the keys of the providers that it knows; HF_TOKEN, WANDB_API_KEY and AWS_* would remain.
 """
 
+LOST = "lost"
+"""The name of the file in which the shell writes why it could not enter the cell."""
+
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 _SHELL_SCRIPT = """\
@@ -72,6 +76,59 @@ def local_plan(base: Path, limits: Limits) -> CellPlan:
     )
 
 
+class LocalCell:
+    """The cell of a local sandbox, and the shell that enters it. Unconfined, there is only the shell. ``kind``: how it is confined.
+
+    ``base`` holds the sandbox's directory, and things that commands cannot reach. Every command gets ``variables``.
+    """
+
+    def __init__(
+        self, kind: str, new_cell: Callable[[CellPlan], Cell | None], base: Path, limits: Limits, variables: Mapping[str, str]
+    ) -> None:
+        self._kind = kind
+        self._new_cell = new_cell
+        self._base = base
+        self._variables = variables
+        self._plan = local_plan(base, limits)
+        self._cell: Cell | None = None
+        self._lost = base / "bin" / LOST
+        self._bash = shutil.which("bash") or "/bin/bash"  # later, the first one on PATH is the shell
+        self.shell = Path()
+
+    def start(self) -> None:
+        """Start it, also another time. Raises: this machine cannot start it → UsageError."""
+        enter_command: list[str] = []
+        if (cell := self._new_cell(self._plan)) is not None:
+            try:
+                cell.start()
+            except CellError as error:
+                raise UsageError(
+                    f"{self._kind} cannot confine the local sandbox.\n"
+                    "  expected  a confined cell for its commands\n"
+                    f"  seen      {error}\n"
+                    "  fix       leave out `confinement` to use the best one that works here"
+                ) from error
+            enter_command = cell.enter_command(str(self._lost))
+        self._cell = cell
+        self.shell = write_shell(self._base / "bin", bash=self._bash, enter_command=enter_command, variables=self._variables)
+
+    def stop(self) -> None:
+        """Kill every process in it."""
+        if self._cell is not None:
+            self._cell.stop()
+
+    def start_again_if_lost(self) -> str:
+        """If a command could not enter the cell, start another one, and return the reason."""
+        try:
+            reason = self._lost.read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return ""
+        self._lost.unlink(missing_ok=True)
+        self.stop()
+        self.start()
+        return shorten(reason.strip())
+
+
 def check_variables(variables: Mapping[str, str]) -> None:
     """Raises: a name that no shell accepts, or a value that is not text → UsageError."""
     for name, value in variables.items():
@@ -89,7 +146,7 @@ def write_shell(directory: Path, *, bash: str, enter_command: Sequence[str], var
     ``bash`` is the real one. ``enter_command`` are the words that enter the cell, empty without one. Every command gets
     ``variables``, and `PASSED_VARIABLES` as hermes sets them.
     """
-    directory.mkdir()
+    directory.mkdir(exist_ok=True)
     words = [*map(shlex.quote, enter_command), *(['"$PWD"'] if enter_command else []), shlex.quote(bash)]
     given = {**variables, "SHELL": bash}
     text = _SHELL_SCRIPT.format(
@@ -98,7 +155,8 @@ def write_shell(directory: Path, *, bash: str, enter_command: Sequence[str], var
         passed=" ".join(f'${{{name}+"{name}=${name}"}}' for name in PASSED_VARIABLES if name not in given),
         command=" ".join(words),
     )
-    shell = directory / "bash"
-    shell.write_text(text, encoding="utf-8")
-    shell.chmod(0o700)
+    shell, partial = directory / "bash", directory / "partial"
+    partial.write_text(text, encoding="utf-8")
+    partial.chmod(0o700)
+    partial.replace(shell)  # commands may be starting
     return shell

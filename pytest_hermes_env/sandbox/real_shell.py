@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 from typing import IO, Any, TypeAlias
 
 from pytest_hermes_env.errors import EnvironmentSetupError
-from pytest_hermes_env.sandbox.cell import PROGRAMS, Cell, CellError, CellPlan, Limits
+from pytest_hermes_env.sandbox.cell import Cell, CellError, CellPlan, Limits
 from pytest_hermes_env.sandbox.confinement import Confinement, available
 from pytest_hermes_env.sandbox.files import Node
 from pytest_hermes_env.sandbox.inside.messages import receive, send
-from pytest_hermes_env.sandbox.view import boot, inner_interpreter, inner_library, real_view
+from pytest_hermes_env.sandbox.view import PROGRAM_PATHS, boot, inner_interpreter, inner_library, real_view
 
 TIMED_OUT = 124
 NOISE = (b"cannot set terminal process group", b"no job control in this shell")
@@ -238,7 +238,7 @@ class HostCell:
         self._root = os.path.join(os.path.realpath(self._base.name), "root")
         self._names: set[str] = set()
         os.mkdir(self._root)
-        words, pipe = [*boot(sys.executable, PROGRAMS, "server"), self._root], subprocess.PIPE
+        words, pipe = [*boot(sys.executable, PROGRAM_PATHS, "server"), self._root], subprocess.PIPE
         self._process = subprocess.Popen(words, bufsize=0, stdin=pipe, stdout=pipe, env={}, start_new_session=True)
         receive(self._descriptor(self._process.stdout))
         self.ask({"do": "begin", "limits": {}, "most_bytes": Limits().disk_bytes, "has_tree": True, "directory": ""}, [])

@@ -194,7 +194,11 @@ class ToolSeam:
         party = "agent" if self.turns.of(task_id) else "verifier"
         with acting_as(party) if acting_as is not None else contextlib.nullcontext():
             answer = sandbox.call(name, args)
-        return real(name, args, **kwargs) if answer is None else answer
+        if answer is None:
+            answer = real(name, args, **kwargs)
+            if hasattr(sandbox, "after_call"):
+                sandbox.after_call()
+        return answer
 
 
 def _never() -> bool:

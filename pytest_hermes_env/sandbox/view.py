@@ -13,10 +13,12 @@ import os
 import site
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from hermes_env_shared import trees
 
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 """The devices that a command sees: no disk, and no terminal but its own."""
@@ -80,7 +82,12 @@ class Step:
     size: int = 0
 
 
-OWN_PROGRAMS = Step(kind="bind", path=f"{KIT}/inside", source=str(Path(__file__).with_name("inside")))
+OWN_PROGRAMS = tuple(
+    Step(kind="bind", path=f"{KIT}/{directory.name}", source=str(directory))
+    for directory in (Path(__file__).with_name("inside"), Path(trees.__file__).parent)
+)
+PROGRAM_PATHS = (str(Path(__file__).parent), str(Path(trees.__file__).parents[1]))
+"""The directories in which the machine has them."""
 
 
 def real_view(disk_bytes: int) -> list[Step]:
@@ -90,7 +97,7 @@ def real_view(disk_bytes: int) -> list[Step]:
         *_machine(user=0, name="root", home="/root"),
         *(Step(kind="directory", path=path, mode=mode) for path, mode in (("/root", 0o755), ("/tmp", 0o1777))),  # noqa: S108
         *_moved_python(),
-        OWN_PROGRAMS,
+        *OWN_PROGRAMS,
         Step(kind="seal", path=PROGRAMS),
         Step(kind="seal", path=PYTHON),
     ]
@@ -104,15 +111,15 @@ def local_view(writable: Path, disk_bytes: int, *, user: int) -> list[Step]:
         Step(kind="tmpfs", path="/tmp", size=disk_bytes, mode=0o1777),  # noqa: S108
         *(Step(kind="bind", path=path, source=path) for path in python_directories()),
         *(Step(kind="tmpfs", path=path, size=4096) for path in _unusable_distributions(_packages())),
-        OWN_PROGRAMS,
+        *OWN_PROGRAMS,
         Step(kind="writable", path=str(writable), source=str(writable)),
         Step(kind="seal", path="/"),
     ]
 
 
-def boot(interpreter: str, root: str, module: str) -> list[str]:
-    """Return the words that run ``main`` of a module in `inside`, whose directory is in ``root``."""
-    program = f"import sys; sys.path.append({root!r}); from inside.{module} import main; main()"
+def boot(interpreter: str, paths: Sequence[str], module: str) -> list[str]:
+    """Return the words that run ``main`` of a module in `inside`; it and what it imports is in ``paths``."""
+    program = f"import sys; sys.path += {[*paths]!r}; from inside.{module} import main; main()"
     return [interpreter, "-I", "-S", "-c", program]
 
 

@@ -1,7 +1,7 @@
 """The program that runs a command in a cell: it joins the namespaces, gives up all rights, and starts the command.
 
-Its arguments are the host's id of the cell's first process, the four numbers of the limits, the directory to start in, and the
-command's words. It has the standard streams, session and terminal of the command, waits for it, and ends as it does. A signal that
+Its arguments are the host's id of the cell's first process, the four numbers of the limits, the file for the reason why the cell cannot
+be joined, the directory to start in, and the command's words. It has the standard streams, session and terminal of the command, waits for it, and ends as it does. A signal that
 ends the command is sent to its process group, so this program ignores it.
 
 It runs once for each command, so it imports next to nothing.
@@ -32,7 +32,7 @@ DEFAULT, IGNORE = 0, 1
 def main() -> None:
     """Run the command and end as it does."""
     first, *numbers = sys.argv[1:6]
-    directory, *words = sys.argv[6:]
+    lost, directory, *words = sys.argv[6:]
     os.closerange(3, 65536)
     try:
         kernel.make_unreadable()
@@ -41,7 +41,11 @@ def main() -> None:
         inherited = _on_signals(IGNORE, *ENDING)  # before the command can say that it began
         process = os.fork()
     except OSError as error:
-        sys.exit(f"the cell of this sandbox cannot be joined: {error.filename}: {error.strerror}")
+        reason = f"the cell of this sandbox cannot be joined: {error.filename}: {error.strerror}"
+        if lost:
+            with open(lost, "w", encoding="utf-8") as file:
+                file.write(reason)
+        sys.exit(reason)
     if process == 0:
         limits = dict(zip(LIMITS, map(int, numbers), strict=True))
         for number, what in zip(ENDING, inherited, strict=True):

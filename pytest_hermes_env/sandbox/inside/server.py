@@ -12,11 +12,14 @@ import contextlib
 import os
 import select
 import signal
+import stat
 import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from hermes_env_shared import trees
 
 from . import kernel
 from .messages import receive, send
@@ -39,9 +42,14 @@ COUNT_S = 0.5
 AT_START = frozenset({"BASH_ENV", "ENV", "IFS", "POSIXLY_CORRECT", "PS4"})
 """Exported variables that have another meaning in the environment of a bash that starts: hermes sets them after the start."""
 
+THREADS_PER_PROCESS = 4
+"""Threads of all processes together, for each process that is allowed: as `kernel.limit_resources` tells the kernel, which does not
+hold root to it."""
+MIN_FILES, BYTES_PER_FILE = 512, 2048
+"""At least so many files are allowed, and one for so many bytes of the disk limit: as in a file system in memory."""
+
 MOST_NOTED = 1 << 20
 """Most bytes that a line leaves for the next one."""
-PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(kw_only=True)
@@ -257,15 +265,18 @@ class _Server:
         self._next_check = time.monotonic() + CHECK_S
         if not self._limits:  # not a cell
             return
-        count, memory = _usage()
-        self._has_processes = count > 0
+        processes, threads, memory = _usage()
+        self._has_processes = processes > 0
+        most = self._limits
         hit = ""
-        if count > self._limits["processes"]:
-            hit = f"processes: at most {self._limits['processes']} at a time"
-        elif memory > self._limits["memory_bytes"]:
-            hit = f"memory: at most {self._limits['memory_bytes']} bytes"
-        elif count and self._directory and self._is_disk_full():
-            hit = f"disk: at most {self._limits['disk_bytes']} bytes"
+        if processes > most["processes"]:
+            hit = f"processes: at most {most['processes']} at a time"
+        elif threads > THREADS_PER_PROCESS * most["processes"]:
+            hit = f"threads: at most {THREADS_PER_PROCESS * most['processes']} at a time"
+        elif memory > most["memory_bytes"]:
+            hit = f"memory: at most {most['memory_bytes']} bytes"
+        elif processes and self._directory:
+            hit = self._count()
         if hit:
             self._hit = hit
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -274,35 +285,55 @@ class _Server:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(-1, signal.SIGKILL)
 
-    def _is_disk_full(self) -> bool:
-        """Return whether the directory of the sandbox has too much in it. A large one is not counted all the time."""
+    def _count(self) -> str:
+        """Return the limit that is passed by the files of the sandbox, or by open ones without a name. Much is not counted all the time."""
         begun = time.monotonic()
         if begun < self._next_count:
-            return False
-        used = _bytes_in(self._directory)
+            return ""
+        most = self._limits
+        used, number = trees.usage(self._directory)
+        unnamed_disk, unnamed_memory = _unnamed(os.lstat(self._directory).st_dev)
         self._next_count = begun + max(COUNT_S, 20 * (time.monotonic() - begun))
-        return used > self._limits["disk_bytes"]
+        if used + unnamed_disk > most["disk_bytes"]:
+            return f"disk: at most {most['disk_bytes']} bytes"
+        if number > (most_files := max(MIN_FILES, most["disk_bytes"] // BYTES_PER_FILE)):
+            return f"files: at most {most_files}"
+        return f"memory: at most {most['memory_bytes']} bytes" if unnamed_memory > most["memory_bytes"] else ""
 
 
-def _usage() -> tuple[int, int]:
-    """Return how many processes there are besides this one, and how many bytes of memory they have together."""
-    count = memory = 0
-    for entry in os.listdir("/proc"):
-        if entry.isdecimal() and entry != "1":
-            with contextlib.suppress(OSError), open(f"/proc/{entry}/statm", "rb") as file:
-                _, resident, shared, *_ = file.read().split()
-                count += int(resident) > 0  # a dead one that nobody reaped has none
-                memory += (int(resident) - int(shared)) * PAGE
-    return count, memory
+def _usage() -> tuple[int, int, int]:
+    """Return how many processes and threads there are besides this one, and how many bytes of memory they have together."""
+    processes = threads = memory = 0
+    for pid in _pids():
+        found = dict.fromkeys((b"RssAnon", b"RssShmem", b"Threads"), 0)
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/status", "rb") as file:
+            for line in file:
+                name, _, value = line.partition(b":")
+                if name in found:
+                    found[name] = int(value.split()[0])
+        if found[b"RssAnon"] or found[b"RssShmem"]:  # a dead one that nobody reaped has none
+            processes += 1
+            threads += found[b"Threads"]
+            memory += (found[b"RssAnon"] + found[b"RssShmem"]) * 1024
+    return processes, threads, memory
 
 
-def _bytes_in(directory: str) -> int:
-    used = 0
-    for place, _, names in os.walk(directory):
-        for name in names:
-            with contextlib.suppress(OSError):
-                used += os.lstat(f"{place}/{name}").st_blocks * 512
-    return used
+def _unnamed(device: int) -> tuple[int, int]:
+    """Return the bytes of open files without a name: those on this device, and those in memory."""
+    sizes: dict[tuple[int, int], int] = {}
+    for pid in _pids():
+        with contextlib.suppress(OSError), os.scandir(f"/proc/{pid}/fd") as descriptors:
+            for descriptor in descriptors:
+                with contextlib.suppress(OSError):
+                    status = descriptor.stat()
+                    if not status.st_nlink and stat.S_ISREG(status.st_mode):
+                        sizes[status.st_dev, status.st_ino] = status.st_blocks * 512
+    on_disk = sum(size for (place, _), size in sizes.items() if place == device)
+    return on_disk, sum(sizes.values()) - on_disk
+
+
+def _pids() -> list[str]:
+    return [entry for entry in os.listdir("/proc") if entry.isdecimal() and entry != "1"]
 
 
 def _is_group_alive(group: int) -> bool:

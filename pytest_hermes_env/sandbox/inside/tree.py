@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import stat
 from collections.abc import Iterator, Mapping
 from typing import Any
+
+from hermes_env_shared import trees
 
 OPEN = stat.S_IRUSR | stat.S_IXUSR
 """What the owner of a directory needs to see what is in it."""
@@ -55,20 +56,21 @@ class Tree:
 
     def _remember(self, path: str) -> None:
         """Take the present state of a path, and of new directories on the way to it, as known."""
-        try:
-            status = os.lstat(path)
-        except FileNotFoundError:
-            for known in [known for known in self._known if known == path or known.startswith(f"{path}/")]:
-                del self._known[known]
-            return
-        self._known[path], self._read[path] = _facts(status), status.st_atime_ns
-        parent = os.path.dirname(path)
-        if parent not in self._known and parent != self._root:
-            self._remember(parent)
+        while True:
+            try:
+                status = os.lstat(path)
+            except FileNotFoundError:
+                for known in [known for known in self._known if known == path or known.startswith(f"{path}/")]:
+                    del self._known[known]
+                return
+            self._known[path], self._read[path] = _facts(status), status.st_atime_ns
+            path = os.path.dirname(path)
+            if path in self._known or path == self._root:
+                return
 
     def _write(self, path: str, entry: Mapping[str, Any], blobs: list[bytes]) -> None:
         parent = os.path.dirname(path)
-        os.makedirs(parent, exist_ok=True)
+        trees.make_directories(parent)
         if os.path.realpath(parent) != parent:
             raise OSError(f"{path}: a directory of this path is a link")
         with contextlib.suppress(FileNotFoundError):
@@ -79,7 +81,7 @@ class Tree:
             _remove(path)
             os.symlink(entry["target"], path)
         elif entry["kind"] == "directory":
-            os.makedirs(path, exist_ok=True)
+            trees.make_directories(path)
             os.chmod(path, entry["mode"])
         else:
             _write_file(path, blobs[entry["data"]], entry["mode"])
@@ -209,8 +211,6 @@ def _set_time(path: str, entry: Mapping[str, Any]) -> None:
 
 
 def _remove(path: str) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        if stat.S_ISDIR(os.lstat(path).st_mode):
-            shutil.rmtree(path)
-        else:
-            os.unlink(path)
+    """Raises: something resists → OSError."""
+    if resisting := trees.remove(path):
+        raise OSError(f"{path}: {resisting[0]}")

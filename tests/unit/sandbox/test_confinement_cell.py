@@ -187,7 +187,7 @@ def test_stopping_twice_or_before_the_start_does_nothing():
     cell.stop()
     cell.stop()
 
-    assert cell.enter_command() == []
+    assert cell.enter_command() == [""]
 
 
 @pytest.mark.parametrize(
