@@ -275,7 +275,7 @@ class _Server:
             hit = f"threads: at most {THREADS_PER_PROCESS * most['processes']} at a time"
         elif memory > most["memory_bytes"]:
             hit = f"memory: at most {most['memory_bytes']} bytes"
-        elif processes and self._directory:
+        elif processes:
             hit = self._count()
         if hit:
             self._hit = hit
@@ -291,10 +291,10 @@ class _Server:
         if begun < self._next_count:
             return ""
         most = self._limits
-        used, number = trees.usage(self._directory)
-        unnamed_disk, unnamed_memory = _unnamed(os.lstat(self._directory).st_dev)
+        used, number = trees.usage(self._directory) if self._directory else (0, 0)
+        unnamed_disk, unnamed_memory = _unnamed(os.lstat(self._directory or "/").st_dev)
         self._next_count = begun + max(COUNT_S, 20 * (time.monotonic() - begun))
-        if used + unnamed_disk > most["disk_bytes"]:
+        if self._directory and used + unnamed_disk > most["disk_bytes"]:  # elsewhere the kernel keeps it
             return f"disk: at most {most['disk_bytes']} bytes"
         if number > (most_files := max(MIN_FILES, most["disk_bytes"] // BYTES_PER_FILE)):
             return f"files: at most {most_files}"

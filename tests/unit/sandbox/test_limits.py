@@ -111,11 +111,11 @@ def test_output_is_limited(confinement):
 def terminal(confinement):
     """``terminal(limits, command)`` is the result of hermes' terminal tool in a local sandbox."""
 
-    def call(limits: Limits, command: str) -> dict[str, object]:
+    def call(limits: Limits, command: str, *, has_next: bool = True) -> dict[str, object]:
         with LocalSandbox(confinement=confinement, limits=limits) as sandbox:
             result = json.loads(sandbox.machine("task").call("terminal", {"command": command, "timeout": 60}))
             after = json.loads(sandbox.machine("task").call("terminal", {"command": "echo next"}))
-        assert (after["output"], after["exit_code"]) == ("next", 0)
+        assert not has_next or (after["output"], after["exit_code"]) == ("next", 0)
         return dict(result)
 
     return call
@@ -129,6 +129,70 @@ def test_local_sandbox_says_which_limit_was_hit(terminal):
 
     assert "limit of this sandbox: processes: at most 20 at a time" in str(result["output"])
     assert result["exit_code"] != 0
+
+
+UNSEEN = {
+    "shared memory": (
+        "import mmap; m = mmap.mmap(-1, 200 << 20); [m.write(b'x' * (1 << 20)) for _ in range(200)]",
+        "memory: at most",
+    ),
+    "memory files": (
+        "import os; f = [os.memfd_create('f') for _ in range(20)]; [os.write(f[n % 20], b'x' * (1 << 20)) for n in range(200)]",
+        "memory: at most",
+    ),
+    "threads": (
+        "import threading; [threading.Thread(target=time.sleep, args=[20]).start() for _ in range(150)]",
+        "threads: at most",
+    ),
+    "files without a name": (
+        "import os; f = open('f', 'wb'); os.unlink('f'); [f.write(b'x' * (1 << 20)) for _ in range(18)]; f.flush(); "
+        "g = open('g', 'wb'); os.unlink('g'); [g.write(b'x' * (1 << 20)) for _ in range(18)]; g.flush()",
+        "disk: at most",
+    ),
+    "files in a closed directory": (
+        "import os; os.mkdir('c'); [open(f'c/{n}', 'wb').write(b'x' * (10 << 20)) for n in range(4)]; os.chmod('c', 0)",
+        "disk: at most",
+    ),
+    "files below the longest path": (
+        "import os; [(os.mkdir('d' * 250), os.chdir('d' * 250)) for _ in range(20)]; "
+        "[open(f'{n}', 'wb').write(b'x' * (10 << 20)) for n in range(4)]",
+        "disk: at most",
+    ),
+    "reserved blocks": (
+        "import os; [os.posix_fallocate(os.open(f'{n}', os.O_CREAT | os.O_WRONLY), 0, 15 << 20) for n in range(4)]",
+        "disk: at most",
+    ),
+    "empty files": ("[open(f'{n}', 'w').close() for n in range(20000)]", "files: at most"),
+}
+"""What a sum of sizes and a list of processes does not show, and the limit that it passes."""
+
+
+@pytest.mark.parametrize("what", UNSEEN)
+def test_what_is_hard_to_see_counts(terminal, what):
+    """20 MiB of files, 100 MiB of memory and 20 processes are allowed."""
+    does, says = UNSEEN[what]
+    limits = Limits(disk_bytes=20 << 20, memory_bytes=100 << 20, processes=20)
+
+    result = terminal(
+        limits, f"python3 -c \"import time; {does}; time.sleep(20); print('unlimited')\"", has_next="disk" not in says
+    )
+
+    output = str(result["output"])
+    assert f"limit of this sandbox: {says}" in output or (what == "threads" and "can't start new thread" in output), result
+    assert "unlimited" not in output
+
+
+@pytest.mark.parametrize("what", ["memory files", "shared memory", "threads"])
+def test_what_is_hard_to_see_counts_in_a_real_shell(confinement, what):
+    """In the cell of the in-memory machine, too."""
+    does, says = UNSEEN[what]
+
+    ran, after = run(
+        confinement, f'python3 -c "import time; {does}; time.sleep(20)"', Limits(memory_bytes=100 << 20, processes=20)
+    )
+
+    says = {"threads": "(threads|processes): at most"}.get(what, says)  # the kernel refuses one to a user that is not root
+    assert (bool(re.match(says, ran.limit)), after.output) == (True, b"next\n"), ran
 
 
 def test_disk_of_a_local_sandbox_is_counted(confinement, tmp_path):
