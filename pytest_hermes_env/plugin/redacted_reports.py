@@ -1,13 +1,15 @@
 """Keeps secrets and control characters out of what pytest reports about the tests that use this plugin.
 
 Terminal, JUnit and HTML files, and xdist's controller read a test's report, its warnings and its id. All three are cleaned here,
-before anybody else sees them; ``-s`` and live logging print past pytest's reports, as the program wrote it.
+before anybody else sees them. So is what pytest writes on the terminal by other ways, and what its log handlers write: ``-s`` alone
+shows what a program prints as it comes.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import logging
 import warnings
 from collections import Counter
 from collections.abc import Callable, Generator
@@ -18,6 +20,10 @@ import pytest
 from pytest_hermes_env.plugin.usage import uses_plugin
 
 _OF_PYTEST = "_pytest."
+_IDENTITY = frozenset({"nodeid", "location", "outcome", "when", "duration", "start", "stop", "keywords"})
+"""What a report says of its test: its name was cleaned before."""
+_SHORTEST = 8
+"""Characters of the shortest secret."""
 Clean = Callable[[str], str]
 
 
@@ -38,12 +44,17 @@ class RedactedReports:
         return lambda text: printable(redactor.text(text))
 
     def _clean(self, text: str) -> str:
+        from pytest_hermes_env.redaction.shown_text import printable  # noqa: PLC0415
+
+        return printable(self._redacted(text), has_colour=True)
+
+    def _redacted(self, text: str) -> str:
         from pytest_hermes_env.plugin.live_hooks import live_server  # noqa: PLC0415
-        from pytest_hermes_env.redaction.shown_text import environment_redactor, printable  # noqa: PLC0415
+        from pytest_hermes_env.redaction.shown_text import environment_redactor  # noqa: PLC0415
 
         server = live_server(self._config)
         also = {server.key_name: server.key} if server is not None and server.key else {}
-        return printable(environment_redactor(also).text(text), has_colour=True)
+        return environment_redactor(also).text(text)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_generate_tests(self, metafunc: Any) -> Generator[None, None, None]:
@@ -76,9 +87,8 @@ class RedactedReports:
         report = yield
         if uses_plugin(item):
             clean = functools.cache(self._clean)
-            report.user_properties = [(str(clean(str(name))), _cleaned(value, clean)) for name, value in report.user_properties]
             report.keywords = {clean(name): 1 for name in report.keywords}
-            _clean_outcome(report, clean)
+            _clean_report(report, clean)
         return report
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -86,8 +96,44 @@ class RedactedReports:
         """Clean the report of a file that cannot be collected."""
         report = yield
         if report.outcome == "failed":
-            _clean_outcome(report, functools.cache(self._clean))
+            _clean_report(report, functools.cache(self._clean))
         return report
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Clean what the terminal, the log files and JUnit's properties of the suite get past all reports of tests.
+
+        Source: pytest 8.3 to 9.2, _pytest/setuponly.py, _pytest/junitxml.py and _pytest/logging.py.
+        """
+        if not any(map(uses_plugin, session.items)):
+            return
+        from _pytest.junitxml import xml_key  # noqa: PLC0415 - there is no public way to the suite's properties
+
+        writer: Any = self._config.get_terminal_writer()
+        write = writer.write
+
+        def write_clean(message: str, **how: Any) -> None:
+            write(message if len(message) < _SHORTEST else self._redacted(message), **how)
+
+        writer.write = write_clean
+        self._config.add_cleanup(functools.partial(setattr, writer, "write", write))
+        shows = self._config.pluginmanager.get_plugin("setuponly")  # --setup-show cuts parameters, and a cut key has no shape
+        if (show := getattr(shows, "saferepr", None)) is not None:
+
+            def show_clean(value: object, **how: Any) -> str:
+                return str(show(self._redacted(value) if isinstance(value, str) else value, **how))
+
+            shows.saferepr = show_clean
+            self._config.add_cleanup(functools.partial(setattr, shows, "saferepr", show))
+        xml = self._config.stash.get(xml_key, None)
+        if xml is not None:
+            add = xml.add_global_property
+            xml.add_global_property = lambda name, value: add(self._clean(str(name)), self._clean(str(value)))
+        logs = self._config.pluginmanager.get_plugin("logging-plugin")
+        for name in ("log_file_handler", "log_cli_handler"):
+            handler = getattr(logs, name, None)
+            if isinstance(handler, logging.Handler) and handler.formatter is not None:
+                handler.setFormatter(_CleanFormatter(handler.formatter, self._clean))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_warning_recorded(self, warning_message: warnings.WarningMessage, nodeid: str) -> None:
@@ -97,9 +143,23 @@ class RedactedReports:
             warning_message.message = pytest.PytestWarning(shown)
 
 
-def _clean_outcome(report: pytest.TestReport | pytest.CollectReport, clean: Clean) -> None:
-    report.sections = [(name, clean(text)) for name, text in report.sections]
-    report.longrepr = _cleaned(report.longrepr, clean)
+class _CleanFormatter(logging.Formatter):
+    """Cleans what another formatter makes of a record."""
+
+    def __init__(self, inner: logging.Formatter, clean: Clean) -> None:
+        super().__init__()
+        self._inner = inner
+        self._clean = clean
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._clean(self._inner.format(record))
+
+
+def _clean_report(report: pytest.TestReport | pytest.CollectReport, clean: Clean) -> None:
+    """Clean whatever a report has: pytest and plugins add attributes, such as ``wasxfail``."""
+    for name, value in vars(report).items():
+        if name not in _IDENTITY:
+            vars(report)[name] = _cleaned(value, clean)
 
 
 def _cleaned(value: Any, clean: Clean) -> Any:
@@ -112,7 +172,7 @@ def _cleaned(value: Any, clean: Clean) -> Any:
         return type(value)(_cleaned(item, clean) for item in value)
     if isinstance(value, dict):
         return {_cleaned(key, clean): _cleaned(item, clean) for key, item in value.items()}
-    if type(value).__module__.startswith(_OF_PYTEST) or hasattr(value, "toterminal"):
+    if hasattr(value, "__dict__") and (type(value).__module__.startswith(_OF_PYTEST) or hasattr(value, "toterminal")):
         for name, item in vars(value).items():
             vars(value)[name] = _cleaned(item, clean)
     return value

@@ -1,7 +1,8 @@
 """The encodings in which a secret may stand in a text: how a known one would look, and what a text says once it is decoded.
 
-What is decoded: base64 (plain and URL-safe, in lines, at any alignment), hexadecimal, percent encoding, backslash escapes, HTML entities,
-gzip and zlib (the first `MAX_DECOMPRESSED` bytes).
+What is decoded: base64 (plain and URL-safe, in lines, at any alignment), hexadecimal (also of separated bytes), percent encoding, backslash
+escapes, HTML entities, quoted-printable, UTF-16, gzip and zlib (the first `MAX_DECOMPRESSED` bytes). Colours and invisible characters
+are looked through.
 
 Also the styles in which JSON is written: with or without ASCII escapes, with or without spaces.
 """
@@ -25,19 +26,28 @@ from pytest_hermes_env.types import JsonValue
 MAX_DECOMPRESSED = 4_000_000
 MAX_JSON_LEVELS = 5
 MIN_MIDDLE = 8
-_FULL_LINE = 40
-_LINE_BREAK = 2
 _RUN = re.compile(r"[A-Za-z0-9+/_-]{20,}={0,2}")
+_BREAK = r"(?:[ \t\r]{0,20}+\n[ \t]{0,40}+(?:E[ \t]{1,40}+|[>|#*][ \t]{0,40}+)?|[ \t]{1,2}+)"
+"""The end of a line; the next one may be indented, quoted, or be one of an error as pytest shows it."""
+_BLOCK = re.compile(rf"(?<![A-Za-z0-9+/_-])(?:[A-Za-z0-9+/_-]{{40,}}+{_BREAK})++(?:[A-Za-z0-9+/_-]++={{0,2}})?")
+_PIECE = re.compile(r"[A-Za-z0-9+/_-]{2,}")
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2}){10,}")
+_HEX_BYTES = re.compile(r"(?<!\w)(?:(?:0x)?[0-9a-fA-F]{2}(?:, ?|[ :-])){9,}(?:0x)?[0-9a-fA-F]{2}(?!\w)")
+_HEX_BYTE = re.compile(r"[0-9a-fA-F]{2}(?!x)")
+_UNSEEN = "\0\xad\u200b\u200c\u200d\u2060\ufeff"
+"""Characters that can stand in a key and are not seen; NUL also stands between the letters of UTF-16."""
 _READABLE = re.compile(rb"[\t\r\n\x20-\x7e]{8}")
 _PRINTABLE = bytes((9, 10, 13, *range(0x20, 0x7F)))
 SAMPLE = 4096
 _CODED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=_-")
 _CODES = re.compile(
     r"(?P<percent>(?:%[0-9A-Fa-f]{2})+)"
-    r"|(?<!\\)\\+(?:u(?P<u>[0-9A-Fa-f]{4})|x(?P<x>[0-9A-Fa-f]{2})|U(?P<U>[0-9A-Fa-f]{8})|u\{(?P<b>[0-9A-Fa-f]{1,6})\}|(?P<o>[0-3][0-7]{2})|/)"
+    r"|(?<!\\)\\+(?:u(?P<u>[0-9A-Fa-f]{4})|x(?P<x>[0-9A-Fa-f]{2})|U(?P<U>[0-9A-Fa-f]{8})|u\{(?P<b>[0-9A-Fa-f]{1,6})\}|(?P<o>[0-3][0-7]{2})|(?P<space>[nrt])|/)"
     r"|(?P<entity>&(?:\#\d{1,7}|\#[xX][0-9A-Fa-f]{1,6}|amp|lt|gt|quot|apos);)"
+    r"|(?P<quoted>=3D|=20|=09|(?:=[0-9A-F]{2}){2,})"
+    rf"|(?P<unseen>=\r?\n|[{_UNSEEN}]+|\x1b\[[0-9;]*[A-Za-z])"
 )
+_MAY_HAVE_CODES = re.compile(rf"[%\\&\x1b{_UNSEEN}]|=[0-9A-F\r\n]")
 JSON_STYLES: dict[str, Callable[[JsonValue], str]] = {
     "": json.JSONEncoder(ensure_ascii=False).encode,
     "_ascii": json.JSONEncoder().encode,
@@ -125,17 +135,23 @@ class Unescaped:
 
 
 def unescaped(text: str) -> Unescaped | None:
-    """Return a text without percent codes, backslash escapes and HTML entities; None if it has none."""
-    if not ("%" in text or "\\" in text or "&" in text) or not _CODES.search(text):
+    """Return a text without codes for characters, colours and what is not seen; None if it has none."""
+    if not _MAY_HAVE_CODES.search(text) or not _CODES.search(text):
         return None
     return Unescaped(text)
 
 
 def _decoded(code: re.Match[str]) -> str:
+    if code["unseen"]:
+        return ""
+    if code["quoted"]:
+        return bytes.fromhex(code["quoted"].replace("=", "")).decode("utf-8", "replace")
     if code["percent"]:
         return unquote_to_bytes(code["percent"]).decode("utf-8", "replace")
     if code["entity"]:
         return html.unescape(code["entity"])
+    if code["space"]:
+        return "\n"
     digits, base = (code["o"], 8) if code["o"] else (code["u"] or code["x"] or code["U"] or code["b"], 16)
     if not digits:
         return "/"
@@ -165,7 +181,7 @@ def decoded_runs(text: str) -> Iterator[DecodedRun]:
     """Yield what each run of base64 and hexadecimal digits says, at every alignment."""
     for start, end in _runs(text):
         run = text[start:end]
-        compact = "".join(run.split()).replace("=", "").replace("-", "+").replace("_", "/")
+        compact = "".join(_PIECE.findall(run)).replace("-", "+").replace("_", "/")
         for offset in range(4):
             piece = compact[offset:]
             piece = piece[: len(piece) - 1] if len(piece) % 4 == 1 else piece
@@ -174,33 +190,32 @@ def decoded_runs(text: str) -> Iterator[DecodedRun]:
         for digits in _HEX.finditer(run):
             for decoded, is_text in _readable(bytes.fromhex(digits[0])):
                 yield DecodedRun(start + digits.start(), start + digits.end(), decoded, is_text)
+    for separated in _HEX_BYTES.finditer(text):
+        for decoded, is_text in _readable(bytes.fromhex("".join(_HEX_BYTE.findall(separated[0])))):
+            yield DecodedRun(*separated.span(), decoded, is_text)
 
 
 def _runs(text: str) -> Iterator[tuple[int, int]]:
     """Yield the positions of base64 runs: single runs, and blocks of runs broken into lines."""
-    block: tuple[int, int] | None = None
-    lines = 0
-    for run in _RUN.finditer(text):
-        yield run.span()
-        if block and run.start() - block[1] <= _LINE_BREAK and text[block[1] : run.start()].isspace():
-            block, lines = (block[0], run.end()), lines + 1
-        else:
-            if block and lines:
-                yield block
-            block, lines = run.span(), 0
-        if run.end() - run.start() < _FULL_LINE:
-            if lines:
-                yield block
-            block = None
-    if block and lines:
-        yield block
+    for pattern in (_RUN, _BLOCK):
+        for run in pattern.finditer(text):
+            yield run.span()
+
+
+def _text_of(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
 
 
 def _readable(data: bytes) -> Iterator[tuple[str, bool]]:
     """Yield the bytes as text if they contain readable text, and decompressed if they are compressed; and whether they are text."""
     if _READABLE.search(data):
         start = data[:SAMPLE]
-        yield data.decode("latin-1"), len(start.translate(None, _PRINTABLE)) * 4 < len(start)
+        yield _text_of(data), len(start.translate(None, _PRINTABLE)) * 4 < len(start)
+    elif data.count(0) * 3 > len(data) and _READABLE.search(letters := data.replace(b"\0", b"")):
+        yield letters.decode("latin-1"), True  # UTF-16
     if data[:2] == b"\x1f\x8b" or (data[:1] == b"\x78" and not int.from_bytes(data[:2]) % 31):
         try:
             yield zlib.decompressobj(wbits=47).decompress(data, MAX_DECOMPRESSED).decode("utf-8", "replace"), True

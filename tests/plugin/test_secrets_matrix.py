@@ -43,6 +43,20 @@ pytestmark = pytest.mark.hermes_allow_leftovers
 @pytest.mark.parametrize("text", TEXTS)
 def test_id(text): ...
 
+@pytest.fixture(params=TEXTS)
+def given(request): ...
+
+def test_shown_setup(given): ...
+
+@pytest.mark.xfail(reason="\\n".join(TEXTS))
+def test_marked(): raise AssertionError
+
+def test_called(): pytest.xfail("\\n".join(TEXTS))
+
+def test_suite(record_testsuite_property):
+    for number, text in enumerate(TEXTS):
+        record_testsuite_property(f"n{number}", text)
+
 def test_shows_all(record_property):
     said = "\\n".join(TEXTS)
     warnings.simplefilter("always")
@@ -58,7 +72,7 @@ import json
 
 def pytest_runtest_logreport(report):
     with open("seen.jsonl", "a") as file:
-        file.write(json.dumps([report.nodeid, list(report.keywords), report.longreprtext, report.sections, report.user_properties]) + "\\n")
+        file.write(json.dumps([report.nodeid, str(vars(report)), report.longreprtext, report.sections, report.user_properties]) + "\\n")
 """
 
 
@@ -71,15 +85,28 @@ def places(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, capsys: p
     pytester.makeconftest(CONFTEST)
     pytester.path.joinpath("texts.json").write_text(json.dumps(texts))
     result = pytester.runpytest_inprocess(
-        "-v", "-rA", "--showlocals", "-p", "no:cacheprovider", "--junitxml", "j.xml", "-o", "junit_family=xunit1"
+        *(
+            "-v",
+            "-rA",
+            "--showlocals",
+            "--setup-show",
+            "-p",
+            "no:cacheprovider",
+            "--junitxml",
+            "j.xml",
+            "-o",
+            "junit_family=xunit1",
+        ),
+        *("--log-file", "log.txt", "--log-file-level", "INFO", "-o", "log_cli=true"),
     )
     seen = [json.loads(line) for line in (pytester.path / "seen.jsonl").read_text().splitlines()]
-    result.assert_outcomes(passed=len(texts), failed=1, warnings=len(texts))
+    result.assert_outcomes(passed=2 * len(texts) + 1, failed=1, xfailed=2, warnings=len(texts))
     account = account_of(texts)
     return {
         "terminal": result.stdout.str() + result.stderr.str(),
         "test ids": "\n".join(row[0] for row in seen),
         "JUnit": html.unescape((pytester.path / "j.xml").read_text()),
+        "log file": (pytester.path / "log.txt").read_text(),
         "HTML, other plugins": json.dumps(seen, ensure_ascii=False),
         "JSON": json_text(account),
         "SARIF": sarif_text(account),

@@ -79,6 +79,9 @@ FORMS: Mapping[str, Callable[[str], str]] = {
     "base64, URL-safe": lambda text: base64.urlsafe_b64encode(f"~?{text}".encode()).decode().rstrip("="),
     "base64 of base64": lambda text: _base64("=")(_base64("")(text)),
     "hexadecimal": lambda text: text.encode().hex(),
+    "base64, in lines": lambda text: base64.encodebytes(f"{'and ' * 12}{text} and more".encode()).decode(),
+    "UTF-16 in base64": lambda text: base64.b64encode(text.encode("utf-16-le")).decode(),
+    "hexadecimal, separated": lambda text: text.encode().hex("-"),
     "HEXADECIMAL": lambda text: text.encode().hex().upper(),
     "URL": lambda text: "https://x.test/?q=" + quote(text, safe=""),
     "URL, every character": lambda text: "".join(f"%{byte:02X}" for byte in text.encode()),
@@ -88,6 +91,8 @@ FORMS: Mapping[str, Callable[[str], str]] = {
     r"\x escapes": lambda text: _every(text, "\\x{:02x}"),
     "HTML": lambda text: html.escape(f"<{text}>"),
     "HTML, every character": lambda text: _every(text, "&#{:d};"),
+    "cut by a colour": lambda text: f"{text[: len(text) // 2]}\x1b[31m{text[len(text) // 2 :]}",
+    "cut by an invisible character": lambda text: f"{text[: len(text) // 2]}\u200b{text[len(text) // 2 :]}",
 }
 ONLY_KNOWN: Mapping[str, Callable[[str], str]] = {
     "UPPER CASE": str.upper,
@@ -101,8 +106,8 @@ ONLY_KNOWN: Mapping[str, Callable[[str], str]] = {
 def needle(kind: str, form: str) -> str:
     """Return what a report would contain if it showed a secret in that form: its longest word, without backslashes."""
     whole = KNOWN if kind == VARIABLE else SHAPED[kind]
-    said = whole if form.startswith("base64") else CORES.get(kind, whole)
-    return max(re.split(r"[\s\"'<>:=?]+", {**FORMS, **ONLY_KNOWN}[form](said)), key=len).replace("\\", "")
+    said = whole if "base64" in form else CORES.get(kind, whole)
+    return max(re.split(r"(?:\x1b\[31m|[\s\"'<>:=?\u200b])+", {**FORMS, **ONLY_KNOWN}[form](said)), key=len).replace("\\", "")
 
 
 def forms_of_known() -> dict[str, str]:

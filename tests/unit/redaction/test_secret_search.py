@@ -5,9 +5,13 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
+import quopri
 import random
+import re
+import textwrap
 import time
 import uuid
+from collections.abc import Callable
 
 import pytest
 from agent import redact as hermes
@@ -22,6 +26,40 @@ from tests.unit.redaction.planted import FORMS, KNOWN, RANDOM, SHAPED, VARIABLE,
 
 ODD = 'p4ss/w+rd "ä\\ß" <b>&c\n2nd line'
 """A password with every character that some encoding escapes."""
+
+
+UNDOES: dict[str, tuple[Callable[[str], str], Callable[[str], str]]] = {
+    "quoted-printable": (
+        lambda text: quopri.encodestring(f"{'before ' * 9}{text} after".encode(), quotetabs=True).decode(),
+        lambda text: quopri.decodestring(text).decode(),
+    ),
+    "quoted-printable, every character": (
+        lambda text: "".join(f"={byte:02X}" for byte in text.encode()),
+        lambda text: quopri.decodestring(text).decode(),
+    ),
+    "UTF-16": (lambda text: text.encode("utf-16-le").decode("latin-1"), lambda text: text.replace("\0", "")),
+    "hexadecimal list": (
+        lambda text: ", ".join(f"0x{byte:02x}" for byte in text.encode()),
+        lambda text: bytes(int(byte, 16) for byte in re.findall("0x(..)", text)).decode(),
+    ),
+    "base64 in indented lines": (
+        lambda text: textwrap.indent(base64.encodebytes(f"{'and ' * 20}{text} and more".encode()).decode(), "    "),
+        lambda text: "".join(re.findall("[A-Za-z0-9+/]{4,}", text)),
+    ),
+}
+
+
+@pytest.mark.parametrize("said", [KNOWN, SHAPED["OpenAI"]], ids=["known", "shaped"])
+@pytest.mark.parametrize("form", UNDOES)
+def test_forms_that_mail_and_dumps_have(said: str, form: str) -> None:
+    """Nothing that says a part of it is left."""
+    write, undo = UNDOES[form]
+
+    left = undo(TextRedactor(known={VARIABLE: KNOWN}).text(write(said)))
+
+    middle = said[-12:-4] if "base64" not in form else base64.b64encode(said.encode()).decode()[12:20]
+    assert middle not in left
+    assert middle in undo(write(said)) or "base64" in form
 
 
 @pytest.mark.parametrize(("form", "text"), forms_of_known().items(), ids=forms_of_known())
