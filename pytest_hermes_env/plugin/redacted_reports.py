@@ -117,7 +117,9 @@ class RedactedReports:
 
         writer.write = write_clean
         self._config.add_cleanup(functools.partial(setattr, writer, "write", write))
-        shows = self._config.pluginmanager.get_plugin("setuponly")  # --setup-show cuts parameters, and a cut key has no shape
+        shows: Any = self._config.pluginmanager.get_plugin(
+            "setuponly"
+        )  # --setup-show cuts parameters, and a cut key has no shape
         if (show := getattr(shows, "saferepr", None)) is not None:
 
             def show_clean(value: object, **how: Any) -> str:
@@ -125,7 +127,7 @@ class RedactedReports:
 
             shows.saferepr = show_clean
             self._config.add_cleanup(functools.partial(setattr, shows, "saferepr", show))
-        xml = self._config.stash.get(xml_key, None)
+        xml: Any = self._config.stash.get(xml_key, None)
         if xml is not None:
             add = xml.add_global_property
             xml.add_global_property = lambda name, value: add(self._clean(str(name)), self._clean(str(value)))

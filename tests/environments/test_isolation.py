@@ -60,6 +60,18 @@ def test_opening_from_many_threads_makes_one_directory(task_id):
     assert len(list(Path(sandbox_directory(task_id)).parent.glob(f"{prefix}-*"))) == 1
 
 
+def test_directories_deeper_than_python_are_removed(task_id, monkeypatch):
+    """And the next rollout opens its own."""
+    monkeypatch.setenv("TERMINAL_ENV", "local")
+    made = ToolContext(task_id).terminal("mkdir -p $(printf 'd/%.0s' $(seq 1500)) && chmod 000 d && echo made")
+    directory = sandbox_directory(task_id)
+
+    close_sandbox(task_id)
+    open_sandbox(task_id)
+
+    assert (made["output"], os.path.exists(directory), os.listdir(sandbox_directory(task_id))) == ("made", False, [])
+
+
 def test_other_backends_get_no_local_directory(task_id, monkeypatch):
     """Where files are not on this machine, only the session is made apart."""
     monkeypatch.setenv("TERMINAL_ENV", "docker")

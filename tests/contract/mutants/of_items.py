@@ -127,7 +127,7 @@ MUTANTS = (
         ),
     ),
     # ------------------------------------------------------------------ HE205
-    graded_letters("HE205", "no seed", (ORDER, "        order = random.sample(rows, len(rows))\n")),
+    graded_letters("HE205", "no seed", (ORDER, "        order = random.sample(rows, len(rows))\n"), follow_up="HE203"),
     ledger_books(
         "HE205",
         "the module's list in place",
