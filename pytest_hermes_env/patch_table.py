@@ -28,6 +28,7 @@ class Patch:
 PATCHES: tuple[Patch, ...] = (
     Patch(
         targets=(
+            "socket.socket.bind",
             "socket.socket.connect",
             "socket.socket.connect_ex",
             "socket.socket.sendto",

@@ -23,8 +23,8 @@ from pytest_hermes_env.own_machine import as_address, is_own_address, is_own_nam
 from pytest_hermes_env.patches import auditing, intercept, keep_auditing
 
 ANY_HOST = "*"
-METHODS = ("connect", "connect_ex", "sendto", "sendmsg")
-"""Python resolves the name of a peer before it raises the audit event."""
+METHODS = ("bind", "connect", "connect_ex", "sendto", "sendmsg")
+"""Python resolves the name in an address before it raises the audit event."""
 ADDRESS_OF_SENDMSG = 3
 PEERS = frozenset({"connect", "sendto", "sendmsg"})
 LOOKUPS = frozenset({"getaddrinfo", "gethostbyname"})
@@ -109,7 +109,11 @@ class NetworkGuard:
         address = args[place] if place is not None and len(args) > place else None
         if held.family in {socket.AF_INET, socket.AF_INET6} and isinstance(address, tuple) and address:
             host = _text_of(address[0])
-            self._check_peer(host, f"{name} to {host}:{address[1] if len(address) > 1 else '?'}")
+            what = f"{name} to {host}:{address[1] if len(address) > 1 else '?'}"
+            if name != "bind":
+                self._check_peer(host, what)
+            elif host and as_address(host) is None:  # an address of this machine, or the system refuses it
+                self._check_name(host, what)
             if _is_below_localhost(host) and not self._is_allowed(host):
                 args = (*args[:place], ("localhost", *address[1:]), *args[(place or 0) + 1 :])
         return real(held, *args)

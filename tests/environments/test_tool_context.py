@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import json
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -192,7 +193,7 @@ def test_long_timeout_takes_a_background_process(tool_answers):
 def test_long_command_is_killed_at_its_timeout(tool_answers, monkeypatch):
     """When the time is over the process is killed and the answer is the usual one."""
     clock = iter([0.0, 0.0, 700.0])
-    monkeypatch.setattr("environments.tool_context.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("environments.tool_context.time", SimpleNamespace(monotonic=lambda: next(clock)))
     made = tool_answers(lambda _name, _arguments: '{"session_id": "p1", "status": "timeout"}')
     ctx = ToolContext("mine")
 

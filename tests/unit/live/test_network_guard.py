@@ -47,6 +47,27 @@ def test_the_refusal_names_host_test_and_way_out(guard: NetworkGuard) -> None:
     assert str(again.value) == f"this test reached for 192.0.2.7.\n{rest}"
 
 
+@pytest.mark.parametrize(
+    "binds",
+    [
+        lambda name: socket.socket().bind((name, 0)),
+        lambda name: socket.create_server((name, 0)),
+        lambda name: socket.socket(type=socket.SOCK_DGRAM).bind((name.encode(), 0)),
+    ],
+    ids=["bind", "create_server", "datagrams"],
+)
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_name_to_bind_to_is_not_looked_up(guard: NetworkGuard, binds: Callable[[str], None]) -> None:
+    """Python would ask a DNS server for it; names and addresses of this machine are as before."""
+    for own in ("", "localhost", "127.0.0.1"):
+        binds(own)
+
+    with pytest.raises(OSError, match=r"elsewhere\.example\.org"):  # create_server makes another of it
+        binds("elsewhere.example.org")
+    with pytest.raises(NetworkBlocked, match=r"bind to elsewhere\.example\.org:0"):
+        guard.verify()
+
+
 def test_a_live_test_is_told_what_it_may_reach() -> None:
     """The text names the provider's host."""
     guard = NetworkGuard(test="t", allowed=["api.example.org"], is_live=True)
