@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -26,7 +26,7 @@ import pytest
 
 from hermes_env_shared.abandoned import claim, remove_abandoned_meanwhile, remove_tree
 from hermes_env_shared.processes import kill_processes, mark_commands, now, tag_descendants
-from pytest_hermes_env.errors import SandboxLost, UsageError, shorten
+from pytest_hermes_env.errors import HermesEnvError, SandboxLost, UsageError, shorten
 from pytest_hermes_env.failures import Problem, combined_error
 from pytest_hermes_env.sandbox import sessions
 from pytest_hermes_env.sandbox.answers import called, takes
@@ -88,6 +88,7 @@ class LocalSandbox:
         self._lock = threading.Lock()
         self._rollouts: dict[str, LocalRollout] = {}
         self._directories: dict[str, str] = {}
+        self._cells: dict[str, int] = {}
         self._problems: list[Problem] = []
         self._resources: contextlib.ExitStack | None = None
         self._root: Path | None = None
@@ -216,6 +217,7 @@ class LocalSandbox:
 
         Raises: its environment registered a directory outside the sandbox, and commands are confined → UsageError.
         """
+        self.raise_if_lost(task_id)
         with self._lock:
             root = self.root
             if not self._is_kept_inside and self._resources is not None:
@@ -225,7 +227,7 @@ class LocalSandbox:
             directory = sessions.open_session(task_id, lambda: self._directory_for(task_id, root))
         if self.confinement.is_in_force and not Path(os.path.realpath(directory)).is_relative_to(root):
             if Path(directory).is_relative_to(root):
-                self.lose([task_id], f"a command put something else in the place of {shorten(directory)}")
+                raise self._lost(task_id, f"a command put something else in the place of {shorten(directory)}")
             text = (
                 "the working directory of a rollout is outside the local sandbox, where its commands cannot write.\n"
                 f"  expected  a working directory below {root}, or none: the sandbox then creates one\n"
@@ -237,35 +239,32 @@ class LocalSandbox:
             raise self._problems[-1].exception()
         return directory
 
-    def notice_loss(self, task_id: str) -> None:
-        """After a tool call of ``task_id``: if the cell cannot be entered any more, start another one for later rollouts.
-
-        Raises: a rollout's commands cannot be run any more → SandboxLost, for all that ran in it.
-        """
+    def raise_if_lost(self, task_id: str) -> None:
+        """Before and after each tool call of ``task_id``. Raises: the cell in which it began cannot be entered any more → SandboxLost."""
         with self._lock:
-            reason = self._cell.start_again_if_lost() if self._cell is not None else ""
-            running = {task_id, *self._rollouts} if reason else set()
+            reason = self._cell.loss_of(self._cells.setdefault(task_id, self._cell.number)) if self._cell is not None else ""
         if reason:
-            self.lose(running, reason)
+            raise self._lost(task_id, reason)
 
-    def lose(self, task_ids: Iterable[str], reason: str) -> None:
-        """Raises: always, SandboxLost. The layer, if it is ours, fails the rollouts of these tasks."""
+    def _lost(self, task_id: str, reason: str) -> HermesEnvError:
+        """Note that a rollout cannot be scored, also for our environment layer, and return the error."""
         layer = sys.modules.get("environments.sandbox.isolation")
-        for task_id in task_ids:
-            if layer is not None:
-                layer.lose_sandbox(task_id, reason)
+        if layer is not None:
+            layer.lose_sandbox(task_id, reason)
         text = (
             "a command made a rollout's sandbox unusable, so that the rollout cannot be scored.\n"
+            "  expected  a sandbox whose commands can be run until the rollout is judged\n"
             f"  seen      {reason}\n"
-            "  fix       nothing, if a model may do so: the rollout failed, and the next one has a new sandbox"
+            "  fix       look at the rollout's commands; the next rollout has a new sandbox, and its score does not depend on this one"
         )
         self._problems.append(Problem(error=SandboxLost, text=text))
-        raise self._problems[-1].exception()
+        return self._problems[-1].exception()
 
     def release(self, task_id: str) -> None:
         """Kill the processes of a session, remove it from hermes, and remove its directory if this sandbox created it."""
         with self._lock:
             directory = self._directories.pop(task_id, "")
+            self._cells.pop(task_id, None)
         sessions.close_session(task_id, directory)
         if directory:
             remove_tree(directory)
@@ -324,6 +323,7 @@ class LocalSandbox:
         with self._lock:
             self._rollouts.clear()
             self._directories.clear()
+            self._cells.clear()
 
 
 class LocalRollout:
@@ -342,7 +342,7 @@ class LocalRollout:
 
     def after_call(self) -> None:
         """Raises: the sandbox was lost → SandboxLost."""
-        self._sandbox.notice_loss(self.task_id)
+        self._sandbox.raise_if_lost(self.task_id)
 
 
 class LocalMachine(LocalRollout):

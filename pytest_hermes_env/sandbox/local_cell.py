@@ -46,9 +46,6 @@ PASSED_VARIABLES = (
 hermes itself drops the keys of the providers that it knows; HF_TOKEN, WANDB_API_KEY and AWS_* would remain.
 """
 
-LOST = "lost"
-"""The name of the file in which the shell writes why it could not enter the cell."""
-
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 _SHELL_SCRIPT = """\
@@ -79,7 +76,8 @@ def local_plan(base: Path, limits: Limits) -> CellPlan:
 class LocalCell:
     """The cell of a local sandbox, and the shell that enters it. Unconfined, there is only the shell. ``kind``: how it is confined.
 
-    ``base`` holds the sandbox's directory, and things that commands cannot reach. Every command gets ``variables``.
+    ``base`` holds the sandbox's directory, and things that commands cannot reach. Every command gets ``variables``. ``number`` counts
+    the cells: one that cannot be entered any more is followed by another.
     """
 
     def __init__(
@@ -91,12 +89,13 @@ class LocalCell:
         self._variables = variables
         self._plan = local_plan(base, limits)
         self._cell: Cell | None = None
-        self._lost = base / "bin" / LOST
+        self.number = 0
         self._bash = shutil.which("bash") or "/bin/bash"  # later, the first one on PATH is the shell
         self.shell = Path()
 
     def start(self) -> None:
-        """Start it, also another time. Raises: this machine cannot start it → UsageError."""
+        """Start the next cell. Raises: this machine cannot start it → UsageError."""
+        self.number += 1
         enter_command: list[str] = []
         if (cell := self._new_cell(self._plan)) is not None:
             try:
@@ -108,7 +107,7 @@ class LocalCell:
                     f"  seen      {error}\n"
                     "  fix       leave out `confinement` to use the best one that works here"
                 ) from error
-            enter_command = cell.enter_command(str(self._lost))
+            enter_command = cell.enter_command(str(self._note_of(self.number)))
         self._cell = cell
         self.shell = write_shell(self._base / "bin", bash=self._bash, enter_command=enter_command, variables=self._variables)
 
@@ -117,16 +116,20 @@ class LocalCell:
         if self._cell is not None:
             self._cell.stop()
 
-    def start_again_if_lost(self) -> str:
-        """If a command could not enter the cell, start another one, and return the reason."""
+    def loss_of(self, number: int) -> str:
+        """Return why the cell of this number could not be entered, empty if it could. The next one is started if there is none yet."""
         try:
-            reason = self._lost.read_text(encoding="utf-8", errors="replace")
+            reason = self._note_of(number).read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
             return ""
-        self._lost.unlink(missing_ok=True)
-        self.stop()
-        self.start()
-        return shorten(reason.strip())
+        if number == self.number:
+            self.stop()
+            self.start()
+        return shorten(reason.strip()) or "the cell of this sandbox cannot be joined"
+
+    def _note_of(self, number: int) -> Path:
+        """Return the file in which the shell writes why it could not enter a cell."""
+        return self._base / "bin" / f"lost-{number}"
 
 
 def check_variables(variables: Mapping[str, str]) -> None:

@@ -43,8 +43,8 @@ AT_START = frozenset({"BASH_ENV", "ENV", "IFS", "POSIXLY_CORRECT", "PS4"})
 """Exported variables that have another meaning in the environment of a bash that starts: hermes sets them after the start."""
 
 THREADS_PER_PROCESS = 4
-"""Threads of all processes together, for each process that is allowed: as `kernel.limit_resources` tells the kernel, which does not
-hold root to it."""
+"""Threads of all processes together, for each process that is allowed. The kernel has the same limit, but not every kernel applies it to
+root."""
 MIN_FILES, BYTES_PER_FILE = 512, 2048
 """At least so many files are allowed, and one for so many bytes of the disk limit: as in a file system in memory."""
 
@@ -265,7 +265,7 @@ class _Server:
         self._next_check = time.monotonic() + CHECK_S
         if not self._limits:  # not a cell
             return
-        processes, threads, memory = _usage()
+        processes, threads, private, shared = _usage()
         self._has_processes = processes > 0
         most = self._limits
         hit = ""
@@ -273,7 +273,7 @@ class _Server:
             hit = f"processes: at most {most['processes']} at a time"
         elif threads > THREADS_PER_PROCESS * most["processes"]:
             hit = f"threads: at most {THREADS_PER_PROCESS * most['processes']} at a time"
-        elif memory > most["memory_bytes"]:
+        elif private + shared > most["memory_bytes"] and private + _shared_once() > most["memory_bytes"]:
             hit = f"memory: at most {most['memory_bytes']} bytes"
         elif processes:
             hit = self._count()
@@ -301,9 +301,12 @@ class _Server:
         return f"memory: at most {most['memory_bytes']} bytes" if unnamed_memory > most["memory_bytes"] else ""
 
 
-def _usage() -> tuple[int, int, int]:
-    """Return how many processes and threads there are besides this one, and how many bytes of memory they have together."""
-    processes = threads = memory = 0
+def _usage() -> tuple[int, int, int, int]:
+    """Return how many processes and threads there are besides this one, and their bytes of private and of shared memory.
+
+    What several processes share is in it as often.
+    """
+    processes = threads = private = shared = 0
     for pid in _pids():
         found = dict.fromkeys((b"RssAnon", b"RssShmem", b"Threads"), 0)
         with contextlib.suppress(OSError), open(f"/proc/{pid}/status", "rb") as file:
@@ -314,22 +317,36 @@ def _usage() -> tuple[int, int, int]:
         if found[b"RssAnon"] or found[b"RssShmem"]:  # a dead one that nobody reaped has none
             processes += 1
             threads += found[b"Threads"]
-            memory += (found[b"RssAnon"] + found[b"RssShmem"]) * 1024
-    return processes, threads, memory
+            private += found[b"RssAnon"] * 1024
+            shared += found[b"RssShmem"] * 1024
+    return processes, threads, private, shared
+
+
+def _shared_once() -> int:
+    """Return the bytes of shared memory, each once. This takes the kernel longer than `_usage`."""
+    shared = 0
+    for pid in _pids():
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/smaps_rollup", "rb") as file:
+            shared += sum(int(line.split()[1]) for line in file if line.startswith(b"Pss_Shmem:"))
+    return shared * 1024
 
 
 def _unnamed(device: int) -> tuple[int, int]:
-    """Return the bytes of open files without a name: those on this device, and those in memory."""
-    sizes: dict[tuple[int, int], int] = {}
+    """Return the bytes of open files without a name on this device, and of memory files."""
+    on_disk: dict[int, int] = {}
+    in_memory: dict[tuple[int, int], int] = {}
     for pid in _pids():
         with contextlib.suppress(OSError), os.scandir(f"/proc/{pid}/fd") as descriptors:
             for descriptor in descriptors:
                 with contextlib.suppress(OSError):
                     status = descriptor.stat()
-                    if not status.st_nlink and stat.S_ISREG(status.st_mode):
-                        sizes[status.st_dev, status.st_ino] = status.st_blocks * 512
-    on_disk = sum(size for (place, _), size in sizes.items() if place == device)
-    return on_disk, sum(sizes.values()) - on_disk
+                    if status.st_nlink or not stat.S_ISREG(status.st_mode):
+                        continue
+                    if status.st_dev == device:
+                        on_disk[status.st_ino] = status.st_blocks * 512
+                    elif os.readlink(descriptor.path).startswith("/memfd:"):
+                        in_memory[status.st_dev, status.st_ino] = status.st_blocks * 512
+    return sum(on_disk.values()), sum(in_memory.values())
 
 
 def _pids() -> list[str]:

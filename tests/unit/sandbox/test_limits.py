@@ -182,6 +182,17 @@ def test_what_is_hard_to_see_counts(terminal, what):
     assert "unlimited" not in output
 
 
+def test_memory_that_processes_share_counts_once(terminal):
+    """Four processes with the same 40 MiB have 40 MiB, and a limit that was not hit is not told."""
+    shares = (
+        "m = mmap.mmap(-1, 40 << 20); m.write(b'x' * (40 << 20)); [os.fork() for _ in range(2)]; sum(m[::4096]); time.sleep(2)"
+    )
+
+    result = terminal(Limits(memory_bytes=160 << 20), f'python3 -c "import mmap, os, time; {shares}" && echo unlimited')
+
+    assert (result["output"], result["exit_code"]) == ("unlimited", 0)
+
+
 @pytest.mark.parametrize("what", ["memory files", "shared memory", "threads"])
 def test_what_is_hard_to_see_counts_in_a_real_shell(confinement, what):
     """In the cell of the in-memory machine, too."""

@@ -69,6 +69,25 @@ def test_a_cell_that_ended_is_said_and_replaced() -> None:
 
 
 @pytest.mark.usefixtures("namespaces")
+def test_every_rollout_of_a_lost_cell_is_lost_and_none_of_the_next() -> None:
+    """Also one whose command found the cell ended only after another one was started."""
+    with LocalSandbox() as sandbox:
+        for name in ("first", "second"):
+            output(sandbox, "echo before", name)
+        end_cell(sandbox)
+        with pytest.raises(SandboxLost):
+            output(sandbox, "echo after", "first")
+        output(sandbox, "echo begun", "third")
+
+        for name in ("second", "first", "second"):
+            with pytest.raises(SandboxLost):
+                output(sandbox, "echo after", name)
+        sandbox.release("first")
+
+        assert [output(sandbox, "echo well", name) for name in ("third", "first")] == ["well", "well"]
+
+
+@pytest.mark.usefixtures("namespaces")
 def test_a_link_in_the_place_of_a_sandbox_is_the_commands_doing() -> None:
     """Not an error in how the author registered its directory."""
     with LocalSandbox() as sandbox:
