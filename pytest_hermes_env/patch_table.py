@@ -161,6 +161,12 @@ PATCHES: tuple[Patch, ...] = (
         lasts="while such a scenario of a contract run is played (on the instance)",
     ),
     Patch(
+        targets=("TerminalWriter.write", "_pytest.setuponly.saferepr", "LogXML.add_global_property"),
+        does="redact what pytest's terminal writer prints, what `--setup-show` cuts, and the properties of the suite in JUnit's file",
+        why="these reach a terminal or a file past the reports of tests, and pytest has no hook for them",
+        lasts="from the end of the collection to the end of a run in which a test uses the kit",
+    ),
+    Patch(
         targets=("ToolRegistry.dispatch",),
         does="let the sandbox answer tool calls, and note them",
         why="every tool call of every layer passes this method of hermes-agent's registry",

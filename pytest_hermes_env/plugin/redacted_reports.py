@@ -7,6 +7,7 @@ shows what a program prints as it comes.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import logging
@@ -107,30 +108,26 @@ class RedactedReports:
         """
         if not any(map(uses_plugin, session.items)):
             return
-        from _pytest.junitxml import xml_key  # noqa: PLC0415 - there is no public way to the suite's properties
+        from _pytest.junitxml import xml_key  # noqa: PLC0415 - only pytest's private module names the properties of the suite
 
-        writer: Any = self._config.get_terminal_writer()
-        write = writer.write
+        from pytest_hermes_env.patches import intercept  # noqa: PLC0415
 
-        def write_clean(message: str, **how: Any) -> None:
-            write(message if len(message) < _SHORTEST else self._redacted(message), **how)
+        def write(real: Callable[..., None], message: str, **how: Any) -> None:
+            real(message if len(message) < _SHORTEST else self._redacted(message), **how)
 
-        writer.write = write_clean
-        self._config.add_cleanup(functools.partial(setattr, writer, "write", write))
-        shows: Any = self._config.pluginmanager.get_plugin(
-            "setuponly"
-        )  # --setup-show cuts parameters, and a cut key has no shape
-        if (show := getattr(shows, "saferepr", None)) is not None:
+        def show(real: Callable[..., str], value: object, *args: Any, **how: Any) -> str:
+            return real(self._redacted(value) if isinstance(value, str) else value, *args, **how)
 
-            def show_clean(value: object, **how: Any) -> str:
-                return str(show(self._redacted(value) if isinstance(value, str) else value, **how))
+        def add(real: Callable[..., None], name: str, value: object) -> None:
+            real(self._clean(str(name)), self._clean(str(value)))
 
-            shows.saferepr = show_clean
-            self._config.add_cleanup(functools.partial(setattr, shows, "saferepr", show))
-        xml: Any = self._config.stash.get(xml_key, None)
-        if xml is not None:
-            add = xml.add_global_property
-            xml.add_global_property = lambda name, value: add(self._clean(str(name)), self._clean(str(value)))
+        until_the_end = contextlib.ExitStack()
+        self._config.add_cleanup(until_the_end.close)
+        until_the_end.enter_context(intercept("TerminalWriter.write", write, owner=self._config.get_terminal_writer()))
+        if self._config.pluginmanager.has_plugin("setuponly"):
+            until_the_end.enter_context(intercept("_pytest.setuponly.saferepr", show))
+        if (xml := self._config.stash.get(xml_key, None)) is not None:
+            until_the_end.enter_context(intercept("LogXML.add_global_property", add, owner=xml))
         logs = self._config.pluginmanager.get_plugin("logging-plugin")
         for name in ("log_file_handler", "log_cli_handler"):
             handler = getattr(logs, name, None)
