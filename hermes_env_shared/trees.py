@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator
 from itertools import islice
 
-__all__ = ["make_directories", "remove", "usage"]
+__all__ = ["files", "make_directories", "remove", "usage"]
 
 BATCH = 1000
 """Names that are read from a directory at a time."""
@@ -64,6 +64,24 @@ def usage(directory: str) -> tuple[int, int]:
     return used, number
 
 
+def files(directory: str) -> list[str]:
+    """Return the names of the files below a directory, relative to it, in order: of regular ones and of links to such.
+
+    Directories that are links, and what cannot be listed or has no path, are left out.
+    """
+    found, pending = [], [""]
+    while pending:
+        place = pending.pop()
+        with contextlib.suppress(OSError), os.scandir(os.path.join(directory, place)) as entries:
+            for entry in entries:
+                name = os.path.join(place, entry.name)
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(name)
+                elif entry.is_file():
+                    found.append(name)
+    return sorted(found)
+
+
 def make_directories(path: str) -> None:
     """Create a directory with those on the way to it, as `os.makedirs` does, but as many as there are."""
     missing = []
@@ -96,7 +114,7 @@ def _empty(directory: int, deadline: float, top: int, levels: int = LEVELS) -> l
 
 
 def _remove_directory(outer: int, name: str, device: int, deadline: float, top: int, levels: int) -> str:
-    """Empty a directory and remove it. Return why it resists."""
+    """Remove a directory with everything in it. Return why it could not be removed, empty if it was."""
     try:
         directory = _opened(name, outer)
         try:
@@ -116,7 +134,7 @@ def _remove_directory(outer: int, name: str, device: int, deadline: float, top: 
 
 
 def _remove_entry(directory: int, name: str) -> str:
-    """Remove an entry that is no directory, or an empty one. Return why not."""
+    """Remove a file, a link or an empty directory. Return why it could not be removed, empty if it was."""
     try:
         os.unlink(name, dir_fd=directory)
     except FileNotFoundError:
@@ -137,7 +155,7 @@ def _remove_entry(directory: int, name: str) -> str:
 
 
 def _move_up(directory: int, name: str, top: int) -> str:
-    """Move a directory to the top under a name of its own. Return why not."""
+    """Move a directory to the top under a new name. Return why it could not be moved, empty if it was."""
     try:
         os.close(_opened(name, directory))  # its owner must be able to write it
         os.rename(name, os.urandom(16).hex(), src_dir_fd=directory, dst_dir_fd=top)

@@ -21,6 +21,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from hermes_env_shared import trees
+
 MAX_BYTES = 64 * 2**20
 """Bytes that one read or download returns at most, unless the caller says otherwise."""
 
@@ -113,8 +115,8 @@ def upload_dir(self: Shell, local_dir: str, remote_dir: str) -> list[dict[str, A
     local = Path(local_dir)
     if not local.is_dir():
         return [{"exit_code": -1, "output": f"Local directory not found: {local}"}]
-    files = {str(path): path.relative_to(local).as_posix() for path in sorted(local.rglob("*")) if path.is_file()}
-    return [{"path": path, **upload_file(self, path, posixpath.join(remote_dir, name))} for path, name in files.items()]
+    names = {str(local / name): Path(name).as_posix() for name in trees.files(local_dir)}
+    return [{"path": path, **upload_file(self, path, posixpath.join(remote_dir, name))} for path, name in names.items()]
 
 
 def download_file(

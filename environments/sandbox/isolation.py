@@ -41,7 +41,8 @@ class _Sandbox:
 
     ``mark`` and ``opened`` identify its processes; ``directory`` is the working directory that was created for it, and ``release``
     gives up the claim to it; ``storage`` is where results go that are too long for the conversation; ``calls`` counts the tool
-    calls that run. ``is_closing``: it was closed while one of them still ran. ``inode`` is that of the directory. ``lost``: why it cannot be entered any more.
+    calls that run. ``is_closing``: it was closed while one of them still ran. ``inode`` identifies the directory. ``lost``: why no
+    command can run in the sandbox any more.
     """
 
     mark: str = field(default_factory=lambda: uuid.uuid4().hex)

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import Any, cast
 
+from hermes_env_shared import trees
 from pytest_hermes_env.errors import CleanupFailed, UsageError, UseAfterCleanup, shorten
 from pytest_hermes_env.failures import Problem, combined_error
 from pytest_hermes_env.sandbox.fake_tools.rules import numbered
@@ -148,8 +149,7 @@ class FakeToolContext:
         root = Path(local_dir)
         if not root.is_dir():
             return [{"exit_code": -1, "output": f"Local directory not found: {root}"}]
-        files = sorted(path for path in root.rglob("*") if path.is_file())
-        targets = [(path, posixpath.join(remote_dir, path.relative_to(root).as_posix())) for path in files]
+        targets = [(root / name, posixpath.join(remote_dir, Path(name).as_posix())) for name in trees.files(local_dir)]
         return [{"path": str(path), **self._upload(path, target)} for path, target in targets]
 
     def download_file(

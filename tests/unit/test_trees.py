@@ -135,6 +135,19 @@ def test_everything_is_counted_and_left_as_it_was(make: Callable[[Path], None], 
     trees.remove(str(tree))
 
 
+def test_files_are_listed_as_deep_as_paths_lead(tree: Path) -> None:
+    """Links to files are listed, links to directories are not followed, and nothing else is a file."""
+    deep(tree, DEEPER_THAN_PYTHON)
+    strange(tree)
+    (tree / "to a file").symlink_to(tree.parent / "other" / "kept")
+
+    found = trees.files(str(tree))
+
+    expected = ["n" * 255, "to a file", *("d/" * level + "file" for level in range(1, DEEPER_THAN_PYTHON + 1))]
+    assert found == sorted(expected)
+    trees.remove(str(tree))
+
+
 def test_what_takes_too_long_goes_on_in_the_next_call(tree: Path) -> None:
     """Nobody waits for a million files."""
     wide(tree)

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from pytest_hermes_env.sandbox.confinement import Confinement
+from pytest_hermes_env.sandbox.confinement import UNCONFINED, Confinement
 from pytest_hermes_env.sandbox.fake import FakeSandbox
+from pytest_hermes_env.sandbox.local import LocalSandbox
 
 
 @pytest.fixture
@@ -25,6 +26,15 @@ def machine(namespaces: None) -> Iterator[FakeSandbox]:
     sandbox = FakeSandbox()
     yield sandbox
     sandbox.close()
+
+
+@pytest.fixture(params=["confined", "unconfined"])
+def confined_or_not(request: pytest.FixtureRequest) -> Iterator[LocalSandbox]:
+    """An active local sandbox, with and without confinement."""
+    if request.param == "confined":
+        request.getfixturevalue("namespaces")
+    with LocalSandbox(confinement=UNCONFINED if request.param == "unconfined" else None) as active:
+        yield active
 
 
 @pytest.fixture

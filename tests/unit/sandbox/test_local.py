@@ -46,13 +46,10 @@ def ended(sandbox: LocalSandbox, command: str, **arguments: Any) -> str:
     return use(sandbox, "process", action="wait", session_id=session, timeout=60)["output"]
 
 
-@pytest.fixture(params=["confined", "unconfined"])
-def sandbox(request: pytest.FixtureRequest) -> Iterator[LocalSandbox]:
+@pytest.fixture
+def sandbox(confined_or_not: LocalSandbox) -> LocalSandbox:
     """An active sandbox, with and without confinement."""
-    if request.param == "confined":
-        request.getfixturevalue("namespaces")
-    with LocalSandbox(confinement=UNCONFINED if request.param == "unconfined" else None) as active:
-        yield active
+    return confined_or_not
 
 
 @pytest.fixture

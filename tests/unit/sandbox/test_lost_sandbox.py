@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,19 +14,9 @@ from environments.loop.end import RolloutEnd
 from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
 from pytest_hermes_env.errors import SandboxLost
 from pytest_hermes_env.inference import call, say
-from pytest_hermes_env.sandbox.confinement import UNCONFINED
 from pytest_hermes_env.sandbox.local import LocalSandbox
 
 DEEP = "mkdir -p $(printf 'd/%.0s' $(seq 1500)) && echo made"
-
-
-@pytest.fixture(params=["confined", "unconfined"])
-def sandbox(request: pytest.FixtureRequest) -> Iterator[LocalSandbox]:
-    """An active sandbox, with and without confinement."""
-    if request.param == "confined":
-        request.getfixturevalue("namespaces")
-    with LocalSandbox(confinement=UNCONFINED if request.param == "unconfined" else None) as active:
-        yield active
 
 
 def output(sandbox: LocalSandbox, command: str, task_id: str = "first") -> str:
@@ -41,8 +30,9 @@ def end_cell(sandbox: LocalSandbox) -> None:
     signal.pidfd_send_signal(sandbox._cell._cell._first, signal.SIGKILL)
 
 
-def test_directories_deeper_than_python_end_nothing(sandbox: LocalSandbox) -> None:
+def test_directories_deeper_than_python_end_nothing(confined_or_not: LocalSandbox) -> None:
     """Neither the cell, nor the end of the rollout, nor the next one."""
+    sandbox = confined_or_not
     made, base = output(sandbox, DEEP), sandbox.root.parent
     still = output(sandbox, "echo still here")
     sandbox.release("first")
