@@ -7,6 +7,7 @@ import functools
 import gc
 import importlib
 import itertools
+import math
 import os
 import runpy
 import shlex
@@ -20,6 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from hermes_env_shared import abandoned
 
 if TYPE_CHECKING:
     from pytest_hermes_env.play.player_process import PlayerProcess
@@ -147,6 +150,7 @@ def same_everywhere() -> Iterator[None]:
             patch.setenv(name, value)
         # each client of a test would read all certificate authorities, which takes longer than most tests
         patch.setattr(ssl, "create_default_context", functools.cache(ssl.create_default_context))
+        patch.setattr(abandoned, "INLINE_S", math.inf)  # on a busy machine, a thread would still remove what a test looks for
         yield
 
 
