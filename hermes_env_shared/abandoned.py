@@ -27,7 +27,7 @@ from pathlib import Path
 from hermes_env_shared import trees
 from hermes_env_shared.processes import SESSION_VARIABLE, kill_processes
 
-__all__ = ["claim", "remove_abandoned", "remove_abandoned_meanwhile", "remove_tree"]
+__all__ = ["claim", "left_behind", "remove_abandoned", "remove_abandoned_meanwhile", "remove_tree"]
 
 logger = logging.getLogger(__name__)
 
@@ -70,6 +70,16 @@ def remove_abandoned() -> None:
     for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # its process runs, or it is not a note
             _remove_noted(path)
+
+
+def left_behind() -> tuple[list[str], list[str]]:
+    """Return what is still there of killed processes of this user, and what could not be removed and was set aside."""
+    place, noted = Path(tempfile.gettempdir()), []
+    for path in place.glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError), path.open("rb") as file:
+            _lock(file.fileno())
+            noted.append(str(json.load(file)["directory"]))
+    return noted, [str(path) for path in place.glob(f"{SET_ASIDE}*")]
 
 
 @functools.cache

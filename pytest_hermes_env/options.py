@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from pytest_hermes_env.errors import UsageError
+
 REAL_TOOLS = ("confined", "always", "never")
+"""The first one is the default."""
+CONFINE = ("required", "off")
 """The first one is the default."""
 
 
@@ -86,16 +90,19 @@ FLAGS = (
     _choice(
         "--hermes-server-type", ("vllm", "sglang"), "The API of /generate with --hermes-mode token: vllm (default) or sglang."
     ),
-    _switch(
-        "--hermes-allow-unconfined",
-        "Let a live model use the local backend, or real tools of a fake sandbox, on a machine that cannot confine them (no bubblewrap, "
-        "no user namespaces).",
+    Flag(
+        "--hermes-confine",
+        "Whether commands of a sandbox, and the terminal of a live model, must be confined. required (default): where this machine cannot "
+        "confine them, they are refused. off: there they run with your files, processes and network. hermes-env doctor says what this "
+        "machine can do. Also ini hermes_confine.",
+        {"choices": CONFINE, "default": None},
     ),
+    _switch("--hermes-allow-unconfined", "The former name of --hermes-confine=off."),
     Flag(
         "--hermes-real-tools",
         "When fake sandboxes, also those of contract checks, run real programs for command lines that their in-memory shell does not "
-        "know. confined (default): where this machine can confine them. always: also where it cannot. never: nothing real runs. "
-        "Also ini hermes_real_tools.",
+        "know. confined (default): where this machine can confine them. never: nothing real runs. always: a former name of "
+        "--hermes-confine=off. Also ini hermes_real_tools.",
         {"choices": REAL_TOOLS, "default": None},
     ),
     _switch("--hermes-live", "Run tests marked hermes_live on a real inference server. Requires --provider and its settings."),
@@ -211,6 +218,7 @@ LIVE_SETTINGS = (
 
 INI_VALUES: dict[str, str] = {
     "hermes_base": "Like --hermes-base; the flag wins.",
+    "hermes_confine": "Like --hermes-confine; the flag wins.",
     "hermes_home": "Like --hermes-home; the flag wins.",
     "hermes_min_exercised": "Like --hermes-min-exercised; the flag wins.",
     "hermes_real_tools": "Like --hermes-real-tools; the flag wins.",
@@ -232,5 +240,20 @@ MARKERS: tuple[str, ...] = (
 
 
 def real_tools_of(config: Any) -> Any:
-    """Return when fake sandboxes may run real programs: the flag's value, the ini value or the default. They check it themselves."""
-    return config.getoption("hermes_real_tools") or str(config.getini("hermes_real_tools")).strip() or REAL_TOOLS[0]
+    """Return when sandboxes may run real programs. They check it themselves."""
+    use = _chosen(config, "hermes_real_tools", REAL_TOOLS[0])
+    return "always" if use == REAL_TOOLS[0] and not requires_confinement(config) else use
+
+
+def requires_confinement(config: Any) -> bool:
+    """Return whether commands are refused that this machine cannot confine. Raises: an unknown ini value → UsageError."""
+    how = _chosen(config, "hermes_confine", CONFINE[0])
+    if how not in CONFINE:
+        raise UsageError(f"hermes_confine is {how!r}. Known: {', '.join(CONFINE)}")
+    accepted = config.getoption("hermes_allow_unconfined") or _chosen(config, "hermes_real_tools", "") == "always"
+    return how == CONFINE[0] and not accepted
+
+
+def _chosen(config: Any, name: str, default: str) -> str:
+    """Return the flag's value, the ini value or the default."""
+    return config.getoption(name) or str(config.getini(name)).strip() or default

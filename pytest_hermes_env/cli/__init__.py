@@ -32,6 +32,7 @@ examples:
   hermes-env watch my_env.py                         play and judge it again on each save
   hermes-env judge evidence.gz                       judge again what pytest --hermes-evidence FILE kept, without playing
   hermes-env explain HE702                           what a rule means, why it matters, how to fix a violation
+  hermes-env doctor                                  what this machine has: confinement, versions, leftovers
   hermes-env docs                                    what there is to read; hermes-env docs live prints a page
   hermes-env new my_env                              write a project: environment, cases, tests, CI
   hermes-env init my_env.py                          write a file of cases with the environment's items in it

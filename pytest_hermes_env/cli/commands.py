@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def add_commands(commands: Any) -> None:
     """Add the commands to the parser."""
-    for add in (_add_watch, _add_judge, _add_rules, _add_docs, _add_cassettes, _add_init, _add_new):
+    for add in (_add_watch, _add_judge, _add_rules, _add_docs, _add_cassettes, _add_init, _add_new, _add_doctor):
         add(commands)
 
 
@@ -172,6 +172,17 @@ def _new(options: argparse.Namespace) -> int:
     )
     print(f"next: cd {project.directory} && pytest, then put your items, prompt and reward into {project.module}.py")
     return 0
+
+
+def _add_doctor(commands: Any) -> None:
+    text = "Look at versions, plugins, confinement, hidden modules, leftovers and writable directories. Nothing is changed."
+    _add(commands, "doctor", _doctor, "say what this machine has for the tests, and what to do where it lacks", text)
+
+
+def _doctor(_options: argparse.Namespace) -> int:
+    from pytest_hermes_env.cli.doctor import examine  # noqa: PLC0415  # it looks for confinement
+
+    return examine()
 
 
 def add_serve_rollouts(parser: argparse.ArgumentParser) -> None:

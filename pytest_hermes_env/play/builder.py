@@ -293,7 +293,7 @@ def _keep_live_models_in(endpoint: Any, settings: Any, seam: ToolSeam | None) ->
         "  expected  a sandbox in which the model's commands cannot do harm\n"
         f"  seen      {seen}\n"
         "  fix       take the fixture local_sandbox (bubblewrap or user namespaces confine it), fake_sandbox, or another\n"
-        "            terminal_backend; --hermes-allow-unconfined accepts the risk"
+        "            terminal_backend; --hermes-confine=off accepts the risk"
     )
 
 

@@ -45,9 +45,11 @@ def opened_sandbox(name: str, real_tools: RealToolsUse = "confined") -> Iterator
     if name == "fake":
         yield _new_fake(real_tools)
     elif name == "local":
+        from pytest_hermes_env.sandbox.confinement import available  # noqa: PLC0415
         from pytest_hermes_env.sandbox.local import LocalSandbox  # noqa: PLC0415
 
-        with LocalSandbox(unscripted="not found", allow_leftovers=True) as local:
+        confinement = available() if real_tools == "always" else None
+        with LocalSandbox(confinement=confinement, unscripted="not found", allow_leftovers=True) as local:
             yield with_one_page(local)
     else:
         raise UsageError(f"there is no sandbox named {name!r} for the contract. Known: {', '.join(SANDBOXES)}")

@@ -14,13 +14,14 @@ import pytest
 
 from pytest_hermes_env.contract.run.rows import RowKeeper, minimum_of
 from pytest_hermes_env.live.settings import idle_flags
-from pytest_hermes_env.options import FLAGS, INI_VALUES, MARKERS
+from pytest_hermes_env.options import FLAGS, INI_VALUES, MARKERS, requires_confinement
 from pytest_hermes_env.play.hermes_home import touched_variables
 from pytest_hermes_env.plugin.cassette_hooks import CassetteMode
 from pytest_hermes_env.plugin.live_hooks import LiveMode
 from pytest_hermes_env.plugin.plain_failure import CauseFirst
 from pytest_hermes_env.plugin.redacted_reports import RedactedReports
 from pytest_hermes_env.plugin.run_state import RUN_ID, contract_of, explain_leftovers, home_of
+from pytest_hermes_env.plugin.tool_answers import SANDBOXES
 from pytest_hermes_env.plugin.usage import has_hermes, imports_hermes, judges_a_rule, uses_hermes, uses_plugin
 from pytest_hermes_env.versions import installed_versions
 
@@ -93,13 +94,20 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
-    """Print what confines the real terminal if a test of the run uses it."""
-    is_used = any("local_sandbox" in getattr(item, "fixturenames", ()) for item in items)
-    if not is_used and not (config.getoption("hermes_sandbox") == "local" and any(map(judges_a_rule, items))):
+    """Print what confines commands if a test of the run uses the real terminal, or if nothing needs to."""
+    used = {name for item in items for name in getattr(item, "fixturenames", ())}
+    is_contract = any(map(judges_a_rule, items))
+    is_local = "local_sandbox" in used or (is_contract and config.getoption("hermes_sandbox") == "local")
+    is_required = requires_confinement(config)
+    is_open = not is_required and (is_contract or not used.isdisjoint(SANDBOXES))
+    if not is_local and not is_open:
         return []
     from pytest_hermes_env.sandbox.confinement import available  # noqa: PLC0415
 
-    return [available().describe()]
+    found = available()
+    if is_required and not found.is_in_force:
+        return [f"local sandbox: not started, since this machine cannot confine it ({found.reason})"]
+    return [found.describe()] if is_local or not found.is_in_force else []
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_hermes_env.errors import FailedRewards, UnreachableServer
+from pytest_hermes_env.options import requires_confinement
 from pytest_hermes_env.play.hermes_home import restore_environment
 from pytest_hermes_env.plugin.fault_fixtures import planned_faults
 from pytest_hermes_env.plugin.live_hooks import live_access
@@ -79,7 +80,7 @@ def make_env(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
     builder = EnvironmentBuilder(
         allow_leftovers=allows_leftovers(request),
         seam=lambda: request.node.stash.get(SEAM, None),
-        allow_unconfined=request.config.getoption("hermes_allow_unconfined"),
+        allow_unconfined=not requires_confinement(request.config),
         live=None if cassette is not None and cassette.is_only_played else live_access(request.node),
         watch=None if cassette is None else cassette.session.watch.watch,
         default_server=None if cassette is None else cassette.default_server(),

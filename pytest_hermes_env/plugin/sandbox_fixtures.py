@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_hermes_env.options import real_tools_of
+from pytest_hermes_env.options import real_tools_of, requires_confinement
 from pytest_hermes_env.plugin.plain_failure import verifying
 from pytest_hermes_env.plugin.tool_answers import SANDBOXES, SEAM, allows_leftovers, answering_tools, plays_tools
 
@@ -37,13 +37,15 @@ def fake_sandbox(request: pytest.FixtureRequest) -> Iterator[FakeSandbox]:
 
 @pytest.fixture
 def local_sandbox(request: pytest.FixtureRequest) -> Iterator[LocalSandbox]:
-    """hermes' real terminal and files in a private directory with its own HOME, confined if this machine can do that.
+    """hermes' real terminal and files in a private directory with its own HOME, confined. A machine that cannot do that refuses.
 
     It answers every tool call of the test's rollouts; each rollout works in its own directory.
     """
+    from pytest_hermes_env.sandbox.confinement import available  # noqa: PLC0415
     from pytest_hermes_env.sandbox.local import LocalSandbox  # noqa: PLC0415
 
-    sandbox = LocalSandbox(allow_leftovers=plays_tools(request))
+    confinement = None if requires_confinement(request.config) else available()
+    sandbox = LocalSandbox(confinement=confinement, allow_leftovers=plays_tools(request))
     with verifying(request.node, sandbox.verify), sandbox, answering_tools(request, sandbox):
         yield sandbox
 

@@ -42,7 +42,7 @@ class Confinement:
         """Return the line for the header of a test run."""
         if self.is_in_force:
             return f"local sandbox: confined by {self.kind} (no network, no files of this machine but its programs)"
-        return f"local sandbox: NOT confined ({self.reason})"
+        return f"local sandbox: NOT CONFINED: commands have your files, your processes and your network ({self.reason})"
 
     def cell(self, plan: CellPlan) -> Cell | None:
         """Return a cell for ``plan``, not yet started, or None without confinement."""
@@ -50,6 +50,9 @@ class Confinement:
             return None
         return Cell(plan, bwrap=(shutil.which("bwrap") or "bwrap") if self.kind == "bubblewrap" else "")
 
+
+ADVICE = "`hermes-env doctor` says how this machine could"
+UNCONFINED_HERE = "--hermes-confine=off runs commands with your files, processes and network"
 
 UNCONFINED = Confinement(kind="none", reason="not asked for")
 """Commands run in a private directory with few variables, but with network and write access."""

@@ -31,7 +31,7 @@ from pytest_hermes_env.failures import Problem, combined_error
 from pytest_hermes_env.sandbox import sessions
 from pytest_hermes_env.sandbox.answers import called, takes
 from pytest_hermes_env.sandbox.cell import Limits
-from pytest_hermes_env.sandbox.confinement import Confinement, available
+from pytest_hermes_env.sandbox.confinement import ADVICE, UNCONFINED_HERE, Confinement, available
 from pytest_hermes_env.sandbox.fake import FakeSandbox
 from pytest_hermes_env.sandbox.local_cell import LocalCell, check_variables
 from pytest_hermes_env.sandbox.machine import FILE_TIMEOUT_S, MAX_BYTES, NOT_REGULAR, NotReadable, too_large
@@ -78,10 +78,18 @@ class LocalSandbox:
 
         ``limits``: the most that confined commands may use. ``unscripted``: how other, unscripted tools are answered, as for a `FakeSandbox`. ``allow_leftovers``: unused scripted answers
         are not a problem.
-        Raises: an invalid variable → UsageError.
+        Raises: an invalid variable, or nothing confines commands here and ``confinement`` does not say that it may → UsageError.
         """
         self.scripted = FakeSandbox(unscripted=unscripted, allow_leftovers=allow_leftovers)
         self.confinement = confinement or available()
+        if confinement is None and not self.confinement.is_in_force:
+            raise UsageError(
+                "this machine cannot confine the commands of a local sandbox.\n"
+                "  expected  bubblewrap or user namespaces: an agent's commands are nobody's review\n"
+                f"  seen      {self.confinement.reason}\n"
+                f"  fix       {ADVICE}; {UNCONFINED_HERE},\n"
+                "            LocalSandbox(confinement=UNCONFINED) does for one sandbox"
+            )
         self._variables = dict(variables or {})
         check_variables(self._variables)
         self._limits = limits or Limits()

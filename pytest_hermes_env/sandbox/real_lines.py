@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pytest_hermes_env.errors import shorten
-from pytest_hermes_env.sandbox.confinement import available
+from pytest_hermes_env.sandbox.confinement import ADVICE, UNCONFINED_HERE, available
 from pytest_hermes_env.sandbox.files import Files, Node
 from pytest_hermes_env.sandbox.real_shell import Changed, Place, Ran, RealShell
 from pytest_hermes_env.types import RealToolsUse
@@ -52,7 +52,7 @@ class Cells:
             return None
         return Refusal(
             reason=f"cannot be confined on this machine ({available().reason})",
-            fix=f"{_way_out('always')}, which runs it without confinement",
+            fix=f"{ADVICE}; {UNCONFINED_HERE}",
         )
 
     def open(self) -> RealShell:

@@ -203,14 +203,15 @@ def test_a_live_model_gets_no_unconfined_terminal(pytester: pytest.Pytester) -> 
             "*expected  a sandbox in which the model's commands cannot do harm",
             "*seen      hermes' own terminal, with your files and your network",
             "*fix       take the fixture local_sandbox (bubblewrap or user namespaces confine it), fake_sandbox, or another",
-            "*terminal_backend; --hermes-allow-unconfined accepts the risk",
+            "*terminal_backend; --hermes-confine=off accepts the risk",
         ]
     )
 
 
-def test_the_risk_can_be_accepted(pytester: pytest.Pytester) -> None:
-    """--hermes-allow-unconfined allows it."""
-    result = run(pytester, LIVE, "--hermes-allow-unconfined")
+@pytest.mark.parametrize("flag", ["--hermes-confine=off", "--hermes-allow-unconfined", "--hermes-real-tools=always"])
+def test_the_risk_can_be_accepted(flag: str, pytester: pytest.Pytester) -> None:
+    """Also by the former names of the flag."""
+    result = run(pytester, LIVE, flag)
 
     result.assert_outcomes(passed=3)
 

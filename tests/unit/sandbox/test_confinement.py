@@ -50,9 +50,10 @@ def no_bubblewrap(monkeypatch):
         ),
         (
             Confinement(kind="none", reason="bwrap: not installed; unshare: Operation not permitted"),
-            "local sandbox: NOT confined (bwrap: not installed; unshare: Operation not permitted)",
+            "local sandbox: NOT CONFINED: commands have your files, your processes and your network "
+            "(bwrap: not installed; unshare: Operation not permitted)",
         ),
-        (UNCONFINED, "local sandbox: NOT confined (not asked for)"),
+        (UNCONFINED, "local sandbox: NOT CONFINED: commands have your files, your processes and your network (not asked for)"),
     ],
 )
 def test_header_names_the_confinement_or_the_reason(found, line):
@@ -155,7 +156,7 @@ def test_kernel_that_refuses_is_quoted(tmp_path):
         [unshare, "--user", sys.executable, "-c", script], check=True, capture_output=True, text=True, env=variables
     )
 
-    assert ran.stdout == "local sandbox: NOT confined (bwrap: not installed; unshare: Operation not permitted)\n"
+    assert ran.stdout.endswith("your network (bwrap: not installed; unshare: Operation not permitted)\n")
 
 
 @pytest.mark.usefixtures("namespaces")

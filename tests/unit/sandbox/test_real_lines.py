@@ -313,9 +313,8 @@ def test_line_is_refused_where_commands_cannot_be_confined(unconfinable, ask):
 
     assert (refused["exit_code"], refused["output"]) == (127, "/usr/bin/bash: line 3: python3: command not found")
     assert [str(line) for line in sandbox.refused] == [
-        "`python3 -m pytest -q`, and real bash cannot be confined on this machine (not asked for): real_tools='always' "
-        "where the test creates the sandbox, else --hermes-real-tools=always, "
-        "which runs it without confinement"
+        "`python3 -m pytest -q`, and real bash cannot be confined on this machine (not asked for): "
+        "`hermes-env doctor` says how this machine could; --hermes-confine=off runs commands with your files, processes and network"
     ]
     assert sandbox.is_confined
 
@@ -326,7 +325,7 @@ def test_refusal_names_the_way_out(unconfinable, ask):
         ask(FakeSandbox(), "terminal", command="cat <(echo a)")
 
     assert "  real bash cannot be confined on this machine (not asked for)\n" in str(caught.value)
-    assert str(caught.value).endswith(" else --hermes-real-tools=always, which runs it without confinement")
+    assert str(caught.value).endswith("; --hermes-confine=off runs commands with your files, processes and network")
 
 
 def test_machine_with_unconfined_tools_says_so(unconfinable):
