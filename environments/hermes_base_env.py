@@ -254,7 +254,8 @@ class HermesAgentBaseEnv(BaseEnv):
                 _group_tools.reset(token)
 
         judge = self.__dict__["server"] if judge is None else judge
-        return await collect_outcome(self, collect, policy=server, judge=judge)
+        has_rows = is_of_group or type(self).collect_trajectory is not HermesAgentBaseEnv.collect_trajectory
+        return await collect_outcome(self, collect, policy=server, judge=judge, has_rows=has_rows)
 
     @asynccontextmanager
     async def agent_rollout(

@@ -20,7 +20,7 @@ from typing import Any
 from environments.agent_loop import AgentResult
 from environments.loop.end import RolloutEnd, current_record, end_of_result
 from environments.loop.log_once import log_once
-from environments.rollout.hosted import recording_reward_errors
+from environments.rollout.hosted import makes_rows, recording_reward_errors
 from environments.sandbox.nonblocking_calls import bridged
 from environments.tokens.sampled_turns import LONG_TEXT
 from environments.tool_context import ToolContext
@@ -98,7 +98,8 @@ async def _item_of(env: Any, rollout: AgentRollout, reward: float, server: Any) 
         env._counts["train/truncated_turns_masked"] += 1
     if server is env.server or result.managed_state is None:
         complete = scoring.without_last_reply(result.messages) if mask_incomplete else None
-        item_of = functools.partial(scoring.chat_item, env.tokenizer, result.messages, reward, complete=complete)
+        tokenizer = env.tokenizer if makes_rows(env) else None  # tokens of a megabyte take a second
+        item_of = functools.partial(scoring.chat_item, tokenizer, result.messages, reward, complete=complete)
         is_long = len(scoring.transcript(result.messages)) > LONG_TEXT  # then the event loop serves other rollouts meanwhile
         return await asyncio.to_thread(item_of) if is_long else item_of()
     nodes = result.managed_state.get("nodes") or []

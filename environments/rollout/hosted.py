@@ -41,6 +41,7 @@ class _Servers:
     env_id: int
     policy: Any
     judge: Any
+    has_rows: bool
 
 
 _servers: ContextVar[_Servers | None] = ContextVar("hermes_hosted_servers", default=None)
@@ -55,6 +56,12 @@ def _servers_of(env: object) -> _Servers | None:
 def is_hosted(env: object) -> bool:
     """Return whether the current rollout of ``env`` runs on a server that it was given."""
     return _servers_of(env) is not None
+
+
+def makes_rows(env: object) -> bool:
+    """Return whether somebody reads the tokens of the current rollout's row: not where the caller takes the reward from it alone."""
+    servers = _servers_of(env)
+    return servers is None or servers.has_rows
 
 
 def given_server(env: object) -> Any:
@@ -100,15 +107,17 @@ def only_row(group: Any) -> Mapping[str, Any] | None:
 
 
 async def collect_outcome(
-    env: object, collect: Callable[[], Awaitable[Mapping[str, Any] | None]], *, policy: Any, judge: Any
+    env: object, collect: Callable[[], Awaitable[Mapping[str, Any] | None]], *, policy: Any, judge: Any, has_rows: bool
 ) -> RolloutOutcome:
     """Await ``collect``, which returns the row of one rollout, on these servers, and return what happened.
+
+    ``has_rows``: the environment may read the row's tokens.
 
     An error of the rollout is in the outcome; only what is not an `Exception`, such as a cancellation, is raised.
     """
     row: Mapping[str, Any] | None = None
     raised: Exception | None = None
-    token = _servers.set(_Servers(env_id=id(env), policy=policy, judge=judge))
+    token = _servers.set(_Servers(env_id=id(env), policy=policy, judge=judge, has_rows=has_rows))
     with recording(RolloutRecord()) as record:
         try:
             row = await collect()

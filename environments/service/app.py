@@ -37,6 +37,8 @@ STATUS_OF_END = {
 }
 """The status of a rollout that failed; 500 for any other end."""
 
+PROXY_HEADERS = frozenset({"forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip"})
+"""A request with one of them came through a proxy: its address is not the client's."""
 MOST_TASKS = 100_000
 RETRY_AFTER = {"Retry-After": "1"}
 
@@ -72,7 +74,8 @@ def build_app(service: RolloutService, *, token: str, max_body: int) -> Starlett
         _check_token(request, token)
         asked = _parsed(await _body(request, max_body))
         engine_key.set(asked.api_key.get_secret_value())
-        service.check(asked, request.client.host if request.client else None)
+        is_direct = request.client is not None and PROXY_HEADERS.isdisjoint(request.headers)
+        service.check(asked, request.client.host if request.client is not None and is_direct else None)
         return JSONResponse(await _until_gone(request, service.rollout(asked)))
 
     return Starlette(

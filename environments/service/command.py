@@ -28,6 +28,10 @@ logger = logging.getLogger(__name__)
 
 TOKEN_VARIABLE, JUDGE_KEY_VARIABLE = "HERMES_ENV_TOKEN", "HERMES_ENV_JUDGE_KEY"
 MEGABYTE = 1 << 20
+KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+"""A client whose machine vanished is gone after a minute, and its place is given back."""
+KEEP_S = 75
+"""Seconds that an idle connection stays open: longer than clients keep theirs, so that none is closed under a request."""
 GRACE_S = 10
 """Seconds in which open connections may end after the last rollout."""
 
@@ -69,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="HOST",
-        help="host that rollouts may call in addition to the client's own machine; * is any",
+        help="HOST or HOST:PORT that rollouts may call in addition to the client's own machine; * is any",
     )
     parser.add_argument(
         "--judge-base-url", metavar="URL", help=f"model of compute_reward; its key is read from {JUDGE_KEY_VARIABLE}"
@@ -79,7 +83,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--drain", type=_seconds, default=600.0, metavar="S", help="seconds to finish rollouts on SIGTERM (default: 600)"
     )
-    parser.add_argument("--max-body", type=_positive, default=8, metavar="MB", help="largest request (default: 8)")
+    for name, what, most in (
+        ("body", "request", 8),
+        ("reply", "reply of an engine", 8),
+        ("conversation", "request to an engine, with all messages so far", 32),
+    ):
+        help_text = f"largest {what} (default: {most})"
+        parser.add_argument(f"--max-{name}", type=_positive, default=most, metavar="MB", help=help_text)
     parser.add_argument("--config", metavar="FILE", help="YAML file with the environment's settings; --env.* flags override it")
 
 
@@ -120,6 +130,8 @@ async def _serve(env: Any, options: argparse.Namespace) -> int:
         has_judge=options.judge_base_url is not None,
         endpoint_hosts=options.endpoint_host,
         rollout_timeout=options.rollout_timeout,
+        max_reply=options.max_reply * MEGABYTE,
+        max_conversation=options.max_conversation * MEGABYTE,
     )
     try:
         await env.setup()
@@ -136,6 +148,7 @@ async def _serve(env: Any, options: argparse.Namespace) -> int:
                 access_log=False,
                 lifespan="off",
                 proxy_headers=False,  # with them, a client could name its own address, and with that its endpoint
+                timeout_keep_alive=KEEP_S,
                 timeout_graceful_shutdown=GRACE_S,
             )
         )
@@ -157,11 +170,16 @@ async def _serve(env: Any, options: argparse.Namespace) -> int:
 def _listener(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=2048)
+        listener = socket.create_server((host, port), family=family, backlog=2048)
     except (OSError, OverflowError) as error:
         raise command_settings.usage_error(
             f"the service cannot listen on {host}:{port}: {error}; choose another --port"
         ) from error
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # connections have it from the listener
+    for name, value in KEEPALIVE.items():
+        if hasattr(socket, name):
+            listener.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return listener
 
 
 def _stop_on_signals(server: uvicorn.Server, line: WaitingLine, drain_s: float) -> asyncio.Task[None]:

@@ -23,28 +23,39 @@ class JudgeMissing(RuntimeError):
 
 
 def check_endpoint(url: str, *, client: str | None, allowed: Collection[str]) -> None:
-    """Check that ``url`` is an endpoint that a rollout may call: on the client's own machine, or on a host that is allowed.
+    """Check that ``url`` is an endpoint that a rollout may call: a chat API on the client's own machine, or a host that is allowed.
 
-    ``client`` is the address that the request came from; ``allowed`` are host names and addresses, ``*`` is every host.
+    ``client`` is the address that the request came from, None if others may stand behind it. ``allowed`` are ``HOST`` and
+    ``HOST:PORT``, ``*`` is every host; a host that is among them is called as they say, also on the client's machine.
     Raises: Refused.
     """
     try:
         parts = urlsplit(url)
-        host, _ = parts.hostname or "", parts.port
+        host, port = parts.hostname or "", parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)
     except ValueError as error:
         raise Refused(422, "bad_endpoint", f"endpoint must be a URL: {error}") from None
     if parts.scheme not in {"http", "https"} or not host:
         raise Refused(422, "bad_endpoint", "endpoint must be an http or https URL, such as http://127.0.0.1:8000/v1")
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         raise Refused(422, "bad_endpoint", "endpoint must have no user, password, query or fragment; send the key as api_key")
+    ports = {allowed_port for name, allowed_port in map(_host_and_port, allowed) if name in {"*", _address(host)}}
     is_own = client is not None and (_address(host) == _address(client) or (_is_loopback(host) and _is_loopback(client)))
-    if not is_own and not {"*", _address(host)} & {_address(each) for each in allowed}:
+    is_chat = parts.path.rstrip("/").endswith("/v1") and not {".", "%"} & {*parts.path}
+    if not (ports & {None, port} if ports else is_own and is_chat):
         raise Refused(
             422,
             "bad_endpoint",
-            f"endpoint is on {host}, and the client on {client}. A rollout calls the client's own machine, and the hosts that "
-            f"--endpoint-host allows: {', '.join(sorted(allowed)) or 'none'}",
+            f"endpoint is {host}:{port}{parts.path}, and the client on {client or 'a machine behind a proxy'}. A rollout calls what "
+            f"--endpoint-host allows ({', '.join(sorted(allowed)) or 'nothing'}), and of the client's own machine paths that end in /v1",
         )
+
+
+def _host_and_port(text: str) -> tuple[object, int | None]:
+    """Return host and port of ``HOST``, ``HOST:PORT`` or ``[ADDRESS]:PORT``; the port is None where there is none."""
+    host, _, port = text.rpartition(":")
+    if host and port.isdecimal() and (":" not in host or host.endswith("]")):
+        return _address(host.strip("[]")), int(port)
+    return _address(text.strip("[]")), None
 
 
 def _address(host: str) -> object:
@@ -59,6 +70,36 @@ def _address(host: str) -> object:
 def _is_loopback(host: str) -> bool:
     address = _address(host)
     return host == "localhost" or bool(getattr(address, "is_loopback", False))
+
+
+class CappedTransport(httpx.AsyncHTTPTransport):
+    """Answers with 413 instead of an engine's reply, or to a conversation, of more than so many bytes; no client asks again then."""
+
+    def __init__(self, *, max_reply: int, max_conversation: int) -> None:
+        super().__init__(limits=httpx.Limits(max_connections=None))
+        self._max_reply, self._max_conversation = max_reply, max_conversation
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send the request and return the whole response."""
+        if len(request.content) > self._max_conversation:
+            return _too_large("the conversation", self._max_conversation)
+        request.headers["Accept-Encoding"] = "identity"  # a small reply could be a large one, compressed
+        response = await super().handle_async_request(request)
+        body = bytearray()
+        try:
+            if response.headers.get("Content-Encoding", "identity") != "identity":
+                return _too_large("the engine's reply is compressed, which was not asked for; it", self._max_reply)
+            async for part in response.aiter_raw():
+                body += part
+                if len(body) > self._max_reply:
+                    return _too_large("the engine's reply", self._max_reply)
+        finally:
+            await response.aclose()
+        return httpx.Response(response.status_code, headers=response.headers, content=bytes(body))
+
+
+def _too_large(what: str, limit: int) -> httpx.Response:
+    return httpx.Response(413, json={"error": {"message": f"{what} has more than {limit} bytes"}})
 
 
 class PolicyServer(OpenAIServer):

@@ -20,7 +20,7 @@ from environments.command_line.settings import SHORTEST_KEY
 from environments.loop.end import RolloutEnd
 from environments.rollout.evaluation import held_out_items
 from environments.rollout.hosted import RolloutOutcome
-from environments.service.policy_server import MissingJudge, check_endpoint, policy_manager
+from environments.service.policy_server import CappedTransport, MissingJudge, check_endpoint, policy_manager
 from environments.service.waiting_line import Refused, WaitingLine
 
 logger = logging.getLogger(__name__)
@@ -76,7 +76,10 @@ class RolloutService:
         has_judge: bool,
         endpoint_hosts: Collection[str] = (),
         rollout_timeout: float | None = None,
+        max_reply: int = 8 << 20,
+        max_conversation: int = 32 << 20,
     ) -> None:
+        """``max_reply``, ``max_conversation``: the most bytes of a reply of the engine, and of a request with all messages so far."""
         self.env = env
         self.line = line
         self.tasks = TaskList(env)
@@ -87,7 +90,8 @@ class RolloutService:
         self._timeout = rollout_timeout
         self._since_log = 0
         # no proxy, no redirect: the key goes to the endpoint and nowhere else
-        self._http = httpx.AsyncClient(follow_redirects=False, trust_env=False, limits=httpx.Limits(max_connections=None))
+        transport = CappedTransport(max_reply=max_reply, max_conversation=max_conversation)
+        self._http = httpx.AsyncClient(follow_redirects=False, trust_env=False, transport=transport)
 
     async def close(self) -> None:
         """Close the connections to engines."""

@@ -123,7 +123,9 @@ def chat_item(
 
 
 def _placeholders(tokenizer: Any, messages: Sequence[dict[str, Any]]) -> list[int]:
-    """Return placeholder tokens; a long text is encoded in parts, so that no call of the tokenizer takes long."""
+    """Return placeholder tokens, none without a tokenizer. A long text is encoded in parts, so that no call takes long."""
+    if tokenizer is None:
+        return []
     text = transcript(messages)
     tokens = list(tokenizer.encode(text[:LONG_TEXT]))
     for start in range(LONG_TEXT, len(text), LONG_TEXT):

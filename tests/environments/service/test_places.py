@@ -49,6 +49,18 @@ def test_rollouts_wait_for_a_place_and_too_many_are_refused(served, error_of):
     assert statuses == [200, 200]
 
 
+def test_a_crowd_is_served_or_told_to_wait(served):
+    """Nobody gets another answer, and all places are free again."""
+
+    async def test(here: Any, _server: Any) -> Any:
+        answers = await asyncio.gather(*(here.rollout() for _ in range(90)))
+        told = {(answer.status_code, answer.headers.get("retry-after")) for answer in answers}
+        served_now = [answer.status_code for answer in answers].count(200)
+        return told, served_now >= 24, here.service.line.running, here.service.line.waiting, (await here.rollout()).status_code
+
+    assert served(test, places=4, queue=20) == ({(200, None), (429, "1")}, True, set(), 0, 200)
+
+
 async def _until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(30):
         while not condition():

@@ -10,7 +10,7 @@ import pytest
 from environments.service.command import _WithoutKeys
 from environments.service.policy_server import check_endpoint
 from environments.service.waiting_line import Refused
-from pytest_hermes_env.inference import fail
+from pytest_hermes_env.inference import call, fail
 
 pytestmark = pytest.mark.hermes_allow_leftovers
 
@@ -158,6 +158,13 @@ ALLOWED = [
     ("http://10.0.0.5:8000/v1", "::ffff:10.0.0.5", []),
     ("http://engine.example:8000/v1", "10.0.0.5", ["engine.example"]),
     ("http://10.9.9.9/v1", "10.0.0.5", ["*"]),
+    ("http://127.0.0.1:8000/rollout/7/v1/", "127.0.0.1", []),
+    ("http://127.0.0.1:8000/v1", "127.0.0.1", ["127.0.0.1:8000"]),
+    ("http://127.0.0.1:80/any", "127.0.0.1", ["127.0.0.1"]),
+    ("http://[::1]:8000/v1", "127.0.0.1", ["[::1]:8000"]),
+    ("http://[fd00::1]:8000/v1", "10.0.0.5", ["fd00::1"]),
+    ("https://engine.example/v1", "10.0.0.5", ["engine.example:443"]),
+    ("http://127.0.0.1:8000/v1", None, ["127.0.0.1:8000"]),
 ]
 REFUSED = [
     ("http://127.0.0.1:8000/v1", "10.0.0.5", []),
@@ -173,6 +180,12 @@ REFUSED = [
     ("http:///v1", "127.0.0.1", ["*"]),
     ("http://127.0.0.1:x/v1", "127.0.0.1", ["*"]),
     ("", "127.0.0.1", ["*"]),
+    ("http://127.0.0.1:8000/containers/create", "127.0.0.1", []),
+    ("http://127.0.0.1:8000/v1/../admin/v1", "127.0.0.1", []),
+    ("http://127.0.0.1:8000/%2e%2e/v1", "127.0.0.1", []),
+    ("http://127.0.0.1:8001/v1", "127.0.0.1", ["127.0.0.1:8000"]),
+    ("https://engine.example:8443/v1", "10.0.0.5", ["engine.example:443"]),
+    ("http://127.0.0.1:8000/v1", None, []),
 ]
 
 
@@ -185,6 +198,73 @@ def test_a_rollout_calls_the_client_s_machine_and_hosts_that_are_allowed(url, cl
 def test_a_rollout_calls_no_other_endpoint(url, client, hosts):
     with pytest.raises(Refused):
         check_endpoint(url, client=client, allowed=hosts)
+
+
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "via", "X-Real-IP"])
+def test_a_client_behind_a_proxy_is_not_on_this_machine(header, served, error_of):
+    """Its requests come from the proxy's address, which is a loopback address where the proxy is here."""
+
+    async def test(here: Any, server: Any) -> Any:
+        here.client.headers[header] = "for=10.0.0.5"
+        return error_of(await here.rollout()), server.request_count
+
+    assert served(test) == ((422, "bad_endpoint"), 0)
+
+
+def _engine(answer: Any) -> Any:
+    """An engine of which each reply is ``answer()``."""
+    from starlette.applications import Starlette
+    from starlette.routing import Route
+
+    from pytest_hermes_env.inference.server_thread import ServerThread
+
+    async def reply(_request: Any) -> Any:
+        asked.append(1)
+        return answer()
+
+    asked: list[int] = []
+    thread = ServerThread(Starlette(routes=[Route("/v1/chat/completions", reply, methods=["POST"])]), "127.0.0.1", 0)
+    return thread, asked
+
+
+@pytest.mark.parametrize("kind", ["long", "endless", "compressed"])
+def test_a_reply_that_is_too_large_is_an_error(kind, served, error_of):
+    """It is not read to its end, and not asked for again."""
+    import gzip
+    import itertools
+
+    from starlette.responses import Response, StreamingResponse
+
+    def answer() -> Any:
+        if kind == "endless":
+            return StreamingResponse((b" " * 65536 for _ in itertools.repeat(0)), media_type="application/json")
+        body = b" " * (1 << 21)
+        return Response(gzip.compress(body), headers={"Content-Encoding": "gzip"}) if kind == "compressed" else Response(body)
+
+    async def test(here: Any, _server: Any) -> Any:
+        thread, asked = _engine(answer)
+        thread.start()
+        try:
+            answered = await here.rollout(endpoint=f"http://127.0.0.1:{thread.port}/v1")
+        finally:
+            thread.stop()
+        return error_of(answered), "has more than 1048576 bytes" in answered.text, len(asked), here.service.line.running
+
+    assert served(test, max_reply=1 << 20) == ((502, "model_failed"), True, 1, set())
+
+
+def test_a_conversation_that_is_too_large_is_an_error(served, error_of):
+    """Also one of many small replies."""
+
+    async def test(here: Any, server: Any) -> Any:
+        answered = await here.rollout()
+        return error_of(answered), "the conversation has more than 20000 bytes" in answered.text, 1 < server.request_count < 12
+
+    def script(_conversation: Any) -> Any:
+        return call("todo", todos=[{"id": "1", "content": "x" * 3000, "status": "pending"}])
+
+    config = {"max_agent_turns": 40}
+    assert served(test, script=script, config=config, max_conversation=20_000) == ((502, "model_failed"), True, True)
 
 
 def test_the_engine_s_key_is_in_no_refusal(served, error_of, engine_key):

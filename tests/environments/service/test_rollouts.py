@@ -152,3 +152,30 @@ def test_a_rollout_that_times_out_delays_no_log(served, monkeypatch):
         return here.service.env.rewards
 
     assert served(test, Waits, rollout_timeout=1.0) == []
+
+
+class ReadsTokens:
+    """An environment that looks at the row of a rollout."""
+
+    async def collect_trajectory(self, item: Any) -> Any:
+        row, backlog = await super().collect_trajectory(item)
+        row["scores"] = float(len(row["tokens"]) > 0)
+        return row, backlog
+
+
+@pytest.mark.parametrize("mixin", [None, ReadsTokens])
+def test_a_text_is_made_into_tokens_only_for_who_reads_them(mixin, served, monkeypatch):
+    """They would cost a second for each megabyte, and the engine has its own."""
+
+    async def test(here: Any, _server: Any) -> Any:
+        encoded: list[str] = []
+        encode = here.service.env.tokenizer.encode
+
+        def count(text: str, **how: Any) -> Any:
+            encoded.append(text)
+            return encode(text, **how)
+
+        monkeypatch.setattr(here.service.env.tokenizer, "encode", count)
+        return (await here.rollout()).json()["reward"], bool(encoded)
+
+    assert served(test, mixin) == ((0.5, False) if mixin is None else (1.0, True))
