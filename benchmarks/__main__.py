@@ -1,7 +1,7 @@
 """All figures, with peers and ratios, machine and versions: ``python -m benchmarks [NAME ...] [--json FILE] [--markdown FILE]``.
 
 NAME is a benchmark or a file of them (``python -m benchmarks sandboxes``). The soaks count nothing: they check that long work adds up,
-are run by their name alone and take arguments of their own (``python -m benchmarks fault_soak 2000 100 0.05``).
+are run by their name alone and take arguments of their own (``python -m benchmarks soak 3000 100 0.06``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 from benchmarks.registry import REGISTRY, Benchmark, Figure
 
 ROOMS = ("start", "sandboxes", "rollouts", "cassettes", "parsers")
-SOAKS = ("fault_soak", "replay_soak")
+SOAKS = ("soak", "replay_soak")
 PACKAGES = ("pytest-hermes-env", "atroposlib", "hermes-agent", "openai", "pytest", "vcrpy", "respx", "ruff", "flake8")
 HEADER = "| figure | ours | compared with | theirs | ratio | what it means |\n|---|---|---|---|---|---|"
 

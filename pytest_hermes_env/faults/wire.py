@@ -37,10 +37,10 @@ def breaking(app: ASGIApp, plan: FaultPlan, describe: Describe) -> ASGIApp:
         if scope["type"] != "http":
             await app(scope, receive, send)
             return
-        body = b""
-        with contextlib.suppress(ClientDisconnect):
-            async for part in Request(scope, receive).stream():
-                body += part
+        try:
+            body = await Request(scope, receive).body()
+        except ClientDisconnect:  # it was cancelled while it sent: nobody waits for an answer or a fault
+            return
         place, text = describe(scope["path"], body)
         fault = plan.strike(place, f"{scope['method']} {scope['path']}\n{text}", SERVED)
         again = _replayed(body, receive)

@@ -20,6 +20,7 @@ from pytest_hermes_env.inference.transport import IN_PROCESS_URL
 from pytest_hermes_env.layer import Layer, layer_of
 from pytest_hermes_env.own_machine import is_this_machine
 from pytest_hermes_env.play.auto_script import tool_using_policy
+from pytest_hermes_env.play.hermes_home import HOME_PREFIX
 from pytest_hermes_env.play.raised import described, is_interrupt
 from pytest_hermes_env.play.server_kind import PARSER, ServerKind, choose_kind
 from pytest_hermes_env.play.watchers.layer import counting_turns
@@ -44,10 +45,12 @@ def shared_tokenizer(template: str = "chatml") -> str:
 
     Raises: an unknown template → UsageError.
     """
-    if template not in _tokenizers:
+    if template not in _tokenizers or not os.path.isdir(_tokenizers[template].name):
         from pytest_hermes_env.inference.tokens import build_tokenizer  # noqa: PLC0415 - heavy
 
-        directory = tempfile.TemporaryDirectory(prefix="hermes-env-tokenizer-")
+        home = os.environ.get("HERMES_HOME", "")  # a temporary one is removed with all that a killed process leaves there
+        place = home if os.path.basename(home).startswith(HOME_PREFIX) and os.path.isdir(home) else None
+        directory = tempfile.TemporaryDirectory(prefix="hermes-env-tokenizer-", dir=place)
         build_tokenizer(Path(directory.name), template=template)
         _tokenizers[template] = directory
     return _tokenizers[template].name

@@ -16,6 +16,7 @@ import signal
 import sys
 import threading
 import traceback
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TextIO
@@ -125,6 +126,8 @@ def child_main(job: Job, part: str, stack: str, names: frozenset[str], pipe: int
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
     atexit._clear()  # noqa: SLF001 - what the parent registered is the parent's
+    weakref.finalize._registry.clear()  # type: ignore[attr-defined]  # noqa: SLF001 - so are its temporary directories
+    weakref.finalize._registered_with_atexit = False  # type: ignore[attr-defined]  # noqa: SLF001
     gc.freeze()
     # pytest's rewriting of asserts parses each module that is imported; what is played is not a test
     sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__name__ != "AssertionRewritingHook"]

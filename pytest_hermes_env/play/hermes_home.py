@@ -22,6 +22,9 @@ APPROVAL_VARIABLES = ("HERMES_INTERACTIVE", "HERMES_GATEWAY_SESSION", "HERMES_EX
 KEEP = "keep"
 ADVICE = "TRANSFORMERS_NO_ADVISORY_WARNINGS"
 """Set so that transformers does not print, in the middle of a test report, that there is no torch."""
+HOME_PREFIX = "pytest-hermes-home-"
+"""How the name of a temporary HERMES_HOME begins."""
+
 OWNED = ("HERMES_HOME", "TERMINAL_HOME_MODE", ADVICE, *APPROVAL_VARIABLES)
 TOUCHED_PREFIXES = ("HERMES_", "TERMINAL_")
 """Variables that building an environment or importing hermes may set."""
@@ -79,7 +82,7 @@ class HermesHome:
         self._values = {ADVICE: self._original[ADVICE] or "1", **dict.fromkeys(APPROVAL_VARIABLES)}
         if self._chosen != KEEP:
             if not self._chosen and not self._temporary:
-                self._temporary = tempfile.mkdtemp(prefix="pytest-hermes-home-")
+                self._temporary = tempfile.mkdtemp(prefix=HOME_PREFIX)
             path = _absolute(self._chosen or self._temporary)
             Path(path, "home").mkdir(parents=True, exist_ok=True)
             self._values |= {"HERMES_HOME": path, "TERMINAL_HOME_MODE": "profile"}

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +57,17 @@ def test_one_benchmark_writes_both_files(benchmarks: Any, tmp_path: Path) -> Non
     assert [row[0] for row in rows_of(page.read_text(encoding="utf-8"))] == [row["figure"] for row in found["rows"]]
 
 
+def test_a_small_soak_ends_with_its_verdict(tmp_path: Path) -> None:
+    """Its sums are those of a large one: it fails where something does not add up."""
+    words = [sys.executable, "-m", "benchmarks", "soak", "60", "12", "0.2", "2"]
+    ran = subprocess.run(
+        words, check=False, capture_output=True, text=True, cwd=ROOT, env={**os.environ, "TMPDIR": str(tmp_path)}
+    )
+
+    assert (ran.returncode, "every sum adds up" in ran.stdout) == (0, True), ran.stdout + ran.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_unknown_name_is_refused(benchmarks: Any) -> None:
-    with pytest.raises(SystemExit, match=r"there is no benchmark wurld; there are: start, sandboxes, .*fault_soak"):
+    with pytest.raises(SystemExit, match=r"there is no benchmark wurld; there are: start, sandboxes, .*replay_soak"):
         benchmarks.main(["wurld"])

@@ -134,3 +134,20 @@ def test_trainer_and_environments_have_faults_of_their_own(fault_plan, run_api, 
     assert httpx.get(f"{run_api.url}/info").status_code == 500
     assert httpx.get(f"{run_api.url}/status").status_code == 200
     assert [strike.fault.place for strike in fault_plan.strikes] == ["trainer", "run_api"]
+
+
+def test_a_client_that_leaves_while_it_sends_meets_nothing(fault_plan):
+    """It was cancelled: its request is no request, and the planned fault is for the next one."""
+    import socket
+    from urllib.parse import urlsplit
+
+    fault_plan.on("model", "server_error", times=1)
+    with MockServer(lambda _: say("hello"), faults=fault_plan, allow_leftovers=True) as server:
+        address = urlsplit(server.base_url)
+        with socket.create_connection((address.hostname, address.port)) as client:
+            client.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{")
+        statuses = [httpx.post(f"{server.base_url}/chat/completions", json=QUESTION).status_code for _ in range(2)]
+
+        server.verify()
+
+    assert statuses == [500, 200]
