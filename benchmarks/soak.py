@@ -36,6 +36,8 @@ TOOLS = ("raises", "disk_full", "broken_json")
 CANCELLED_SHARE = 0.02
 MOST_GROWTH_MB = 48
 """More memory after all rollouts than after the first hundred is a leak. The journal of the mock model keeps 8,192 conversations."""
+REFUSED = 3
+"""The exit code of a process that could not record."""
 WARM = 100
 """Rollouts that go before: they start what lives as long as the process."""
 
@@ -213,7 +215,7 @@ def rollouts(count: int, at_once: int, share: float) -> list[str]:
 
 
 def _record(path: Path, groups: int, most_bytes: int = 0) -> None:
-    """Record in this process. Ends it with 0 if the cassette was written, 3 if it was refused with a reason that names the file."""
+    """Record in this process. It ends with 0 if the cassette was written, with `REFUSED` if an error says why not and names the file."""
     from benchmarks import replay_soak
     from pytest_hermes_env.cassette import session
     from pytest_hermes_env.errors import BadCassette
@@ -231,7 +233,7 @@ def _record(path: Path, groups: int, most_bytes: int = 0) -> None:
     try:
         replay_soak.record(path, groups)
     except BadCassette as error:
-        os._exit(3 if str(path) in str(error) else 4)
+        os._exit(REFUSED if str(path) in str(error) else 1)
 
 
 def _calls(path: Path) -> int:
@@ -275,12 +277,12 @@ def recordings(kills: int) -> list[str]:
         if ended(start(path, 3)):
             wrong.append("nothing can be recorded after the kills")
         before = path.read_bytes()
-        if (code := ended(start(path, 2, len(before) // 3))) != 3:
+        if (code := ended(start(path, 2, len(before) // 3))) != REFUSED:
             wrong.append(f"a full disk ended with {code}, not with an error that names the cassette")
         if path.read_bytes() != before:
             wrong.append("a full disk changed the cassette")
         codes = sorted(map(ended, [start(path, 2), start(path, 3)]))
-        if codes not in ([0, 0], [0, 3]) or _calls(path) not in known:
+        if codes not in ([0, 0], [0, REFUSED]) or _calls(path) not in known:
             wrong.append(f"two writers ended with {codes} and a cassette of {_calls(path)} calls")
         if left := sorted(set(os.listdir(place)) - {path.name}):
             wrong.append(f"recordings left {', '.join(left)}")

@@ -123,16 +123,30 @@ def _belonging_without_proc(variable: str, mark: str, directory: str | None) -> 
 
 def _directory(pid: str) -> str:
     """Return a process's working directory, or an empty text if it has ended, belongs to another user or has none that can be read."""
-    with contextlib.suppress(OSError):
-        return os.readlink(f"/proc/{pid}/cwd")
+    for place in _places(pid):
+        with contextlib.suppress(OSError):
+            return os.readlink(f"{place}/cwd")
     return ""
 
 
 def _environment(pid: str) -> frozenset[bytes] | None:
     """Return the variables with which a process was started, or None if it has ended or belongs to another user."""
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
-        return frozenset(file.read().split(b"\0"))
-    return None
+    content: bytes | None = None
+    for place in _places(pid):
+        with contextlib.suppress(OSError), open(f"{place}/environ", "rb") as file:
+            content = file.read()
+        if content:
+            break
+    return None if content is None else frozenset(content.split(b"\0"))
+
+
+def _places(pid: str) -> Iterator[str]:
+    """Yield where /proc tells about a process: first as a whole; if its first thread has ended, only others know what it has."""
+    yield f"/proc/{pid}"
+    stat = _stat(pid)
+    if stat and stat[0] == b"Z" and int(stat[17]) > 1:
+        with contextlib.suppress(OSError):
+            yield from (f"/proc/{pid}/task/{thread}" for thread in os.listdir(f"/proc/{pid}/task"))
 
 
 def _is_stray(pid: str, environment: frozenset[bytes], variable: str) -> bool:
@@ -156,8 +170,10 @@ def _tag() -> int | None:
 
 def _has_tag(pid: str) -> bool:
     tag = _tag()
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/limits", encoding="ascii") as file:
-        return tag is not None and any(line.split()[3:4] == [str(tag)] for line in file if line.startswith("Max file locks"))
+    for place in _places(pid) if tag is not None else ():
+        with contextlib.suppress(OSError), open(f"{place}/limits", encoding="ascii") as file:
+            if any(line.split()[3:4] == [str(tag)] for line in file if line.startswith("Max file locks")):
+                return True
     return False
 
 
@@ -173,7 +189,8 @@ def _has_ancestor(pid: str, parents: dict[str, str], wanted: set[str]) -> bool:
 def _parents() -> dict[str, str]:
     """Return the other processes that run, each with its parent."""
     stats = {pid: _stat(pid) for pid in _inodes()}
-    return {pid: stat[1].decode() for pid, stat in stats.items() if stat and stat[0] != b"Z"}  # which has ended
+    # a zombie has ended, unless only its first thread has
+    return {pid: stat[1].decode() for pid, stat in stats.items() if stat and (stat[0] != b"Z" or int(stat[17]) > 1)}
 
 
 def _start_times() -> dict[str, float]:

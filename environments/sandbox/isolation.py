@@ -61,6 +61,16 @@ class _Sandbox:
         if self.lost:
             raise SandboxLost(self.lost)
 
+    def keep_directory(self) -> None:
+        """Make the directory again if a command removed or moved it: hermes would go on in its parent, which is not the rollout's.
+
+        After each call, so that it is what the rollout itself did.
+        """
+        if self.directory is not None and not self.is_closing and not os.path.lexists(self.directory):
+            remove_tree(self.directory, inode=self.inode)  # where it was moved to
+            os.mkdir(self.directory, 0o700)
+            self.inode = os.lstat(self.directory).st_ino
+
     def remove(self) -> None:
         """Remove the directory, and give up the claim to it."""
         if self.directory is None:
@@ -185,7 +195,8 @@ def close_sandbox(task_id: str) -> None:
     """
     if not task_id:
         return  # hermes reads "no task" as "every task"
-    for step in (_kill_processes, _close_browser, _remove_results, _close_terminal, _kill_detached):
+    # first what is marked: hermes waits two seconds for each process that ignores SIGTERM, one after the other
+    for step in (_kill_detached, _kill_processes, _close_browser, _remove_results, _close_terminal, _kill_detached):
         _attempt(step, task_id)
     with _lock:
         held = _sandboxes.get(task_id, _Sandbox())
@@ -216,10 +227,13 @@ def in_sandbox(task_id: str) -> Iterator[None]:
         held.calls += 1
     try:
         open_sandbox(task_id)
+        if held.directory is not None and not os.path.lexists(held.directory) and len(_sandboxes) > 1:
+            held.lost = "its directory was removed between two of its calls, while other rollouts ran"
         held.raise_if_lost()
         with mark_commands(held.mark):
             yield
         held.raise_if_lost()
+        held.keep_directory()
     finally:
         has_environment = _environment(task_id) is not None
         with _lock:

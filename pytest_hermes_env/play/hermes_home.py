@@ -10,13 +10,14 @@ whole run, and the variables also stand for tests that import hermes themselves.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from hermes_env_shared.abandoned import remove_tree
+from hermes_env_shared.abandoned import claim, remove_tree
 
 APPROVAL_VARIABLES = ("HERMES_INTERACTIVE", "HERMES_GATEWAY_SESSION", "HERMES_EXEC_ASK", "HERMES_CRON_SESSION")
 KEEP = "keep"
@@ -57,6 +58,7 @@ class HermesHome:
         self.is_entered = False
         self._at_first_use: frozenset[str] = frozenset()
         self._temporary = ""
+        self._release: Callable[[], None] = lambda: None
         self._hook = _ImportHook(self.enter)
         sys.meta_path.insert(0, self._hook)
 
@@ -83,6 +85,8 @@ class HermesHome:
         if self._chosen != KEEP:
             if not self._chosen and not self._temporary:
                 self._temporary = tempfile.mkdtemp(prefix=HOME_PREFIX)
+                with contextlib.suppress(OSError):  # without room for a note, that of a killed run stays
+                    self._release = claim(self._temporary, self._temporary)
             path = _absolute(self._chosen or self._temporary)
             Path(path, "home").mkdir(parents=True, exist_ok=True)
             self._values |= {"HERMES_HOME": path, "TERMINAL_HOME_MODE": "profile"}
@@ -118,7 +122,7 @@ class HermesHome:
         self._values = {}
         self.is_entered = False
         if self._temporary:
-            remove_tree(self._temporary)
+            remove_tree(self._temporary, then=self._release)
 
 
 class _ImportHook:

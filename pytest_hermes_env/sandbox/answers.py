@@ -24,6 +24,8 @@ Matcher: TypeAlias = "str | re.Pattern[str] | Callable[[str], bool]"
 Matches: TypeAlias = "Callable[[str, tuple[str, ...]], bool]"
 """(text of a command, its words) or (name of a tool, ()) -> whether an entry matches."""
 
+LONGEST_COMMAND = 4096
+"""Characters of the longest command that is taken apart into words."""
 SHOWN = 60
 """Most characters of an answer in a message."""
 
@@ -299,7 +301,9 @@ def as_answer(value: Any) -> Answer:
 
 
 def shell_words(text: str) -> tuple[str, ...]:
-    """Return the words of a simple command, or none if its quotes do not match."""
+    """Return the words of a simple command, or none if its quotes do not match, or if it is longer than any: shlex takes quadratic time."""
+    if len(text) > LONGEST_COMMAND:
+        return ()
     try:
         return tuple(shlex.split(text))
     except ValueError:

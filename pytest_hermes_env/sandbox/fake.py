@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, Self
 
-from pytest_hermes_env.errors import HermesEnvError, UsageError, shorten
+from pytest_hermes_env.errors import HermesEnvError, SandboxLost, UsageError, shorten
 from pytest_hermes_env.failures import Problem, combined_error
 from pytest_hermes_env.sandbox.answers import Answer, Matcher, Scripts, as_answer, for_command, for_tool
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState, Session
@@ -25,8 +25,8 @@ from pytest_hermes_env.sandbox.fake_tools.toolbox import Toolbox, Unscripted
 from pytest_hermes_env.sandbox.fake_tools.web import Web
 from pytest_hermes_env.sandbox.files import Files
 from pytest_hermes_env.sandbox.machine import FILE_TIMEOUT_S, MAX_BYTES, too_large
-from pytest_hermes_env.sandbox.real_lines import Cells, RealLines, Refusal
-from pytest_hermes_env.sandbox.sandbox_errors import left_over
+from pytest_hermes_env.sandbox.real_lines import CellLost, Cells, RealLines, Refusal
+from pytest_hermes_env.sandbox.sandbox_errors import left_over, lost_sandbox
 from pytest_hermes_env.types import RealToolsUse
 
 FIXES = {"unscripted": "not found", "real_tools": "never"}
@@ -82,7 +82,8 @@ class FakeSandbox:
         self._begin(Toolbox(machine, commands=Scripts(), tools=Scripts(), web=Web(), unscripted=unscripted))
         self._allow_leftovers = allow_leftovers
 
-    def _begin(self, toolbox: Toolbox) -> None:
+    def _begin(self, toolbox: Toolbox, task_id: str = "") -> None:
+        self._task_id = task_id
         self._toolbox = toolbox
         self._toolboxes = [toolbox]
         self._rollouts: dict[str, FakeSandbox] = {}
@@ -190,16 +191,25 @@ class FakeSandbox:
             before, self.files.writer = self.files.writer, name
             result: str | BaseException = ""
             try:
-                result = self._toolbox.answer(name, given, self)
+                with self._noting_loss():
+                    result = self._toolbox.answer(name, given, self)
             except BaseException as error:
                 result = error
-                if isinstance(error, HermesEnvError):
+                if isinstance(error, HermesEnvError) and not isinstance(error, SandboxLost):
                     self._problems.append(Problem(error=type(error), text=str(error)))
                 raise
             finally:
                 self.files.writer = before
                 self._calls.append(AnsweredCall(name=name, arguments=given, result=result))
             return result
+
+    @contextlib.contextmanager
+    def _noting_loss(self) -> Iterator[None]:
+        try:
+            yield
+        except CellLost as error:
+            self._problems.append(lost_sandbox(self._task_id, str(error)))
+            raise self._problems[-1].exception() from error
 
     @contextlib.contextmanager
     def acting_as(self, party: Party) -> Iterator[None]:
@@ -221,7 +231,7 @@ class FakeSandbox:
                 toolbox = self._toolbox.fork(task_id)
                 self._toolboxes.append(toolbox)
                 machine = self._rollouts[task_id] = FakeSandbox.__new__(FakeSandbox)
-                machine._begin(toolbox)  # noqa: SLF001 - one of its own
+                machine._begin(toolbox, task_id)  # noqa: SLF001 - one of its own
             return self._rollouts[task_id]
 
     def release(self) -> None:
@@ -258,7 +268,7 @@ class FakeSandbox:
     def read_bytes(self, path: str, max_bytes: int = MAX_BYTES, timeout: float = FILE_TIMEOUT_S) -> bytes:
         """Return a file's bytes. Raises: it does not exist → OSError; it is too large → NotReadable."""
         del timeout  # nothing in memory takes long
-        with self._lock:
+        with self._lock, self._noting_loss():
             self._toolbox.machine.synchronize()
             data = self.files.read(self._toolbox.machine.resolve(path))
         if len(data) > max_bytes:
@@ -274,7 +284,7 @@ class FakeSandbox:
 
     def list_files(self, directory: str) -> list[str]:
         """Return the sorted names of all files below a directory, relative to it. Raises: the directory does not exist → OSError."""
-        with self._lock:
+        with self._lock, self._noting_loss():
             self._toolbox.machine.synchronize()
             root = self._toolbox.machine.resolve(directory)
             self.files.list_directory(root)

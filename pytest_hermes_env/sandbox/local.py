@@ -14,8 +14,8 @@ import math
 import os
 import posixpath
 import signal
+import stat
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ import pytest
 
 from hermes_env_shared.abandoned import claim, remove_abandoned_meanwhile, remove_tree
 from hermes_env_shared.processes import kill_processes, mark_commands, now, tag_descendants
-from pytest_hermes_env.errors import HermesEnvError, SandboxLost, UsageError, shorten
+from pytest_hermes_env.errors import HermesEnvError, UsageError, shorten
 from pytest_hermes_env.failures import Problem, combined_error
 from pytest_hermes_env.sandbox import sessions
 from pytest_hermes_env.sandbox.answers import called, takes
@@ -35,6 +35,7 @@ from pytest_hermes_env.sandbox.confinement import ADVICE, UNCONFINED_HERE, Confi
 from pytest_hermes_env.sandbox.fake import FakeSandbox
 from pytest_hermes_env.sandbox.local_cell import LocalCell, check_variables
 from pytest_hermes_env.sandbox.machine import FILE_TIMEOUT_S, MAX_BYTES, NOT_REGULAR, NotReadable, too_large
+from pytest_hermes_env.sandbox.sandbox_errors import lost_sandbox
 
 PREFIX = "pytest-hermes-sandbox-"
 """How the names of sandbox directories begin."""
@@ -96,7 +97,7 @@ class LocalSandbox:
         self._lock = threading.Lock()
         self._rollouts: dict[str, LocalRollout] = {}
         self._directories: dict[str, str] = {}
-        self._cells: dict[str, int] = {}
+        self._cells: dict[str, tuple[int, int]] = {}
         self._problems: list[Problem] = []
         self._resources: contextlib.ExitStack | None = None
         self._root: Path | None = None
@@ -104,6 +105,7 @@ class LocalSandbox:
         self.shell = Path()
         """The shell that hermes finds: a bash in the sandbox with the variables of commands."""
         self._is_kept_inside = False
+        self._kept: set[str] | None = None
         self._started = 0.0
 
     @property
@@ -225,6 +227,7 @@ class LocalSandbox:
 
         Raises: its environment registered a directory outside the sandbox, and commands are confined → UsageError.
         """
+        self._tidy(task_id)
         self.raise_if_lost(task_id)
         with self._lock:
             root = self.root
@@ -233,6 +236,7 @@ class LocalSandbox:
                 self._resources.callback(setattr, self, "_is_kept_inside", False)
                 self._is_kept_inside = True
             directory = sessions.open_session(task_id, lambda: self._directory_for(task_id, root))
+        self._keep_directory(task_id, directory)
         if self.confinement.is_in_force and not Path(os.path.realpath(directory)).is_relative_to(root):
             if Path(directory).is_relative_to(root):
                 raise self._lost(task_id, f"a command put something else in the place of {shorten(directory)}")
@@ -247,25 +251,56 @@ class LocalSandbox:
             raise self._problems[-1].exception()
         return directory
 
-    def raise_if_lost(self, task_id: str) -> None:
-        """Before and after each tool call of ``task_id``. Raises: the cell in which it began cannot be entered any more → SandboxLost."""
+    def _tidy(self, task_id: str) -> None:
+        """Open what a command closed. Before a rollout that no other accompanies, end and remove what earlier ones left."""
         with self._lock:
-            reason = self._cell.loss_of(self._cells.setdefault(task_id, self._cell.number)) if self._cell is not None else ""
+            for place in (self.root, self.home, self.temporary):
+                if os.lstat(place).st_mode & stat.S_IRWXU != stat.S_IRWXU:
+                    os.chmod(place, 0o700)
+            directories = sessions.directories_in(self.root)
+            if task_id in self._cells or directories.keys() - {task_id} or self._cell is None:
+                return
+            self._cell.sweep()
+            present = {str(path) for place in (self.home, self.temporary) for path in place.iterdir()} - {*directories.values()}
+            self._kept = present if self._kept is None else self._kept
+            for path in present - self._kept:
+                remove_tree(path)
+
+    def _keep_directory(self, task_id: str, directory: str) -> None:
+        """Make a rollout's directory again if a command removed it: hermes would go on in the directory of all rollouts.
+
+        Raises: it may have been another rollout's command → SandboxLost.
+        """
+        if os.path.lexists(directory) or not Path(directory).is_relative_to(self.root):
+            return
+        if sessions.directories_in(self.root).keys() - {task_id}:
+            raise self._lost(task_id, "its directory was removed while other rollouts ran in the same sandbox")
+        os.mkdir(directory, 0o700)
+
+    def raise_if_lost(self, task_id: str) -> None:
+        """Before and after each tool call of ``task_id``.
+
+        Raises: the cell in which it began cannot be entered any more, or ended all commands of several rollouts → SandboxLost.
+        """
+        reason = ""
+        with self._lock:
+            if self._cell is not None:
+                number, hits = self._cells.setdefault(task_id, (self._cell.number, self._cell.hits()))
+                reason = self._cell.loss_of(number)
+                if not reason and self._cell.hits() > hits and len(sessions.directories_in(self.root)) > 1:
+                    reason = "one of several rollouts in it passed a limit, which ended the commands of all"
         if reason:
             raise self._lost(task_id, reason)
 
+    def after_call(self, task_id: str) -> None:
+        """After each tool call of ``task_id``. Raises: the sandbox was lost → SandboxLost."""
+        self.raise_if_lost(task_id)
+        if directory := sessions.directories_in(self.root).get(task_id):
+            self._keep_directory(task_id, directory)
+
     def _lost(self, task_id: str, reason: str) -> HermesEnvError:
-        """Note that a rollout cannot be scored, also for our environment layer, and return the error."""
-        layer = sys.modules.get("environments.sandbox.isolation")
-        if layer is not None:
-            layer.lose_sandbox(task_id, reason)
-        text = (
-            "a command made a rollout's sandbox unusable, so that the rollout cannot be scored.\n"
-            "  expected  a sandbox whose commands can be run until the rollout is judged\n"
-            f"  seen      {reason}\n"
-            "  fix       look at the rollout's commands; the next rollout has a new sandbox, and its score does not depend on this one"
-        )
-        self._problems.append(Problem(error=SandboxLost, text=text))
+        """Note that a rollout cannot be scored, and return the error."""
+        self._problems.append(lost_sandbox(task_id, reason))
         return self._problems[-1].exception()
 
     def release(self, task_id: str) -> None:
@@ -326,7 +361,7 @@ class LocalSandbox:
             self._cell.stop()
         root = str(self.root)
         kill_processes(mark=root, directory=root, variable=MARK, since=self._started, strays_until=math.inf)
-        for task_id in sessions.sessions_in(self.root):
+        for task_id in sessions.directories_in(self.root):
             sessions.close_session(task_id)
         with self._lock:
             self._rollouts.clear()
@@ -350,7 +385,7 @@ class LocalRollout:
 
     def after_call(self) -> None:
         """Raises: the sandbox was lost → SandboxLost."""
-        self._sandbox.raise_if_lost(self.task_id)
+        self._sandbox.after_call(self.task_id)
 
 
 class LocalMachine(LocalRollout):

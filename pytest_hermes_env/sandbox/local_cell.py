@@ -8,6 +8,7 @@ Source: hermes-agent 0.19, tools/environments/local.py (``_find_bash``, ``_find_
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
@@ -15,6 +16,7 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.sandbox.cell import Cell, CellError, CellPlan, Limits
@@ -115,6 +117,20 @@ class LocalCell:
         """Kill every process in it."""
         if self._cell is not None:
             self._cell.stop()
+
+    def sweep(self) -> None:
+        """Kill what started since the last sweep, and remove what it left where no rollout has its own. No rollout may be open."""
+        self._ask("sweep")
+
+    def hits(self) -> int:
+        """Return how often a limit was hit that ends all commands."""
+        return int(self._ask("hits").get("hits", 0))
+
+    def _ask(self, what: str) -> Mapping[str, Any]:
+        if self._cell is not None:
+            with contextlib.suppress(EOFError, OSError):  # it ended: the next command says so
+                return self._cell.ask({"do": what}, [])[0]
+        return {}
 
     def loss_of(self, number: int) -> str:
         """Return why the cell of this number could not be entered, empty if it could. The next one is started if there is none yet."""

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pytest_hermes_env.errors import shorten
+from pytest_hermes_env.errors import EnvironmentSetupError, shorten
 from pytest_hermes_env.sandbox.confinement import ADVICE, UNCONFINED_HERE, available
 from pytest_hermes_env.sandbox.files import Files, Node
 from pytest_hermes_env.sandbox.real_shell import Changed, Place, Ran, RealShell
@@ -25,6 +25,10 @@ SHORT_S = 60.0
 """Seconds for a line of our own."""
 KILLED = -15
 """The exit code of a process that ended with its cell."""
+
+
+class CellLost(Exception):
+    """A cell became unusable by what ran in it."""
 
 
 class Cells:
@@ -195,14 +199,26 @@ class RealLines:
     @contextlib.contextmanager
     def _warm_shell(self) -> Iterator[RealShell]:
         with self._lock:
-            if self.shell is None:
-                self.shell = self.cells.open()
+            self.shell = self.shell or self.cells.open()
             self.cells.used(self)
             try:
                 yield self.shell
-            except BaseException:
+            except BaseException as error:
                 self.close()
+                if isinstance(error, EnvironmentSetupError) and self._fits_in_a_new_cell():
+                    raise CellLost(str(error).partition("seen      ")[2].partition("\n")[0]) from error
                 raise
+
+    def _fits_in_a_new_cell(self) -> bool:
+        """Whether another cell takes all files: then a command made this one unusable."""
+        shell, wanted = self.cells.open(), self._wanted()
+        try:
+            shell.run(":", Place(cwd="/"), changed={path: wanted[path] for path in sorted(wanted)}, timeout=SHORT_S)
+        except EnvironmentSetupError:
+            return False
+        finally:
+            shell.close()
+        return True
 
     def _wanted(self) -> dict[str, Node]:
         return {**self._links, **{path: node for path, node in self.files.nodes.items() if path != "/"}}

@@ -5,16 +5,31 @@ from __future__ import annotations
 import difflib
 import json
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_hermes_env.errors import SEEN_LIMIT, LeftoverAnswers, NotAToolResult, UnexpectedToolCall, shorten
+from pytest_hermes_env.errors import SEEN_LIMIT, LeftoverAnswers, NotAToolResult, SandboxLost, UnexpectedToolCall, shorten
 from pytest_hermes_env.failures import Problem, ordinal, plural
 
 NEAREST = 5
 """Most candidates that a message lists."""
 LONG = 120
 """Longest command, in characters, that a fix quotes whole."""
+
+
+def lost_sandbox(task_id: str, reason: str) -> Problem:
+    """Return the problem of a rollout that cannot be scored, and tell our environment layer of it."""
+    layer = sys.modules.get("environments.sandbox.isolation")
+    if layer is not None:
+        layer.lose_sandbox(task_id, reason)
+    return Problem(
+        error=SandboxLost,
+        text="a command made a rollout's sandbox unusable, so that the rollout cannot be scored.\n"
+        "  expected  a sandbox whose commands can be run until the rollout is judged\n"
+        f"  seen      {reason}\n"
+        "  fix       look at the rollout's commands; the next rollout has a new sandbox, and its score does not depend on this one",
+    )
 
 
 def unscripted_command(name: str, line: str, scripted: Sequence[str]) -> Problem:

