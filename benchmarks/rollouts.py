@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,11 +23,14 @@ async def per_rollout(n: int, count: int, *, real_tools: bool = False, **setting
     (env_class,) = find_class(TARGET)
     script, runs = [call("terminal", command="echo hello"), say("done")], []
     seam = None if real_tools else ToolSeam(FakeSandbox(allow_leftovers=True))
+    os.environ["TERMINAL_ENV"] = "local"  # a seam sets another
     with seam or contextlib.nullcontext():
         builder = EnvironmentBuilder(allow_leftovers=True, seam=lambda: seam)
         env = builder.build(env_class, script=script, group_size=GROUP, **settings)
         await env.setup()
-        await env.collect_trajectories(await env.get_next_item())
+        group, _ = await env.collect_trajectories(await env.get_next_item())
+        if not all('"output": "hello"' in str(messages) for messages in group["messages"]):
+            raise RuntimeError(f"a rollout did not run its command: {group['messages']}")
         for _ in range(n):
             with stopwatch() as spent:
                 for _ in range(count // GROUP):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -34,6 +35,7 @@ def on_hermes() -> Iterator[Any]:
     """Open a context on hermes' own local terminal."""
     from environments.tool_context import ToolContext
 
+    os.environ["TERMINAL_ENV"] = "local"  # a benchmark before this one may have left another
     context = ToolContext(str(uuid.uuid4()))
     try:
         yield context
@@ -41,14 +43,21 @@ def on_hermes() -> Iterator[Any]:
         context.cleanup()
 
 
+def run(context: Any, line: str) -> None:
+    """Run a line. Raises: it failed → RuntimeError."""
+    result = context.terminal(line)
+    if result["exit_code"] != 0 or result.get("error"):
+        raise RuntimeError(f"{line} was not run: {result}")
+
+
 def per_line(contexts: Callable[[], AbstractContextManager[Any]], lines: Iterable[str], n: int) -> float:
-    """Return milliseconds of a line in a warm session."""
+    """Return milliseconds of a line in a warm session. Raises: it did not do what is timed → RuntimeError."""
     with contexts() as context:
         context.write_file("greeting.txt", "Hello from Hermes Agent\n")
         runs = []
         for line in lines:
-            context.terminal(line)
-            runs.append(best(n, lambda line=line: context.terminal(line)).wall)
+            run(context, line)
+            runs.append(best(n, lambda line=line: run(context, line)).wall)
     return sum(runs) / len(runs) * 1000
 
 
@@ -65,11 +74,11 @@ def lines(n: int) -> Iterator[Pair]:
 
     def first() -> None:
         with on_a_fake_sandbox() as context:
-            context.terminal(REAL_LINES[2])
+            run(context, REAL_LINES[2])
 
     def first_of_hermes() -> None:
         with on_hermes() as context:
-            context.terminal(REAL_LINES[2])
+            run(context, REAL_LINES[2])
 
     yield best(n, first).wall * 1000, best(n, first_of_hermes).wall * 1000
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_hermes_env.errors import UsageError
+import pytest
 
 REAL_TOOLS = ("confined", "always", "never")
 """The first one is the default."""
@@ -246,10 +246,10 @@ def real_tools_of(config: Any) -> Any:
 
 
 def requires_confinement(config: Any) -> bool:
-    """Return whether commands are refused that this machine cannot confine. Raises: an unknown ini value → UsageError."""
+    """Return whether commands are refused that this machine cannot confine. Raises: an unknown ini value → pytest.UsageError."""
     how = _chosen(config, "hermes_confine", CONFINE[0])
     if how not in CONFINE:
-        raise UsageError(f"hermes_confine is {how!r}. Known: {', '.join(CONFINE)}")
+        raise pytest.UsageError(f"hermes_confine is {how!r}. Known: {', '.join(CONFINE)}")
     accepted = config.getoption("hermes_allow_unconfined") or _chosen(config, "hermes_real_tools", "") == "always"
     return how == CONFINE[0] and not accepted
 

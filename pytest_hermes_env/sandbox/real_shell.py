@@ -64,6 +64,10 @@ class Ran:
     limit: str = ""
 
 
+_OWN_LIMIT = re.compile(r"\b(?:ulimit|prlimit|setrlimit|RLIMIT_\w+)")
+"""A line with a limit of its own: what it hit was that one."""
+
+
 class RealShell:
     """One warm cell. It starts at the first line and ends, with every process in it, at `close`. Thread-safe."""
 
@@ -96,7 +100,7 @@ class RealShell:
             read=frozenset(answer["read"]),
             asked=frozenset(asked.decode(errors="replace").split()),
             timed_out=answer["timed_out"],
-            limit=answer["limit"] or _limit_of(answer["exit_code"], output, self._limits),
+            limit=answer["limit"] or ("" if _OWN_LIMIT.search(command) else _limit_of(answer["exit_code"], output, self._limits)),
         )
 
     def start(self, command: str, place: Place, *, changed: Changed, has_input: bool = False) -> int:

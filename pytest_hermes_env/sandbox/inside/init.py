@@ -107,8 +107,9 @@ def _do(step: Mapping[str, Any], source: str, path: str) -> None:
         kernel.mount("", path, "", 0x20 | kernel.MS_BIND | kernel.MS_RDONLY | kernel.MS_NOSUID | kernel.MS_NODEV)
     elif kind in {"bind", "writable", "device"} and not os.path.isdir(source):
         _make_directory(os.path.dirname(path))
-        with open(path, "a", encoding="utf-8"):
-            pass
+        if not os.path.lexists(path):
+            with open(path, "x", encoding="utf-8"):
+                pass
     else:
         _make_directory(path)
     if kind == "tmpfs":

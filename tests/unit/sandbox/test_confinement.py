@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import subprocess
 import sys
@@ -12,6 +14,7 @@ import pytest
 from pytest_hermes_env.sandbox import confinement
 from pytest_hermes_env.sandbox.cell import Cell, CellError
 from pytest_hermes_env.sandbox.confinement import UNCONFINED, Confinement, available, probe
+from pytest_hermes_env.sandbox.local import LocalSandbox
 
 
 @pytest.fixture
@@ -172,3 +175,13 @@ def test_probing_leaves_nothing(tmp_path, monkeypatch):
     probe()
 
     assert list(Path(tmp_path).iterdir()) == []
+
+
+def test_nothing_of_the_whole_machine_is_read_from_proc(confinement):
+    """Where the tests run as root, a command may open what only root may read."""
+    private = [name for name in os.listdir("/proc") if os.path.isfile(f"/proc/{name}") and not os.stat(f"/proc/{name}").st_mode & 0o077]
+    with LocalSandbox(confinement=confinement) as sandbox:
+        machine = sandbox.machine("task")
+        read = [machine.call("terminal", {"command": f"head -c 8 /proc/{name} | wc -c", "timeout": 20}) for name in private]
+
+    assert {json.loads(answer)["output"] for answer in read} <= {"0"}
