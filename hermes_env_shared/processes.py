@@ -17,7 +17,7 @@ import signal
 import time
 from collections.abc import Iterator
 
-__all__ = ["SESSION_VARIABLE", "kill_processes", "mark_commands", "now", "tag_descendants"]
+__all__ = ["SESSION_VARIABLE", "forget_background_processes", "kill_processes", "mark_commands", "now", "tag_descendants"]
 
 SESSION_VARIABLE = "HERMES_UI_SESSION_ID"
 """The variable with a rollout's mark: hermes passes it from the context of a tool call to commands, and uses it for nothing here."""
@@ -61,6 +61,29 @@ def mark_commands(mark: str) -> Iterator[None]:
         yield
     finally:
         _VAR_MAP[SESSION_VARIABLE].reset(token)
+
+
+def forget_background_processes(task_id: str) -> None:
+    """Remove a rollout's background processes, which were killed, from hermes' registries, which would keep them for half an hour.
+
+    Their reader threads must have ended first, because these register the end again. A process that ended immediately may be in
+    both registries: hermes may register its start after its end.
+    """
+    from tools.process_registry import process_registry as registry  # noqa: PLC0415 - hermes is heavy
+
+    registers = (registry._running, registry._finished)  # noqa: SLF001 - hermes has no public name for them
+    with registry._lock:  # noqa: SLF001
+        sessions = [session for register in registers for session in register.values() if session.task_id == task_id]
+    deadline = time.monotonic() + KILL_GRACE_S
+    for session in sessions:
+        if session.process is not None and session._reader_thread is not None:  # noqa: SLF001
+            session._reader_thread.join(max(0.0, deadline - time.monotonic()))  # noqa: SLF001
+    with registry._lock:  # noqa: SLF001
+        for session in sessions:
+            for register in registers:
+                register.pop(session.id, None)
+            registry._completion_consumed.discard(session.id)  # noqa: SLF001
+            registry._poll_observed.discard(session.id)  # noqa: SLF001
 
 
 def now() -> float:

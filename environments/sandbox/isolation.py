@@ -16,7 +16,6 @@ import os
 import shlex
 import tempfile
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -26,7 +25,7 @@ from typing import Any
 from tools import browser_tool, file_tools, process_registry, terminal_tool
 
 from hermes_env_shared.abandoned import claim, remove_abandoned_meanwhile, remove_tree
-from hermes_env_shared.processes import kill_processes, mark_commands, now, tag_descendants
+from hermes_env_shared.processes import forget_background_processes, kill_processes, mark_commands, now, tag_descendants
 
 logger = logging.getLogger(__name__)
 
@@ -87,9 +86,6 @@ PROCESSES_PER_ROLLOUT = 64
 
 Beyond its limit, which covers all sessions together, hermes forgets the one that ended first: its rollout would lose its output.
 """
-
-KILL_GRACE_S = 2.0
-"""Seconds that a killed command may take to end."""
 
 
 @atexit.register
@@ -206,7 +202,7 @@ def close_sandbox(task_id: str) -> None:
         _sandboxes.pop(task_id, None)
     _attempt(_forget_session, task_id)
     held.remove()
-    _attempt(_forget_processes, task_id)
+    _attempt(forget_background_processes, task_id)
 
 
 def lose_sandbox(task_id: str, reason: str) -> None:
@@ -263,28 +259,6 @@ def _attempt(step: Callable[[str], None], task_id: str) -> None:
 
 def _kill_processes(task_id: str) -> None:
     process_registry.process_registry.kill_all(task_id)
-
-
-def _forget_processes(task_id: str) -> None:
-    """Remove a rollout's background processes from hermes' registries, which would keep them for half an hour.
-
-    Their reader threads must have ended first, because these register the end again. A process that ended immediately may be in
-    both registries: hermes may register its start after its end.
-    """
-    registry = process_registry.process_registry
-    registers = (registry._running, registry._finished)
-    with registry._lock:
-        sessions = [session for register in registers for session in register.values() if session.task_id == task_id]
-    deadline = time.monotonic() + KILL_GRACE_S
-    for session in sessions:
-        if session.process is not None and session._reader_thread is not None:
-            session._reader_thread.join(max(0.0, deadline - time.monotonic()))
-    with registry._lock:
-        for session in sessions:
-            for register in registers:
-                register.pop(session.id, None)
-            registry._completion_consumed.discard(session.id)
-            registry._poll_observed.discard(session.id)
 
 
 def _close_browser(task_id: str) -> None:

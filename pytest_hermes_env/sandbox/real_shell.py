@@ -100,7 +100,8 @@ class RealShell:
             read=frozenset(answer["read"]),
             asked=frozenset(asked.decode(errors="replace").split()),
             timed_out=answer["timed_out"],
-            limit=answer["limit"] or ("" if _OWN_LIMIT.search(command) else _limit_of(answer["exit_code"], output, self._limits)),
+            limit=answer["limit"]
+            or ("" if _OWN_LIMIT.search(command) else _limit_of(answer["exit_code"], output, self._limits)),
         )
 
     def start(self, command: str, place: Place, *, changed: Changed, has_input: bool = False) -> int:

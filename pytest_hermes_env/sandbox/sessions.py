@@ -13,19 +13,15 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from hermes_env_shared.processes import kill_processes
+from hermes_env_shared.processes import forget_background_processes, kill_processes
 from pytest_hermes_env.errors import EnvironmentSetupError
 from pytest_hermes_env.patches import intercept
 from pytest_hermes_env.sandbox.hermes_modules import hermes_module
-
-KILL_GRACE_S = 2.0
-"""Seconds that a killed command may take to end."""
 
 OPTIONAL_PROGRAMS = frozenset({"go", "node", "npx", "rg", "rustfmt"})
 """Programs that hermes' file tools use where they are installed: ``npx tsc`` even downloads a compiler."""
@@ -113,7 +109,7 @@ def close_session(task_id: str, directory: str = "") -> None:
     from tools.terminal_tool import cleanup_vm, clear_task_env_overrides  # noqa: PLC0415
 
     with contextlib.ExitStack() as steps:  # every step runs, even if others raise
-        steps.callback(_forget_processes, task_id)
+        steps.callback(forget_background_processes, task_id)
         if directory:
             steps.callback(kill_processes, mark=directory, directory=directory)
         steps.callback(reset_file_dedup, task_id)
@@ -122,23 +118,3 @@ def close_session(task_id: str, directory: str = "") -> None:
         steps.callback(process_registry.kill_all, task_id)
         if directory:  # first: hermes waits two seconds for each that ignores SIGTERM, one after the other
             steps.callback(kill_processes, mark=directory, directory=directory)
-
-
-def _forget_processes(task_id: str) -> None:
-    """Make hermes forget the background processes of a session, which it would keep for half an hour.
-
-    The threads that read their output note their end once more, so they are joined first.
-    """
-    from tools.process_registry import process_registry  # noqa: PLC0415
-
-    lock, registers = process_registry._lock, (process_registry._running, process_registry._finished)  # noqa: SLF001
-    with lock:
-        processes = [process for register in registers for process in register.values() if process.task_id == task_id]
-    deadline = time.monotonic() + KILL_GRACE_S
-    for process in processes:
-        if process.process is not None and process._reader_thread is not None:  # noqa: SLF001
-            process._reader_thread.join(max(0.0, deadline - time.monotonic()))  # noqa: SLF001
-    with lock:
-        for process in processes:
-            for register in registers:
-                register.pop(process.id, None)

@@ -132,9 +132,11 @@ def _machine(*, user: int, name: str, home: str) -> Iterator[Step]:
             yield Step(kind="bind", path=path, source=path)
     yield from _etc(user=user, name=name, home=home)
     yield Step(kind="proc", path="/proc")
-    with os.scandir("/proc") as entries:  # what only root may read there is about the whole machine, and a cell's root is root's
-        for name in sorted(one.name for one in entries if one.is_file() and not one.stat().st_mode & 0o077):
-            yield Step(kind="device", path=f"/proc/{name}", source="/dev/null")
+    with os.scandir(
+        "/proc"
+    ) as entries:  # what only root may read there is about the whole machine, and a cell's root is root's
+        for path in sorted(one.path for one in entries if one.is_file() and not one.stat().st_mode & 0o077):
+            yield Step(kind="device", path=path, source="/dev/null")
     yield Step(kind="tmpfs", path="/dev", size=SMALL)
     for device in DEVICES:
         if os.path.exists(f"/dev/{device}"):

@@ -179,7 +179,9 @@ def test_probing_leaves_nothing(tmp_path, monkeypatch):
 
 def test_nothing_of_the_whole_machine_is_read_from_proc(confinement):
     """Where the tests run as root, a command may open what only root may read."""
-    private = [name for name in os.listdir("/proc") if os.path.isfile(f"/proc/{name}") and not os.stat(f"/proc/{name}").st_mode & 0o077]
+    private = [
+        name for name in os.listdir("/proc") if os.path.isfile(f"/proc/{name}") and not os.stat(f"/proc/{name}").st_mode & 0o077
+    ]
     with LocalSandbox(confinement=confinement) as sandbox:
         machine = sandbox.machine("task")
         read = [machine.call("terminal", {"command": f"head -c 8 /proc/{name} | wc -c", "timeout": 20}) for name in private]

@@ -235,7 +235,9 @@ def test_limit_that_is_no_number_is_refused(value):
     )
 
 
-@pytest.mark.parametrize("line", ["ulimit -f 0; echo x > y", "ulimit -v 50000; python3 -c 'x = bytearray(1 << 30)'", "ulimit -f 1; yes > y"])
+@pytest.mark.parametrize(
+    "line", ["ulimit -f 0; echo x > y", "ulimit -v 50000; python3 -c 'x = bytearray(1 << 30)'", "ulimit -f 1; yes > y"]
+)
 def test_a_limit_of_the_agents_own_is_not_ours(confinement, line):
     """It hit what it set itself."""
     ran, _ = run(confinement, line, Limits())
