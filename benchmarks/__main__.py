@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import platform
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -109,8 +110,24 @@ Measured on {on["date"]} with Python {on["python"]} on {on["system"]}, {on["proc
 the best of {on["repeat"]}:
 {", ".join(f"{name} {value}" for name, value in on["versions"].items())}.
 
-To measure on your machine, with a checkout of the repository: `python -m benchmarks` for all, `python -m benchmarks sandboxes` for some,
+{soaked(found.get("soak", ""))}To measure on your machine, with a checkout of the repository: `python -m benchmarks` for all, `python -m benchmarks sandboxes` for some,
 `--json FILE` for figures that a program reads.
+"""
+
+
+def soaked(told: str) -> str:
+    """Return the section of the page about the soak, empty if it was not run."""
+    if not told:
+        return ""
+    return f"""## The soak
+
+`python -m benchmarks soak` plays 3,000 rollouts, 100 at a time, among faults of the model, of the judge and of the tools, and cancels some.
+It kills processes that record, fills the disk, and lets two write one cassette. It fails where a score was not earned, a sum does not add up,
+a cassette is not whole, or something is left:
+
+```text
+{told}```
+
 """
 
 
@@ -127,6 +144,9 @@ def main(words: list[str]) -> int:
     benchmarks = chosen(options.names)
     print(HEADER, file=sys.stderr)
     found = {"machine": machine(options.repeat), "rows": list(rows(benchmarks, options.repeat))}
+    if not options.names:
+        soak = [sys.executable, "-m", "benchmarks", "soak"]
+        found["soak"] = subprocess.run(soak, check=True, stdout=subprocess.PIPE, text=True).stdout
     text = page(found, [figure for each in benchmarks for figure in each.figures])
     if options.json:
         options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

@@ -97,7 +97,8 @@ class LocalSandbox:
         self._lock = threading.Lock()
         self._rollouts: dict[str, LocalRollout] = {}
         self._directories: dict[str, str] = {}
-        self._cells: dict[str, tuple[int, int]] = {}
+        self._cells: dict[str, int] = {}
+        self._calls: dict[str, tuple[float, bool]] = {}
         self._problems: list[Problem] = []
         self._resources: contextlib.ExitStack | None = None
         self._root: Path | None = None
@@ -255,11 +256,15 @@ class LocalSandbox:
         """Open what a command closed. Before a rollout that no other accompanies, end and remove what earlier ones left."""
         with self._lock:
             for place in (self.root, self.home, self.temporary):
+                if os.path.islink(place) or not os.path.isdir(place):  # only where nothing confines commands
+                    place.unlink(missing_ok=True)
+                    place.mkdir()
                 if os.lstat(place).st_mode & stat.S_IRWXU != stat.S_IRWXU:
                     os.chmod(place, 0o700)
             directories = sessions.directories_in(self.root)
             if task_id in self._cells or directories.keys() - {task_id} or self._cell is None:
                 return
+            self._calls.clear()
             self._cell.sweep()
             present = {str(path) for place in (self.home, self.temporary) for path in place.iterdir()} - {*directories.values()}
             self._kept = present if self._kept is None else self._kept
@@ -278,23 +283,26 @@ class LocalSandbox:
         os.mkdir(directory, 0o700)
 
     def raise_if_lost(self, task_id: str) -> None:
-        """Before and after each tool call of ``task_id``.
-
-        Raises: the cell in which it began cannot be entered any more, or ended all commands of several rollouts → SandboxLost.
-        """
-        reason = ""
+        """Before and after each tool call of ``task_id``. Raises: the cell in which it began cannot be entered any more → SandboxLost."""
         with self._lock:
-            if self._cell is not None:
-                number, hits = self._cells.setdefault(task_id, (self._cell.number, self._cell.hits()))
-                reason = self._cell.loss_of(number)
-                if not reason and self._cell.hits() > hits and len(sessions.directories_in(self.root)) > 1:
-                    reason = "one of several rollouts in it passed a limit, which ended the commands of all"
+            reason = self._cell.loss_of(self._cells.setdefault(task_id, self._cell.number)) if self._cell is not None else ""
         if reason:
             raise self._lost(task_id, reason)
 
+    def before_call(self, task_id: str) -> None:
+        """Before each tool call of ``task_id``: note how often a limit was hit so far, and which calls run at the same time."""
+        with self._lock:
+            others = {other: (hits, True) for other, (hits, _) in self._calls.items() if other != task_id}
+            self._calls = {**others, task_id: (self._cell.hits() if self._cell is not None else 0, bool(others))}
+
     def after_call(self, task_id: str) -> None:
-        """After each tool call of ``task_id``. Raises: the sandbox was lost → SandboxLost."""
+        """After each tool call of ``task_id``. Raises: the sandbox was lost, or ended the commands of several rollouts → SandboxLost."""
         self.raise_if_lost(task_id)
+        with self._lock:
+            hits, is_accompanied = self._calls.pop(task_id, (math.inf, False))
+            is_hit = is_accompanied and self._cell is not None and self._cell.hits() > hits
+        if is_hit:
+            raise self._lost(task_id, "one of several rollouts in it passed a limit, which ended the commands of all")
         if directory := sessions.directories_in(self.root).get(task_id):
             self._keep_directory(task_id, directory)
 
@@ -380,6 +388,7 @@ class LocalRollout:
         """Return None for the terminal and file tools, which hermes runs, and the scripted result of any other tool."""
         if name in LOCAL_TOOLS:
             self._sandbox.open(self.task_id or "default")
+            self._sandbox.before_call(self.task_id)
             return None
         return self._sandbox.scripted.sandbox_of(self.task_id).call(name, arguments)
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -265,20 +267,37 @@ def test_a_path_that_the_agent_lost_is_not_the_tests_mistake(ask: Callable[..., 
     assert lost["output"].endswith("command not found\n127")
 
 
-FORKS = "python3 -c 'import os, time; [os.fork() or time.sleep(30) for _ in range(40)]; time.sleep(30)'"
-
-
-@pytest.mark.parametrize("command", ['rm -r "$TMPDIR"/rollout-*', FORKS])
-def test_what_one_of_several_rollouts_does_to_all_is_not_scored(command: str) -> None:
-    """Nobody can tell whose command it was."""
-    with LocalSandbox(limits=Limits(processes=20)) as sandbox:
+def test_a_rollout_whose_directory_another_one_removed_is_not_scored() -> None:
+    """Nor is the other one: nobody can tell whose command it was."""
+    with LocalSandbox() as sandbox:
         guilty, innocent = sandbox.machine("guilty"), sandbox.machine("innocent")
         innocent.call("terminal", {"command": "true"})
 
         with pytest.raises(SandboxLost):
-            guilty.call("terminal", {"command": f"cd /; {command}"})
-        with pytest.raises(SandboxLost, match=r"while other rollouts ran|ended the commands of all"):
+            guilty.call("terminal", {"command": 'cd /; rm -r "$TMPDIR"/rollout-*'})
+        with pytest.raises(SandboxLost, match="while other rollouts ran"):
             innocent.call("terminal", {"command": "true"})
+
+
+FORKS = "python3 -c 'import os, time; [os.fork() or time.sleep(30) for _ in range(40)]; time.sleep(30)'"
+
+
+def test_a_limit_that_ends_the_commands_of_several_rollouts_scores_none() -> None:
+    """One that runs alone is told, also where another one is open."""
+    with LocalSandbox(limits=Limits(processes=20)) as sandbox, ThreadPoolExecutor() as pool:
+        guilty, innocent = sandbox.machine("guilty"), sandbox.machine("innocent")
+        innocent.call("terminal", {"command": "true"})
+        told = guilty.call("terminal", {"command": FORKS})
+
+        waiting = pool.submit(innocent.call, "terminal", {"command": "touch began; sleep 20"})
+        while not innocent.list_files("."):
+            time.sleep(0.05)
+        with pytest.raises(SandboxLost, match="ended the commands of all"):
+            guilty.call("terminal", {"command": FORKS})
+        with pytest.raises(SandboxLost, match="ended the commands of all"):
+            waiting.result()
+
+    assert "limit of this sandbox: processes: at most 20 at a time" in told
 
 
 def test_many_deaf_processes_end_at_once() -> None:
