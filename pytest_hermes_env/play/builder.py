@@ -37,7 +37,9 @@ BACKEND = "TERMINAL_ENV"
 GROUP_SIZE = 2
 """Default number of rollouts per group: the smallest at which rollouts can affect each other."""
 
-_tokenizers: dict[str, tempfile.TemporaryDirectory[str]] = {}
+_PREFIX = "hermes-env-tokenizer-"
+_tokenizers: dict[str, str] = {}
+_temporary: list[tempfile.TemporaryDirectory[str]] = []
 
 
 def shared_tokenizer(template: str = "chatml") -> str:
@@ -45,15 +47,18 @@ def shared_tokenizer(template: str = "chatml") -> str:
 
     Raises: an unknown template → UsageError.
     """
-    if template not in _tokenizers or not os.path.isdir(_tokenizers[template].name):
+    if not os.path.isdir(_tokenizers.get(template, "")):
         from pytest_hermes_env.inference.tokens import build_tokenizer  # noqa: PLC0415 - heavy
 
-        home = os.environ.get("HERMES_HOME", "")  # a temporary one is removed with all that a killed process leaves there
-        place = home if os.path.basename(home).startswith(HOME_PREFIX) and os.path.isdir(home) else None
-        directory = tempfile.TemporaryDirectory(prefix="hermes-env-tokenizer-", dir=place)
-        build_tokenizer(Path(directory.name), template=template)
-        _tokenizers[template] = directory
-    return _tokenizers[template].name
+        home = os.environ.get("HERMES_HOME", "")
+        if os.path.basename(home).startswith(HOME_PREFIX) and os.path.isdir(home):
+            place = tempfile.mkdtemp(prefix=_PREFIX, dir=home)  # removed with all that a killed process leaves there
+        else:
+            _temporary.append(tempfile.TemporaryDirectory(prefix=_PREFIX))
+            place = _temporary[-1].name
+        build_tokenizer(Path(place), template=template)
+        _tokenizers[template] = place
+    return _tokenizers[template]
 
 
 @dataclass(kw_only=True)
