@@ -34,7 +34,7 @@ NO_FILE = -1.0
 MODEL = ("refused", "reset", "cut", "server_error", "rate_limited", "broken_json")
 TOOLS = ("raises", "disk_full", "broken_json")
 CANCELLED_SHARE = 0.02
-MOST_GROWTH_MB = 48
+MOST_GROWTH_MB = 96
 """More memory after all rollouts than after the first hundred is a leak. The journal of the mock model keeps 8,192 conversations."""
 REFUSED = 3
 """The exit code of a process that could not record."""
