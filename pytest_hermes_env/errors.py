@@ -48,8 +48,6 @@ A message has four parts: what happened, what was expected, what was seen (cut a
 
 from __future__ import annotations
 
-import warnings
-
 SEEN_LIMIT = 200
 LONGEST_SECRET = 5_000
 
@@ -232,20 +230,6 @@ class MissingFile(HermesEnvError, KeyError):
 
 class NotText(HermesEnvError):
     """A file of an in-memory machine was read as text, but its bytes are not UTF-8."""
-
-
-_FORMER_NAMES = {"ContractBreach": "RuleViolated", "NotKnown": "UnexpectedToolCall"}
-
-
-def __getattr__(name: str) -> object:
-    """Return the error that had another name, with a warning."""
-    if name not in _FORMER_NAMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    now = _FORMER_NAMES[name]
-    warnings.warn(
-        f"{name} is now {now}, and the old name will be removed in the next release", DeprecationWarning, stacklevel=2
-    )
-    return globals()[now]
 
 
 def shorten(seen: object, limit: int = SEEN_LIMIT) -> str:

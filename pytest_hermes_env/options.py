@@ -152,7 +152,6 @@ FLAGS = (
         "The maximum duration of one call to the real server. A call that takes longer is tried again, three times in all, and then "
         "fails with CallTimedOut. Default: the limit of the environment's client.",
     ),
-    _switch("--hermes-compare", "Deprecated: has no effect; the comparison with the mock model was removed."),
     _list(
         "--hermes-allow-hosts",
         "HOSTS",

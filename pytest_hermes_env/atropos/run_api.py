@@ -7,7 +7,6 @@ Source: atroposlib 0.4.0, ``api/server.py``: one app per process, whose ``state`
 
 from __future__ import annotations
 
-import warnings
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
@@ -82,18 +81,3 @@ class RunApiThread:
         from atroposlib.api.server import app  # noqa: PLC0415 - heavy
 
         return getattr(app.state, name, ())
-
-
-class RunApi(RunApiThread):
-    """The former name, of a run-api in a process of its own."""
-
-    def __init__(self, **former: object) -> None:
-        if former:
-            raise TypeError(
-                f"RunApi no longer takes {', '.join(former)}: run-api runs in a thread of this process.\n"
-                "  fix       with RunApiThread() as api: ...; or start the command run-api yourself, with these settings"
-            )
-        warnings.warn(
-            "RunApi is now RunApiThread, and the old name will be removed in the next release", DeprecationWarning, stacklevel=2
-        )
-        super().__init__()

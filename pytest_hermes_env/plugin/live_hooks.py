@@ -81,9 +81,6 @@ class LiveMode:
     def __init__(self, config: pytest.Config) -> None:
         """Start the live run with ``--hermes-live``. Raises: pytest.UsageError."""
         self._config = config
-        if config.getoption("hermes_compare"):
-            text = "--hermes-compare has no effect: the comparison with the mock model was removed"
-            config.issue_config_time_warning(pytest.PytestDeprecationWarning(text), stacklevel=2)
         if config.getoption("hermes_live"):
             from pytest_hermes_env.live.live_run import start_live_run  # noqa: PLC0415 - httpx takes 100 ms
 

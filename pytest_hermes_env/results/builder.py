@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.errors import ResultError, shorten
 from pytest_hermes_env.results import grammar
@@ -105,13 +105,6 @@ class Result:
     def aborted(self) -> Result:
         """End with the last text or calls, as a reply that the server aborted: its calls did not run."""
         return self._then(grammar.cut, "aborted")
-
-    def with_nodes(self, *_: object) -> NoReturn:
-        """Raise AttributeError: results have no tokens any more."""
-        raise AttributeError(
-            "agent_result has no with_nodes(...) any more: a built result has no tokens.\n"
-            "  fix       run a rollout in token mode: make_env(MyEnv, script=..., server_type='vllm'); see `hermes-env docs token-mode`"
-        )
 
     def of(self, environment: Any) -> Result:
         """Return the result as an AgentResult of the environment's layer. ``environment``: a class or an instance.

@@ -12,7 +12,6 @@ import contextlib
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from pytest_hermes_env.faults.plan import FaultPlan
     from pytest_hermes_env.types import Sandboxes
 
-FORMER_NAME = "ToolSeam.world is now ToolSeam.sandbox, and the old name will be removed in the next release"
 
 DESKTOP_ONLY = frozenset({"read_terminal", "close_terminal"})
 """Tools of the toolset ``terminal`` that hermes offers only in its desktop application; no rollout has them."""
@@ -106,18 +104,13 @@ class ToolSeam:
 
     def __init__(
         self,
-        sandbox: Sandboxes | None = None,
+        sandbox: Sandboxes,
         *,
         record: Callable[[ToolCall], None] | None = None,
         turns: Turns | None = None,
         faults: FaultPlan | None = None,
-        world: Sandboxes | None = None,
     ) -> None:
-        if world is not None:
-            warnings.warn(FORMER_NAME, DeprecationWarning, stacklevel=2)
-        self.sandbox: Any = sandbox if sandbox is not None else world
-        if self.sandbox is None:
-            raise TypeError("ToolSeam requires a sandbox")
+        self.sandbox: Any = sandbox
         self.turns = turns or Turns()
         self._record = record
         self._faults = faults
@@ -125,12 +118,6 @@ class ToolSeam:
         self._seen: set[str] = set()
         self._taken_over = contextlib.ExitStack()
         self._is_open = False
-
-    @property
-    def world(self) -> Any:
-        """The former name of ``sandbox``, for one more release."""
-        warnings.warn(FORMER_NAME, DeprecationWarning, stacklevel=2)
-        return self.sandbox
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:

@@ -319,24 +319,3 @@ def arguments_of(name: str, parameters: dict[str, Any]) -> st.SearchStrategy[str
             f"agent_results() cannot draw arguments of {name!r}: {problem}.\n  seen      {shorten(repr(parameters))}"
         )
     return values.map(lambda arguments: json.dumps(arguments, ensure_ascii=False))
-
-
-def messages(*arguments: Any, **more: Any) -> st.SearchStrategy[list[Any]]:
-    """Return a strategy for the messages of `agent_results`, with the same arguments. For one more release."""
-    return agent_results(*arguments, **more).map(lambda result: result.messages)
-
-
-def tool_calls(schemas: Sequence[ToolSchema], *, valid: bool | None = True) -> st.SearchStrategy[dict[str, Any]]:
-    """Return a strategy for tool calls of assistant messages; ``valid=None`` draws valid and invalid ones. For one more release."""
-
-    def texts_of(name: str, parameters: dict[str, Any]) -> st.SearchStrategy[str]:
-        right = arguments_of(name, parameters)
-        wrong = right.map(lambda text: text[:-1]) | st.sampled_from(NON_OBJECTS)
-        return {True: right, False: wrong, None: right | wrong}[valid]
-
-    functions = [
-        st.fixed_dictionaries({"name": st.just(name), "arguments": texts_of(name, parameters)})
-        for name, parameters in _checked_tools(schemas).items()
-    ]
-    ids = st.integers(1, 9).map("call_{}".format)
-    return st.fixed_dictionaries({"id": ids, "type": st.just("function"), "function": st.one_of(functions)})

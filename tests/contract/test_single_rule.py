@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_hermes_env import check_rule, errors
+from pytest_hermes_env import check_rule
 from pytest_hermes_env.errors import NotExercised, RuleViolated, UnknownRule
 from pytest_hermes_env.layer import find_class
 
@@ -39,16 +39,6 @@ def test_a_violation_is_raised_with_its_finding(tmp_path: Path) -> None:
     assert "HE802 wandb-log-accepts-none: " in lines[0]
     assert [line.split()[0] for line in lines if line.startswith("  ") and not line.startswith("   ")][-2:] == ["why", "fix"]
     assert "  try" not in str(violated.value)
-
-
-def test_the_former_name_of_the_error_still_catches_it() -> None:
-    """Tests that were written against it go on, with a warning."""
-    with pytest.warns(
-        DeprecationWarning, match="^ContractBreach is now RuleViolated, and the old name will be removed in the next release$"
-    ):
-        former = errors.ContractBreach
-
-    assert former is RuleViolated
 
 
 def test_a_rule_that_was_not_exercised_fails(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import subprocess
 import sys
@@ -69,20 +68,3 @@ def test_a_rollout_starts_in_its_own_directory_whatever_terminal_cwd_says(
     finally:
         one.cleanup()
         other.cleanup()
-
-
-@pytest.mark.parametrize(
-    ("former", "name", "home"),
-    [
-        ("rollout_end", "RolloutEnd", "loop.end"),
-        ("hosted_rollout", "RolloutOutcome", "rollout.hosted"),
-        ("scoring", "group_of", "trainer.scoring"),
-    ],
-)
-def test_a_module_that_the_documentation_named_still_works_and_warns(monkeypatch, former: str, name: str, home: str) -> None:
-    monkeypatch.delitem(sys.modules, f"environments.{former}", raising=False)
-
-    with pytest.warns(DeprecationWarning, match=f"environments.{former} is now environments.{home}"):
-        found = getattr(importlib.import_module(f"environments.{former}"), name)
-
-    assert found is getattr(importlib.import_module(f"environments.{home}"), name)

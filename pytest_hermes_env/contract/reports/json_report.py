@@ -19,7 +19,6 @@ def json_text(account: Account) -> str:
     document = {
         "version": VERSION,
         "entry_point": account.entry_point,
-        "door": account.entry_point,  # its former name, for one release, as is `world`
         "mode": account.mode,
         "versions": account.versions,
         "strict": account.is_strict,
@@ -52,7 +51,6 @@ def class_data(ledger: Ledger) -> dict[str, Any]:
         "line": ledger.line,
         "mode": ledger.mode,
         "sandbox": ledger.sandbox,
-        "world": ledger.sandbox,
         "counts": dict(ledger.counts),
         "rules": [_rule(entry) for entry in ledger.entries],
         "ladder": [dataclasses.asdict(row) for row in ledger.ladder],

@@ -155,7 +155,6 @@ def test_json_holds_every_rule_with_its_outcome():
     assert json.loads(json_text(account())) == {
         "version": 1,
         "entry_point": "pytest",
-        "door": "pytest",
         "mode": "chat",
         "versions": {"pytest-hermes-env": "1"},
         "strict": False,
@@ -170,7 +169,6 @@ def test_json_holds_every_rule_with_its_outcome():
                 "line": 1,
                 "mode": "chat",
                 "sandbox": "an in-memory machine",
-                "world": "an in-memory machine",
                 "counts": {"failed": 1, "not exercised": 1},
                 "ladder": [],
                 "rules": [

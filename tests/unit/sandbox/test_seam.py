@@ -141,23 +141,11 @@ def test_tools_that_are_offered_already_are_not_computed_again() -> None:
     assert (inside, after, others) == (memo, memo, {})
 
 
-def test_the_former_name_of_a_seams_sandbox_works_with_a_warning() -> None:
-    """As an argument and as an attribute, for one more release."""
-    with pytest.warns(DeprecationWarning, match="ToolSeam.world is now ToolSeam.sandbox"):
-        seam = ToolSeam(world=(machines := Machines()))
-    with pytest.warns(DeprecationWarning, match="ToolSeam.world is now ToolSeam.sandbox"):
-        former = seam.world
-
-    assert (former, seam.sandbox) == (machines, machines)
-
-
 def test_a_seam_requires_a_sandbox_which_may_be_falsy() -> None:
-    """A collection of no sandboxes is one, too; no sandbox is an error at once."""
+    """A collection of no sandboxes is one, too."""
 
     class Empty(Machines):
         def __len__(self) -> int:
             return 0
 
     assert ToolSeam(empty := Empty()).sandbox is empty
-    with pytest.raises(TypeError, match=r"^ToolSeam requires a sandbox$"):
-        ToolSeam()
