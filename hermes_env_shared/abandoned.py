@@ -27,7 +27,7 @@ from pathlib import Path
 from hermes_env_shared import trees
 from hermes_env_shared.processes import SESSION_VARIABLE, kill_processes
 
-__all__ = ["claim", "left_behind", "remove_abandoned", "remove_abandoned_meanwhile", "remove_tree"]
+__all__ = ["claim", "is_gone", "left_behind", "remove_abandoned", "remove_abandoned_meanwhile", "remove_tree"]
 
 logger = logging.getLogger(__name__)
 
@@ -44,13 +44,16 @@ LAST_S = 5.0
 def claim(directory: str, mark: str, *, variable: str = SESSION_VARIABLE) -> Callable[[], None]:
     """Note that this process uses ``directory``, until the returned function is called.
 
-    ``variable`` has the value ``mark`` in the commands of the sandbox.
+    ``variable`` has the value ``mark`` in the commands of the sandbox. Without room for a note, the directory of a killed process stays.
     """
-    status = os.lstat(directory)
     place = Path(tempfile.gettempdir())
     name = uuid.uuid4().hex
     partial, final = place / f".partial{PREFIX}{name}", place / f"{PREFIX}{name}"
-    handle = os.open(partial, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+    try:
+        status = os.lstat(directory)
+        handle = os.open(partial, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+    except OSError:
+        return lambda: None
     with contextlib.suppress(OSError):  # a file system without locks: then an abandoned sandbox stays
         _lock(handle)
         identity = {"directory": directory, "device": status.st_dev, "inode": status.st_ino}
@@ -76,7 +79,10 @@ def left_behind() -> tuple[list[str], list[str]]:
     """Return what is still there of killed processes of this user, and what could not be removed and was set aside."""
     place, noted = Path(tempfile.gettempdir()), []
     for path in place.glob(f"{PREFIX}*"):
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError), path.open("rb") as file:
+        with (
+            contextlib.suppress(OSError, ValueError, KeyError, TypeError),
+            open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file,
+        ):
             _lock(file.fileno())
             noted.append(str(json.load(file)["directory"]))
     return noted, [str(path) for path in place.glob(f"{SET_ASIDE}*")]
@@ -124,6 +130,15 @@ def _remove(directory: str, seconds: float = math.inf) -> None:
         logger.warning("%s could not be removed, and is left as %s: %.300s", directory, place, "; ".join(resisting[:3]))
 
 
+def is_gone(directory: str) -> bool:
+    """Whether nothing is there. Raises: that cannot be known, as in a directory that was closed → OSError."""
+    try:
+        os.lstat(directory)
+    except FileNotFoundError:
+        return True
+    return False
+
+
 def _is_there(directory: str, inode: int) -> bool:
     with contextlib.suppress(OSError):
         return os.lstat(directory).st_ino == inode
@@ -136,7 +151,7 @@ def _remove_moved(directory: str, inode: int) -> None:
         for entry in entries:
             if entry.inode() == inode and entry.is_dir(follow_symlinks=False):
                 logger.warning("A command moved the sandbox %s to %s: it is removed there", directory, ascii(entry.path))
-                _remove(entry.path)
+                remove_tree(entry.path)
                 return
     if os.path.lexists(directory):
         logger.warning("A command put something else in the place of the sandbox %s; where it moved that is unknown", directory)

@@ -182,7 +182,10 @@ def _opened(name: str, directory: int | None = None, *, is_closed_again: bool = 
         place = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
         try:
             mode = stat.S_IMODE(os.fstat(place).st_mode)
-            os.chmod(f"/proc/self/fd/{place}", stat.S_IRWXU)
+            try:
+                os.chmod(f"/proc/self/fd/{place}", stat.S_IRWXU)
+            except FileNotFoundError:  # without /proc: the directory is there, and stays closed
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name) from None
             try:
                 opened = os.open(name, flags, dir_fd=directory)
             finally:

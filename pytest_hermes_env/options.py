@@ -241,7 +241,9 @@ MARKERS: tuple[str, ...] = (
 def real_tools_of(config: Any) -> Any:
     """Return when sandboxes may run real programs. They check it themselves."""
     use = _chosen(config, "hermes_real_tools", REAL_TOOLS[0])
-    return "always" if use == REAL_TOOLS[0] and not requires_confinement(config) else use
+    if use not in {REAL_TOOLS[0], "always"}:
+        return use
+    return REAL_TOOLS[0] if requires_confinement(config) else "always"
 
 
 def requires_confinement(config: Any) -> bool:
@@ -250,7 +252,7 @@ def requires_confinement(config: Any) -> bool:
     if how not in CONFINE:
         raise pytest.UsageError(f"hermes_confine is {how!r}. Known: {', '.join(CONFINE)}")
     accepted = config.getoption("hermes_allow_unconfined") or _chosen(config, "hermes_real_tools", "") == "always"
-    return how == CONFINE[0] and not accepted
+    return how == CONFINE[0] and (bool(config.getoption("hermes_confine")) or not accepted)
 
 
 def _chosen(config: Any, name: str, default: str) -> str:

@@ -24,7 +24,7 @@ from typing import Any
 
 from tools import browser_tool, file_tools, process_registry, terminal_tool
 
-from hermes_env_shared.abandoned import claim, remove_abandoned_meanwhile, remove_tree
+from hermes_env_shared.abandoned import claim, is_gone, remove_abandoned_meanwhile, remove_tree
 from hermes_env_shared.processes import forget_background_processes, kill_processes, mark_commands, now, tag_descendants
 
 logger = logging.getLogger(__name__)
@@ -63,12 +63,16 @@ class _Sandbox:
     def keep_directory(self) -> None:
         """Make the directory again if a command removed or moved it: hermes would go on in its parent, which is not the rollout's.
 
-        After each call, so that it is what the rollout itself did.
+        After each call, so that it is what the rollout itself did. Raises: it cannot be made again → SandboxLost.
         """
-        if self.directory is not None and not self.is_closing and not os.path.lexists(self.directory):
-            remove_tree(self.directory, inode=self.inode)  # where it was moved to
-            os.mkdir(self.directory, 0o700)
-            self.inode = os.lstat(self.directory).st_ino
+        try:
+            if self.directory is not None and not self.is_closing and is_gone(self.directory):
+                remove_tree(self.directory, inode=self.inode)  # where it was moved to
+                os.makedirs(self.directory, 0o700)
+                self.inode = os.lstat(self.directory).st_ino
+        except OSError as error:
+            self.lost = f"its directory cannot be used any more: {error.strerror}"
+        self.raise_if_lost()
 
     def remove(self) -> None:
         """Remove the directory, and give up the claim to it."""
@@ -118,8 +122,7 @@ def open_sandbox(task_id: str) -> None:
             overrides["cwd"] = held.directory = _make_directory(task_id)
             held.inode = os.lstat(held.directory).st_ino
             remove_abandoned_meanwhile()
-            with contextlib.suppress(OSError):  # no room for a note: after a kill the directory would stay
-                held.release = claim(held.directory, held.mark)
+            held.release = claim(held.directory, held.mark)
         terminal_tool.register_task_env_overrides(task_id, overrides)
 
 
@@ -223,7 +226,7 @@ def in_sandbox(task_id: str) -> Iterator[None]:
         held.calls += 1
     try:
         open_sandbox(task_id)
-        if held.directory is not None and not os.path.lexists(held.directory) and len(_sandboxes) > 1:
+        if held.directory is not None and _is_gone_or_closed(held.directory) and len(_sandboxes) > 1:
             held.lost = "its directory was removed between two of its calls, while other rollouts ran"
         held.raise_if_lost()
         with mark_commands(held.mark):
@@ -238,6 +241,13 @@ def in_sandbox(task_id: str) -> Iterator[None]:
             is_over = held.is_closing and not held.calls
         if is_over:
             close_sandbox(task_id)
+
+
+def _is_gone_or_closed(directory: str) -> bool:
+    try:
+        return is_gone(directory)
+    except OSError:
+        return True
 
 
 def _kill_detached(task_id: str) -> None:

@@ -40,13 +40,13 @@ def check_endpoint(url: str, *, client: str | None, allowed: Collection[str]) ->
         raise Refused(422, "bad_endpoint", "endpoint must have no user, password, query or fragment; send the key as api_key")
     ports = {allowed_port for name, allowed_port in map(_host_and_port, allowed) if name in {"*", _address(host)}}
     is_own = client is not None and (_address(host) == _address(client) or (_is_loopback(host) and _is_loopback(client)))
-    is_chat = parts.path.rstrip("/").endswith("/v1") and not {".", "%"} & {*parts.path}
+    is_chat = parts.path.rstrip("/").endswith("/v1") and "%" not in parts.path and not {".", ".."} & {*parts.path.split("/")}
     if not (ports & {None, port} if ports else is_own and is_chat):
         raise Refused(
             422,
             "bad_endpoint",
             f"endpoint is {host}:{port}{parts.path}, and the client on {client or 'a machine behind a proxy'}. A rollout calls what "
-            f"--endpoint-host allows ({', '.join(sorted(allowed)) or 'nothing'}), and of the client's own machine paths that end in /v1",
+            f"--endpoint-host allows ({', '.join(sorted(allowed)) or 'nothing'}), and of the client's own machine plain paths that end in /v1",
         )
 
 

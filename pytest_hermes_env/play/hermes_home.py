@@ -10,7 +10,6 @@ whole run, and the variables also stand for tests that import hermes themselves.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import tempfile
@@ -85,8 +84,7 @@ class HermesHome:
         if self._chosen != KEEP:
             if not self._chosen and not self._temporary:
                 self._temporary = tempfile.mkdtemp(prefix=HOME_PREFIX)
-                with contextlib.suppress(OSError):  # without room for a note, that of a killed run stays
-                    self._release = claim(self._temporary, self._temporary)
+                self._release = claim(self._temporary, self._temporary)
             path = _absolute(self._chosen or self._temporary)
             Path(path, "home").mkdir(parents=True, exist_ok=True)
             self._values |= {"HERMES_HOME": path, "TERMINAL_HOME_MODE": "profile"}

@@ -106,7 +106,8 @@ class RedactedReports:
 
         Source: pytest 8.3 to 9.2, _pytest/setuponly.py, _pytest/junitxml.py and _pytest/logging.py.
         """
-        if not any(map(uses_plugin, session.items)):
+        is_controller = self._config.pluginmanager.has_plugin("dsession")  # pytest-xdist's, which has no items
+        if not is_controller and not any(map(uses_plugin, session.items)):
             return
         from _pytest.junitxml import xml_key  # noqa: PLC0415 - only pytest's private module names the properties of the suite
 
@@ -135,10 +136,10 @@ class RedactedReports:
                 handler.setFormatter(_CleanFormatter(handler.formatter, self._clean))
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_warning_recorded(self, warning_message: warnings.WarningMessage, nodeid: str) -> None:
-        """Clean a warning of a test, or of the run."""
+    def pytest_warning_recorded(self, warning_message: warnings.WarningMessage) -> None:
+        """Clean a warning of a test, of a module or of the run."""
         text = str(warning_message.message)
-        if nodeid and (shown := self._clean(text)) != text:
+        if (shown := self._clean(text)) != text:
             warning_message.message = pytest.PytestWarning(shown)
 
 

@@ -18,13 +18,15 @@ import stat
 import subprocess
 import tempfile
 import threading
+import time
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import pytest
 
-from hermes_env_shared.abandoned import claim, remove_abandoned_meanwhile, remove_tree
+from hermes_env_shared.abandoned import claim, is_gone, remove_abandoned_meanwhile, remove_tree
 from hermes_env_shared.processes import kill_processes, mark_commands, now, tag_descendants
 from pytest_hermes_env.errors import HermesEnvError, UsageError, shorten
 from pytest_hermes_env.failures import Problem, combined_error
@@ -40,6 +42,8 @@ from pytest_hermes_env.sandbox.sandbox_errors import lost_sandbox
 PREFIX = "pytest-hermes-sandbox-"
 """How the names of sandbox directories begin."""
 
+JUST_MADE_S = 1.0
+"""Age up to which a directory of the layer may belong to a rollout that is not registered yet, in seconds."""
 MARK = "LOCAL_SANDBOX"
 """The variable that marks every command of a sandbox."""
 
@@ -98,7 +102,9 @@ class LocalSandbox:
         self._rollouts: dict[str, LocalRollout] = {}
         self._directories: dict[str, str] = {}
         self._cells: dict[str, int] = {}
-        self._calls: dict[str, tuple[float, bool]] = {}
+        self._hits = 0
+        self._hit: set[str] = set()
+        self._open_before: set[str] = set()
         self._problems: list[Problem] = []
         self._resources: contextlib.ExitStack | None = None
         self._root: Path | None = None
@@ -106,7 +112,7 @@ class LocalSandbox:
         self.shell = Path()
         """The shell that hermes finds: a bash in the sandbox with the variables of commands."""
         self._is_kept_inside = False
-        self._kept: set[str] | None = None
+        self._kept: set[Path] | None = None
         self._started = 0.0
 
     @property
@@ -253,56 +259,81 @@ class LocalSandbox:
         return directory
 
     def _tidy(self, task_id: str) -> None:
-        """Open what a command closed. Before a rollout that no other accompanies, end and remove what earlier ones left."""
+        """Before a rollout that no other accompanies, end and remove what earlier ones left: it has a cell of its own."""
         with self._lock:
-            for place in (self.root, self.home, self.temporary):
-                if os.path.islink(place) or not os.path.isdir(place):  # only where nothing confines commands
-                    place.unlink(missing_ok=True)
-                    place.mkdir()
-                if os.lstat(place).st_mode & stat.S_IRWXU != stat.S_IRWXU:
-                    os.chmod(place, 0o700)
-            directories = sessions.directories_in(self.root)
-            if task_id in self._cells or directories.keys() - {task_id} or self._cell is None:
+            self._repair()
+            if task_id in self._cells or self._open_rollouts() - {task_id} or self._cell is None:
                 return
-            self._calls.clear()
-            self._cell.sweep()
-            present = {str(path) for place in (self.home, self.temporary) for path in place.iterdir()} - {*directories.values()}
-            self._kept = present if self._kept is None else self._kept
+            present = {path for place in (self.home, self.temporary) for path in place.iterdir()}
+            if self._kept is None:
+                self._kept = present
+                return
+            self._cell.renew()
+            self._hits, self._hit = 0, set()
             for path in present - self._kept:
-                remove_tree(path)
+                if not self._is_used(path):
+                    away = self.root.parent / uuid.uuid4().hex
+                    with contextlib.suppress(OSError):
+                        path.rename(away)
+                        remove_tree(str(away))
+
+    def _repair(self) -> None:
+        """Open what a command closed, and put back what it replaced: the next rollout gets its directory there."""
+        for place in (self.root, self.home, self.temporary):
+            if os.path.islink(place) or not os.path.isdir(place):  # only where nothing confines commands
+                place.unlink(missing_ok=True)
+                place.mkdir()
+            if os.lstat(place).st_mode & stat.S_IRWXU != stat.S_IRWXU:
+                os.chmod(place, 0o700)
+
+    def _open_rollouts(self) -> set[str]:
+        return {*sessions.directories_in(self.root)}
+
+    def _is_used(self, path: Path) -> bool:
+        """Whether a rollout has its directory there, or below; or may have it in a moment: the layer creates it, then registers it."""
+        if any(Path(directory).is_relative_to(path) for directory in sessions.directories_in(self.root).values()):
+            return True
+        return path.name.startswith("hermes-") and time.time() - path.lstat().st_ctime < JUST_MADE_S
 
     def _keep_directory(self, task_id: str, directory: str) -> None:
         """Make a rollout's directory again if a command removed it: hermes would go on in the directory of all rollouts.
 
         Raises: it may have been another rollout's command → SandboxLost.
         """
-        if os.path.lexists(directory) or not Path(directory).is_relative_to(self.root):
-            return
-        if sessions.directories_in(self.root).keys() - {task_id}:
-            raise self._lost(task_id, "its directory was removed while other rollouts ran in the same sandbox")
-        os.mkdir(directory, 0o700)
+        try:
+            if Path(directory).is_relative_to(self.root) and is_gone(directory):
+                if self._open_rollouts() - {task_id}:
+                    raise self._lost(task_id, "its directory was removed while other rollouts ran in the same sandbox")
+                os.makedirs(directory, 0o700)
+        except OSError as error:
+            raise self._lost(task_id, f"its directory cannot be used any more: {error.strerror}") from error
 
     def raise_if_lost(self, task_id: str) -> None:
-        """Before and after each tool call of ``task_id``. Raises: the cell in which it began cannot be entered any more → SandboxLost."""
+        """Before and after each tool call of ``task_id``.
+
+        Raises: the cell in which it began cannot be entered any more, or a limit ended commands of several rollouts → SandboxLost.
+        """
         with self._lock:
             reason = self._cell.loss_of(self._cells.setdefault(task_id, self._cell.number)) if self._cell is not None else ""
+            self._note_hits()
+            if task_id in self._hit:
+                reason = reason or "one of several rollouts in it passed a limit, which ended the commands of all"
         if reason:
             raise self._lost(task_id, reason)
 
-    def before_call(self, task_id: str) -> None:
-        """Before each tool call of ``task_id``: note how often a limit was hit so far, and which calls run at the same time."""
-        with self._lock:
-            others = {other: (hits, True) for other, (hits, _) in self._calls.items() if other != task_id}
-            self._calls = {**others, task_id: (self._cell.hits() if self._cell is not None else 0, bool(others))}
+    def _note_hits(self) -> None:
+        """Note which rollouts were open while a limit was hit; one that was alone is told of it and goes on."""
+        hits = self._cell.hits() if self._cell is not None else 0
+        concerned = self._open_rollouts() | self._open_before
+        if hits > self._hits and len(concerned) > 1:
+            self._hit |= concerned
+        self._hits, self._open_before = hits, self._open_rollouts()
 
     def after_call(self, task_id: str) -> None:
-        """After each tool call of ``task_id``. Raises: the sandbox was lost, or ended the commands of several rollouts → SandboxLost."""
-        self.raise_if_lost(task_id)
+        """After each tool call of ``task_id``. Raises: see `raise_if_lost`."""
         with self._lock:
-            hits, is_accompanied = self._calls.pop(task_id, (math.inf, False))
-            is_hit = is_accompanied and self._cell is not None and self._cell.hits() > hits
-        if is_hit:
-            raise self._lost(task_id, "one of several rollouts in it passed a limit, which ended the commands of all")
+            self._repair()
+        self.raise_if_lost(task_id)
         if directory := sessions.directories_in(self.root).get(task_id):
             self._keep_directory(task_id, directory)
 
@@ -388,7 +419,6 @@ class LocalRollout:
         """Return None for the terminal and file tools, which hermes runs, and the scripted result of any other tool."""
         if name in LOCAL_TOOLS:
             self._sandbox.open(self.task_id or "default")
-            self._sandbox.before_call(self.task_id)
             return None
         return self._sandbox.scripted.sandbox_of(self.task_id).call(name, arguments)
 

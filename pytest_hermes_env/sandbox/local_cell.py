@@ -16,7 +16,6 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.sandbox.cell import Cell, CellError, CellPlan, Limits
@@ -118,19 +117,18 @@ class LocalCell:
         if self._cell is not None:
             self._cell.stop()
 
-    def sweep(self) -> None:
-        """Kill what started since the last sweep, and remove what it left where no rollout has its own. No rollout may be open."""
-        self._ask("sweep")
+    def renew(self) -> None:
+        """Start the next cell in place of this one, with everything in it. No rollout may be open."""
+        if self._cell is not None:
+            self.stop()
+            self.start()
 
     def hits(self) -> int:
         """Return how often a limit was hit that ends all commands."""
-        return int(self._ask("hits").get("hits", 0))
-
-    def _ask(self, what: str) -> Mapping[str, Any]:
         if self._cell is not None:
             with contextlib.suppress(EOFError, OSError):  # it ended: the next command says so
-                return self._cell.ask({"do": what}, [])[0]
-        return {}
+                return int(self._cell.ask({"do": "hits"}, [])[0]["hits"])
+        return 0
 
     def loss_of(self, number: int) -> str:
         """Return why the cell of this number could not be entered, empty if it could. The next one is started if there is none yet."""

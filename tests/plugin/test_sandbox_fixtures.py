@@ -216,6 +216,16 @@ def test_the_risk_can_be_accepted(flag: str, pytester: pytest.Pytester) -> None:
     result.assert_outcomes(passed=3)
 
 
+def test_the_flag_wins_over_what_the_project_accepts(pytester: pytest.Pytester) -> None:
+    """--hermes-confine=required is required."""
+    pytester.makeini("[pytest]\nhermes_real_tools = always\naddopts = --hermes-allow-unconfined\n")
+
+    run(pytester, LIVE).assert_outcomes(passed=3)
+    result = run(pytester, LIVE, "--hermes-confine=required")
+
+    result.stdout.fnmatch_lines(["*would be given a terminal of this machine that nothing confines*"])
+
+
 def test_in_process_needs_a_mock(pytester: pytest.Pytester) -> None:
     """A server at a URL cannot be reached without a socket."""
     result = run(

@@ -204,3 +204,18 @@ def test_the_table_would_show_a_leak() -> None:
 
     assert found.count("not: as it is, base64, ") == 1 + len(SHAPED)
     assert "all" not in found
+
+
+def test_a_warning_of_a_module_is_clean_under_xdist(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It belongs to no test, and is printed by a process that has none."""
+    monkeypatch.setenv("MY_API_KEY", "sk-planted-0123456789abcdef")
+    pytester.makepyfile("""
+        import os, warnings
+        warnings.warn("leak " + os.environ["MY_API_KEY"])
+
+        def test_uses(fake_sandbox): ...
+    """)
+
+    shown = pytester.runpytest_subprocess("-n", "1", "-p", "no:cacheprovider").stdout.str()
+
+    assert ("leak" in shown, "sk-planted" in shown) == (True, False)

@@ -11,10 +11,13 @@ import errno
 import fnmatch
 import getopt
 import io
+import json
 import os
 import posixpath
 import re
 import shlex
+import subprocess
+import sys
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
@@ -38,6 +41,12 @@ SEARCH_S = 30
 """Seconds that a search may take, which hermes gives it."""
 _COSTLY = re.compile(r"\)[*+?{]|\\[1-9]|(?:[*+}].*){3}")
 """Patterns on which Python's search may take longer than a test can wait, and holds all threads meanwhile."""
+_SEARCH = """import json, re, sys
+pattern, texts = json.load(sys.stdin)
+wanted = re.compile(pattern)
+lines = {path: text.removesuffix("\\n").split("\\n") if text else [] for path, text in texts.items()}
+print(json.dumps({path: [at for at, line in enumerate(rows, 1) if wanted.search(line)] for path, rows in lines.items()}))
+"""
 MOST_LINES = 2000
 """Most lines of one read: hermes' default."""
 _TEMPORARY = ".hermes-tmp.1"
@@ -175,16 +184,17 @@ def ripgrep(machine: MachineState, command: str) -> tuple[str, int]:
     try:
         options, operands = getopt.gnu_getopt(shlex.split(called.removesuffix(" 2>/dev/null"))[1:], "C:g:lc", [*FLAGS])
         wanted = re.compile(operands[0])
-        hits = _hits_of_grep(machine, operands) if _COSTLY.search(operands[0]) else None
     except getopt.GetoptError as error:
         return f"rg: unrecognized flag -{error.opt}", 2
     except re.error as error:
         return f"rg: regex parse error:\n    {operands[0]}\n{' ' * (4 + (error.pos or 0))}^\nerror: {error.msg}", 2
-    except TimeoutError as error:
-        return f"rg: {error}", 2
     given = dict(options)
     glob = given.get("--glob", given.get("-g"))
     found = [pair for pair in _visible(machine, operands[-1]) if not glob or _fits(pair[1], glob)]
+    try:
+        hits = _hits_apart(machine, operands, found) if "--files" not in given and _COSTLY.search(operands[0]) else None
+    except TimeoutError as error:
+        return f"rg: {error}", 2
     if "--files" in given:
         found.sort(key=lambda pair: -machine.files.changed_at(pair[1]))
     rows = list(
@@ -223,17 +233,29 @@ def _rows(
             yield f"{shown}{mark}{number}{mark}{lines[number - 1]}"
 
 
-def _hits_of_grep(machine: MachineState, operands: list[str]) -> dict[str, set[int]]:
-    """Return the numbers of the lines that match, by file: grep gives up where Python would not. Raises: it does → TimeoutError."""
+def _hits_apart(machine: MachineState, operands: list[str], found: list[tuple[str, str]]) -> dict[str, set[int]]:
+    """Return the numbers of the lines that match, by file. Raises: nothing finds out in time → TimeoutError.
+
+    grep gives up where Python would not; without a cell for it, another process searches, which can be killed.
+    """
     pattern, root = operands[0], machine.resolve(operands[-1])
-    line = f"LC_ALL=C.UTF-8 grep -rnHZIP -e {shlex.quote(pattern)} -- {shlex.quote(root)}"
-    ran = None if machine.real.cells.refusal else machine.real.run(line, Place(cwd="/"), timeout=SEARCH_S)
-    if ran is None or ran.timed_out or ran.exit_code not in {0, 1}:
-        raise TimeoutError(f"the pattern {pattern} takes too long")
     hits: dict[str, set[int]] = {}
-    for row in ran.output.decode(errors="replace").splitlines():
-        name, _, rest = row.partition("\0")
-        hits.setdefault(name, set()).add(int(rest.partition(":")[0]))
+    if machine.real.cells.refusal:
+        texts = {absolute: machine.files.read(absolute).decode(errors="replace") for _, absolute in found}
+        words, given = [sys.executable, "-I", "-S", "-c", _SEARCH], json.dumps([pattern, texts])
+        try:
+            ended = subprocess.run(words, input=given, capture_output=True, text=True, timeout=SEARCH_S, check=True)
+        except subprocess.SubprocessError:
+            raise TimeoutError(f"the pattern {pattern} takes too long") from None
+        return {absolute: set(numbers) for absolute, numbers in json.loads(ended.stdout).items()}
+    line = f"LC_ALL=C.UTF-8 grep -rnHZIP -e {shlex.quote(pattern)} -- {shlex.quote(root)} 2>/dev/null"
+    ran = machine.real.run(line, Place(cwd="/"), timeout=SEARCH_S)
+    if ran.timed_out or (ran.exit_code not in {0, 1} and not ran.output):
+        raise TimeoutError(f"the pattern {pattern} takes too long")
+    for row in ran.output.split(b"\n"):
+        name, separator, rest = row.partition(b"\0")
+        if separator:
+            hits.setdefault(name.decode(errors="replace"), set()).add(int(rest.partition(b":")[0]))
     return hits
 
 

@@ -26,7 +26,7 @@ from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState, Ses
 from pytest_hermes_env.sandbox.fake_tools.rules import SHELL, integer, shown, without_escapes
 from pytest_hermes_env.sandbox.machine import InMemoryMachine
 from pytest_hermes_env.sandbox.real_lines import RealProcess, Refusal
-from pytest_hermes_env.sandbox.real_shell import Place
+from pytest_hermes_env.sandbox.real_shell import HOST_PYTHON, Place
 from pytest_hermes_env.sandbox.sandbox_errors import exhausted, not_a_result, unscripted_command, unscripted_line
 from pytest_hermes_env.sandbox.simple_commands import FIRST_VARIABLES, plain_words, run_simple
 
@@ -38,6 +38,8 @@ _COMPOSED = re.compile(r"[;&|<>()\n`$]")
 _SEPARATOR = re.compile(r"[;&|()`\n]+|\$\(")
 _REDIRECTION = re.compile(r"\d*(?:>>?|<{1,3})&?\s*[^\s;&|()<>]+")
 _BEFORE_COMMAND = re.compile(r"^(?:(?:if|then|elif|else|while|until|do|!|time|\{|\w+=\S*)\s+)+")
+CELLS_PATH = f"{HOST_PYTHON}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where a program lies that is installed for commands."""
 _NOT_INSTALLED = re.compile(rf"^{SHELL.rpartition(' ')[0]} \d+: ([^\s:]+): command not found$", re.MULTILINE)
 _TOKEN = re.compile(
     r"""(?P<blank>[ \t]+|\\\n)
@@ -243,7 +245,7 @@ class Terminal:
             raise _Whole(timed_out=output)
         run.session = Session(cwd=ran.cwd, variables=ran.variables)
         for name in dict.fromkeys(_NOT_INSTALLED.findall(output)):
-            if shutil.which(name):  # the agent's own PATH hides it
+            if shutil.which(name, path=CELLS_PATH):  # the agent's own PATH hides it
                 continue
             if self._missed is None:
                 raise unscripted_command(name, run.line, self._names()).exception()

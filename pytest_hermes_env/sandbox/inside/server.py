@@ -28,10 +28,6 @@ from .tree import Tree
 SCRATCH = "/run"
 NOTICE = "/run/limit"
 """Where a limit that was hit is written: commands that joined the cell read it there."""
-REPORTED = "/run/reported"
-"""How much of it commands have told."""
-OF_THE_CELL = ("/tmp", "/dev/shm")  # noqa: S108 - their names
-"""Directories that no rollout has of its own."""
 MOST_OUTPUT = 32 << 20
 """Most bytes of output of one line."""
 MOST_DESCRIPTORS = 65536
@@ -91,8 +87,6 @@ class _Server:
         self._hit = ""
         self._directory = ""
         self._has_processes = False
-        self._kept: set[tuple[str, int]] = set()
-        self._is_swept = False
         self._number_of_hits = 0
         self._next_check = self._next_count = 0.0
 
@@ -164,22 +158,6 @@ class _Server:
         job = self._jobs[request["process"]]
         self._end(job)
         return {"exit_code": job.exit_code}, [bytes(job.text)]
-
-    def _sweep(self, _: Mapping[str, Any], __: list[bytes]) -> tuple[dict[str, Any], list[bytes]]:
-        """Kill what started since the last sweep, and remove what it left here."""
-        is_first, self._is_swept = not self._is_swept, True
-        until = time.monotonic() + GRACE_S
-        while (left := _started() - self._kept) and not is_first and time.monotonic() < until:
-            for pid, _start in left:
-                with contextlib.suppress(OSError):
-                    os.kill(int(pid), signal.SIGKILL)
-            self._attend(0.005)
-        self._kept = _started()
-        if not is_first:
-            for path in (NOTICE, REPORTED, *(f"{place}/{name}" for place in OF_THE_CELL for name in os.listdir(place))):
-                if not self._directory.startswith(path):
-                    trees.remove(path)
-        return {}, []
 
     def _hits(self, _: Mapping[str, Any], __: list[bytes]) -> tuple[dict[str, Any], list[bytes]]:
         return {"hits": self._number_of_hits}, []
@@ -292,6 +270,7 @@ class _Server:
         if not self._limits:  # not a cell
             return
         processes, threads, private, shared = _usage()
+        private += _detached()
         if self._has_processes and not processes:
             self._next_count = 0.0  # the last command ended, perhaps before a look at what it left
         is_over, self._has_processes = self._has_processes, processes > 0
@@ -360,6 +339,14 @@ def _shared_once() -> int:
     return shared * 1024
 
 
+def _detached() -> int:
+    """Return the bytes of System V's shared memory that no process has."""
+    with contextlib.suppress(OSError, ValueError, IndexError), open("/proc/sysvipc/shm", "rb") as file:
+        rows = [line.split() for line in file][1:]
+        return sum(int(row[14]) for row in rows if row[6] == b"0")  # rss and nattch
+    return 0
+
+
 def _unnamed(device: int) -> tuple[int, int]:
     """Return the bytes of open files without a name on this device, and of memory files."""
     on_disk: dict[int, int] = {}
@@ -380,17 +367,6 @@ def _unnamed(device: int) -> tuple[int, int]:
 
 def _pids() -> list[str]:
     return [entry for entry in os.listdir("/proc") if entry.isdecimal() and entry != "1"]
-
-
-def _started() -> set[tuple[str, int]]:
-    """Return the processes that live besides this one, each with its start time."""
-    found = set()
-    for pid in _pids():
-        with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()
-            if fields[0] != b"X" and (fields[0] != b"Z" or int(fields[17]) > 1):  # the leader may have ended before its threads
-                found.add((pid, int(fields[19])))
-    return found
 
 
 def _is_group_alive(group: int) -> bool:

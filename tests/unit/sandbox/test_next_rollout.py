@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import json
 import os
-import time
+import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tools import terminal_tool
 
 from environments.tool_context import ToolContext
 from pytest_hermes_env.errors import SandboxLost
 from pytest_hermes_env.sandbox.cell import Limits
 from pytest_hermes_env.sandbox.fake import FakeSandbox
 from pytest_hermes_env.sandbox.local import LocalSandbox
+from pytest_hermes_env.sandbox.seam import ToolSeam
 
 pytestmark = pytest.mark.usefixtures("namespaces")
 
@@ -128,6 +130,8 @@ ELSEWHERE = {
     "a full HOME, before a look": "head -c 150M /dev/zero > ~/f1; head -c 150M /dev/zero > ~/f2",
     "queues and segments": 'python3 -c "import ctypes; c = ctypes.CDLL(None); c.shmget(7, 9999, 950); c.msgget(7, 950)"; true',
     "notes of limits": "rm -f /run/*; mkfifo /run/limit /run/reported; true",
+    "closed places of the cell": "chmod 0 /tmp /run /dev/shm",
+    "a full /run": "head -c 9M /dev/zero > /run/fill; mkdir /tmp/py /tmp/p; true",
     "names of the kit": 'touch "$TMPDIR/hermes-snap-1.sh" "$TMPDIR/.hermes-rollout-1"; mkdir -p "$TMPDIR/rollout-1/x"',
     "escapes in the output": r"printf '\033[2J\033]0;t\007\n::error::x\n'",
     "bytes in the output": "head -c 300000 /dev/urandom",
@@ -233,6 +237,17 @@ def test_a_tool_writes_nothing_that_no_command_could(path: str, ask: Callable[..
     )
 
 
+@pytest.mark.parametrize("real_tools", ["confined", "never"])
+def test_a_search_needs_no_real_programs(real_tools: Any, ask: Callable[..., dict[str, Any]]) -> None:
+    """A pattern that might take long is searched apart; a line separator within a line is a character like others."""
+    sandbox = FakeSandbox({"m.py": "def f(a):  # \x0c \u2028\n    return a\n\ndef g(b): pass\n"}, real_tools=real_tools)
+
+    found = ask(sandbox, "search_files", pattern=r"def .*\(.*\):.*", path=".")
+    sandbox.close()
+
+    assert [hit["line"] for hit in found["matches"]] == [1, 4]
+
+
 @pytest.mark.parametrize(("pattern", "hits"), [("(a+)+$", 0), ("(fo+ ?)+", 1), ("a.*a.*a.*a.*a.*x", 0), (r"(a)\1", 1)])
 def test_a_search_ends_whatever_its_pattern(pattern: str, hits: int, ask: Callable[..., dict[str, Any]]) -> None:
     """Python's own would backtrack for years, and hold every thread meanwhile."""
@@ -283,21 +298,67 @@ FORKS = "python3 -c 'import os, time; [os.fork() or time.sleep(30) for _ in rang
 
 
 def test_a_limit_that_ends_the_commands_of_several_rollouts_scores_none() -> None:
-    """One that runs alone is told, also where another one is open."""
-    with LocalSandbox(limits=Limits(processes=20)) as sandbox, ThreadPoolExecutor() as pool:
+    """One that is open alone is told, and goes on; where another one is open, nobody knows whose commands were ended."""
+    with LocalSandbox(limits=Limits(processes=20)) as sandbox:
         guilty, innocent = sandbox.machine("guilty"), sandbox.machine("innocent")
-        innocent.call("terminal", {"command": "true"})
         told = guilty.call("terminal", {"command": FORKS})
+        guilty.call("terminal", {"command": "true"})
+        innocent.call("terminal", {"command": "sleep 100", "background": True})
 
-        waiting = pool.submit(innocent.call, "terminal", {"command": "touch began; sleep 20"})
-        while not innocent.list_files("."):
-            time.sleep(0.05)
         with pytest.raises(SandboxLost, match="ended the commands of all"):
             guilty.call("terminal", {"command": FORKS})
         with pytest.raises(SandboxLost, match="ended the commands of all"):
-            waiting.result()
+            innocent.call("terminal", {"command": "true"})
+
+        guilty.release()
+        innocent.release()
+        assert json.loads(sandbox.machine("next").call("terminal", {"command": "echo fine"}))["output"] == "fine"
 
     assert "limit of this sandbox: processes: at most 20 at a time" in told
+
+
+def test_memory_that_no_process_has_counts() -> None:
+    """System V's segments stay when their process has ended; the next rollout has none of them."""
+    make = (
+        "import ctypes; c = ctypes.CDLL(None); c.shmat.restype = ctypes.c_void_p; i = c.shmget(0, 40 << 20, 0o1600); "
+        "p = c.shmat(i, None, 0); ctypes.memset(p, 1, 40 << 20); c.shmdt(ctypes.c_void_p(p))"
+    )
+    with LocalSandbox(limits=Limits(memory_bytes=64 << 20)) as sandbox:
+        machine, after = sandbox.machine("task"), sandbox.machine("next")
+        told = [machine.call("terminal", {"command": f'python3 -c "{make}"; sleep 1'}) for _ in range(3)]
+        machine.release()
+        left = json.loads(after.call("terminal", {"command": "cat /proc/sysvipc/shm | wc -l"}))["output"]
+
+    assert (any("memory: at most" in one for one in told), left) == (True, "1")
+
+
+def test_a_prepared_directory_is_no_leftover() -> None:
+    """Also where it lies deeper, and after another rollout."""
+    with LocalSandbox() as sandbox:
+        first = sandbox.machine("first")
+        first.call("terminal", {"command": "touch ~/left"})
+        first.release()
+        prepared = sandbox.temporary / "x" / "repo"
+        prepared.mkdir(parents=True)
+        (prepared / "data").write_text("kept")
+        terminal_tool.register_task_env_overrides("second", {"cwd": f"{prepared}/"})
+
+        answer = sandbox.machine("second").call("terminal", {"command": "cat data; ls ~"})
+        terminal_tool.clear_task_env_overrides("second")
+
+    assert json.loads(answer)["output"] == "kept"
+
+
+def test_rollouts_that_begin_together_keep_their_directories(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The layer creates a directory before anybody else knows of it."""
+    monkeypatch.setenv("TERMINAL_ENV", "local")
+    with LocalSandbox() as sandbox, ToolSeam(sandbox), ThreadPoolExecutor(4) as pool:
+        for _ in range(6):
+            contexts = [ToolContext(uuid.uuid4().hex) for _ in range(4)]
+            answers = pool.map(lambda context: context.terminal("echo fine")["output"], contexts)
+            assert list(answers) == ["fine"] * 4
+            for context in contexts:
+                context.cleanup()
 
 
 def test_many_deaf_processes_end_at_once() -> None:
