@@ -105,6 +105,11 @@ FLAGS = (
         "--hermes-confine=off. Also ini hermes_real_tools.",
         {"choices": REAL_TOOLS, "default": None},
     ),
+    _switch(
+        "--hermes-keep-gold",
+        "With --hermes-live and --hermes-env: let the model try three items of each environment, twice, within the spending limit, and write what "
+        "earned most into a file of cases, as gold.",
+    ),
     _switch("--hermes-live", "Run tests marked hermes_live on a real inference server. Requires --provider and its settings."),
     _value(
         "--hermes-provider",

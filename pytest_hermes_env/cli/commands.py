@@ -132,12 +132,20 @@ def _cassettes(options: argparse.Namespace) -> int:
 def _add_init(commands: Any) -> None:
     text = (
         "Write a file of cases next to an environment: transcripts with known rewards that the contract plays. "
-        "The environment is imported and set up offline on a mock model, and its first items are written to the file."
+        "The environment is imported and set up offline on a mock model. Gold is looked for in the fields of its items, which are played as "
+        "answers and into the files that the reward reads; or it is taken from rollouts."
     )
     parser = _add(commands, "init", _init, "write a file of cases for an environment, with its items in it", text)
     parser.add_argument("target", metavar="TARGET", help="path/to/env.py, path/to/env.py:Class or package.module:Class")
     parser.add_argument(
         "--output", metavar="FILE", default="", help="the file to write (default: MODULE.contract.yaml next to it)"
+    )
+    parser.add_argument(
+        "--from",
+        metavar="ROLLOUTS",
+        default="",
+        dest="rollouts",
+        help="take gold from groups.jsonl, samples.jsonl or a cassette",
     )
     parser.add_argument("--force", action="store_true", help="overwrite an existing file")
 
@@ -145,10 +153,10 @@ def _add_init(commands: Any) -> None:
 def _init(options: argparse.Namespace) -> int:
     from pytest_hermes_env.contract.init_file import start  # noqa: PLC0415
 
-    done = start(options.target, output=options.output, is_forced=options.force)
+    done = start(options.target, output=options.output, is_forced=options.force, rollouts=options.rollouts)
     items = f"{done.items} item{'' if done.items == 1 else 's'}" if done.items else "a place for an item"
     print(f"wrote {done.file}: {items} of {done.class_name}")
-    print(f"next: fill in gold, then pytest --hermes-env {options.target}")
+    print("\n".join(filter(None, [done.gold, f"next: look at gold in {done.file}, then pytest --hermes-env {options.target}"])))
     return 0
 
 

@@ -15,10 +15,12 @@ from typing import Any
 
 import yaml
 
+from pytest_hermes_env.contract.gold_search import look_for_gold, promoted, turn_lines
 from pytest_hermes_env.errors import BadCases, BadTarget, UsageError
 from pytest_hermes_env.layer import find_class
+from pytest_hermes_env.play.cases.values import GOLD
 from pytest_hermes_env.play.cases.yaml_file import file_for, read_cases
-from pytest_hermes_env.play.scenario import Scenario
+from pytest_hermes_env.play.scenario import CASES, Scenario
 from pytest_hermes_env.redaction.shown_text import shown_path
 
 FEW = 3
@@ -45,15 +47,16 @@ _NO_ITEM = (
 
 @dataclass(frozen=True, kw_only=True)
 class Started:
-    """What was written: ``file``, for ``items`` items of ``class_name``."""
+    """What was written: ``file``, for ``items`` items of ``class_name``. ``gold`` says what came of looking for it."""
 
     file: str
     class_name: str
     items: int
+    gold: str = ""
 
 
-def start(target: str, *, output: str = "", is_forced: bool = False) -> Started:
-    """Write the first file of cases for the environment that ``target`` names.
+def start(target: str, *, output: str = "", is_forced: bool = False, rollouts: str = "") -> Started:
+    """Write the first file of cases for the environment that ``target`` names. ``rollouts``: a file from which gold is taken.
 
     Raises: not one environment, or it cannot be set up → BadTarget; the file is there already, or no place for it → UsageError.
     """
@@ -68,10 +71,41 @@ def start(target: str, *, output: str = "", is_forced: bool = False) -> Started:
         raise UsageError(f"{_shown(file)} already exists and may contain your cases: --force overwrites it")
     if file.suffix != ".yaml":
         raise UsageError(f"the file of cases is YAML: {file.name} should end in .yaml")
-    record = _items_of(env_class)
-    text = _text(env_class, record, target)
-    _write(file, text)
-    return Started(file=_shown(file), class_name=env_class.__name__, items=min(len({item.key for item in record.items}), FEW))
+    record, played = _items_of(env_class)
+    items = _distinct(record)
+    if rollouts:
+        taken = promoted(rollouts, {item.prompt.strip(): at for at, item in enumerate(items) if isinstance(item.prompt, str)})
+        entries = [[*_entry(number, items[number]), *lines] for number, lines in list(taken.items())[:FEW]]
+        found = f"gold is the best of {_shown(Path(rollouts))}"
+    else:
+        entries, found = _searched(env_class, played, items)
+    _write(file, _text(env_class, entries, target))
+    return Started(file=_shown(file), class_name=env_class.__name__, items=min(len(items), FEW), gold=found)
+
+
+def _searched(env_class: type, played: Scenario, items: list[Any]) -> tuple[list[list[str]], str]:
+    """Return the entries of the file, with gold if a search finds it, and what came of that in a sentence."""
+    gold, tried = look_for_gold(env_class, played, items[0].value) if items else (None, 0)
+    if gold is None:
+        entries = [[*_entry(number, item), *_CASES] for number, item in enumerate(items[:FEW])]
+        return entries, f"no gold was found: none of {tried} templates earned on each item; fill it in" if items else ""
+    earned = ", ".join(f"{reward:g}" for reward in gold.rewards)
+    remark = f"    # found by trying: it earned {earned}. Confirm that it is good work, and remove this line"
+    judge = (
+        [f"    judge: {json.dumps(gold.judge['judge'])}    # for all cases of the entry: give each its own"]
+        if gold.judge
+        else []
+    )
+    entry = ['  - where: "*"    # every training item', *judge, remark, *turn_lines(GOLD, gold.turns), *_CASES[1:]]
+    return [entry], f"gold was found, and earned {earned}: confirm that it is good work"
+
+
+def _distinct(record: Scenario) -> list[Any]:
+    """Return the items, each once."""
+    seen: dict[str, Any] = {}
+    for item in record.items:
+        seen.setdefault(item.key, item)
+    return list(seen.values())
 
 
 def _is_alone(target: str) -> bool:
@@ -80,23 +114,20 @@ def _is_alone(target: str) -> bool:
     return not separator or len(find_class(module)) == 1
 
 
-def _items_of(env_class: type) -> Scenario:
-    """Return the record of the first training items. Raises: setup failed → BadTarget."""
+def _items_of(env_class: type) -> tuple[Scenario, Scenario]:
+    """Return the records of the first training items, and of the cases that need no author. Raises: setup failed → BadTarget."""
     from pytest_hermes_env.play.driver import Collector  # noqa: PLC0415 - heavy
 
     collector = Collector(env_class, timeout_s=TIMEOUT_S)
-    record = collector.collect(("items",)).scenarios["items"]
+    scenarios = collector.collect(("items", CASES)).scenarios
+    record = scenarios["items"]
     if record.unavailable or (record.error and not record.items):
         why = record.unavailable or record.error
         raise BadTarget(f"{env_class.__name__} returns no items: {why}")
-    return record
+    return record, scenarios[CASES]
 
 
-def _text(env_class: type, record: Scenario, target: str) -> str:
-    seen: dict[str, Any] = {}
-    for item in record.items:
-        seen.setdefault(item.key, item)
-    entries = [_entry(number, item) for number, item in enumerate(list(seen.values())[:FEW])] or [[*_NO_ITEM]]
+def _text(env_class: type, entries: list[list[str]], target: str) -> str:
     head = f"""\
 # Cases of {env_class.__name__}: transcripts of known quality. They are played as real rollouts by
 #     pytest --hermes-env {target}
@@ -109,7 +140,7 @@ class: {env_class.__name__}
 gap: 0.1    # by how much
 items:
 """
-    return head + "\n".join("\n".join([*entry, *_CASES]) + "\n" for entry in entries)
+    return head + "\n".join("\n".join(entry) + "\n" for entry in entries or [[*_NO_ITEM, *_CASES]])
 
 
 def _entry(number: int, item: Any) -> list[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
+import hashlib
+import re
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -12,8 +14,12 @@ from typing import Any
 
 LONG = 2_000
 """Longer collections are compared by length and ends, so that a dataset is not copied for every scenario."""
+BRIEF = 500
+"""Characters up to which the elements of a series are kept."""
 DEEP = 6
 
+_ROLLOUT = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
+"""The id of a rollout, which is a UUID."""
 _ATOMS = frozenset({bool, int, float, str, bytes, type(None)})
 
 Snapshot = dict[str, Any]
@@ -25,7 +31,9 @@ _IGNORED = frozenset({"server", "tokenizer", "config", "workers", "eval_workers"
 def snapshot(env: Any) -> Snapshot:
     """Return a picture of every attribute that can hold metrics: containers, numbers, dataclasses, objects of these."""
     return {
-        name: seen for name, value in vars(env).items() if name not in _IGNORED and (seen := _picture(value, DEEP)) is not None
+        name: seen
+        for name, value in vars(env).items()
+        if name not in _IGNORED and (seen := _picture(value, DEEP, is_brief=True, of_rollouts=False)) is not None
     }
 
 
@@ -46,9 +54,12 @@ def growth(before: Snapshot, after: Snapshot) -> dict[tuple[str, ...], float]:
     }
 
 
-def picture(value: Any) -> Any:
-    """Return a frozen picture of one value for comparisons; None for values that cannot be compared."""
-    return _picture(value, DEEP)
+def picture(value: Any, *, of_rollouts: bool = True) -> Any:
+    """Return a frozen picture of one value for comparisons; None for values that cannot be compared.
+
+    Without those ``of_rollouts``, what a mapping holds by the ids of rollouts is left out: each rollout's own is shared with no other.
+    """
+    return _picture(value, DEEP, of_rollouts=of_rollouts)
 
 
 def copied(value: Any) -> Any:
@@ -77,22 +88,36 @@ def _copied(value: Any, memo: dict[int, Any]) -> Any:
     return copy.deepcopy(value, memo)
 
 
-def _picture(value: Any, depth: int) -> Any:
+def _picture(value: Any, depth: int, *, is_brief: bool = False, of_rollouts: bool = True) -> Any:
     if isinstance(value, bool | int | float | str | bytes | type(None)):
         return ("value", repr(value))
     if depth == 0:
         return None
     if isinstance(value, Mapping):
-        rows = [(repr(key), _picture(item, depth - 1)) for key, item in _ends(list(value.items()))]
-        return ("mapping", len(value), tuple(rows))
+        entries = [(key, item) for key, item in value.items() if of_rollouts or not _ROLLOUT.search(str(key))]
+        rows = [
+            (repr(key), _picture(item, depth - 1, is_brief=is_brief, of_rollouts=of_rollouts)) for key, item in _ends(entries)
+        ]
+        return ("mapping", len(entries), tuple(rows))
     if isinstance(value, AbstractSet):
         return ("set", len(value), tuple(sorted(map(repr, value)))[:LONG])
     if isinstance(value, Sequence | deque):
-        return ("sequence", len(value), tuple(_picture(item, depth - 1) for item in _ends(list(value))))
+        elements = tuple(_picture(item, depth - 1, is_brief=is_brief, of_rollouts=of_rollouts) for item in _ends(list(value)))
+        return ("sequence", len(value), _in_brief(elements) if is_brief else elements)
     if dataclasses.is_dataclass(value) or type(value).__module__ not in {"builtins", "asyncio"}:
         held = getattr(value, "__dict__", None)
-        return ("object", _picture(held, depth - 1)) if held is not None and not callable(value) else None
+        return (
+            ("object", _picture(held, depth - 1, is_brief=is_brief, of_rollouts=of_rollouts))
+            if held is not None and not callable(value)
+            else None
+        )
     return None
+
+
+def _in_brief(elements: tuple[Any, ...]) -> Any:
+    """Return the elements of a series, or where these are much to keep, what differs where one of them does: a dataset is in every picture."""
+    text = repr(elements)
+    return elements if len(text) <= BRIEF else hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
 def _sizes(path: tuple[str, ...], seen: Any) -> Iterator[tuple[tuple[str, ...], float]]:

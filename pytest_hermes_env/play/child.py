@@ -24,6 +24,7 @@ from typing import Any, TextIO
 from pytest_hermes_env.errors import BadTarget, HermesEnvError, NetworkBlocked, shorten
 from pytest_hermes_env.patches import intercept
 from pytest_hermes_env.play.cases.values import Cases
+from pytest_hermes_env.play.elsewhere import begin_elsewhere, show_later_day
 from pytest_hermes_env.play.evidence_file import VERSION, EvidenceWriter
 from pytest_hermes_env.play.journal import Place
 from pytest_hermes_env.play.raised import described
@@ -41,7 +42,8 @@ class Job:
 
     ``about`` is what the evidence also says of the class: its names, file and the hash of that. ``lines_of`` are files whose run lines
     are recorded. ``hosts`` may be reached in addition to this machine. ``coverage`` is what `coverage_settings`
-    returned. ``cases`` are those that a test declared.
+    returned. ``cases`` are those that a test declared. ``is_elsewhere``: see
+    `elsewhere`.
     """
 
     target: str
@@ -56,6 +58,7 @@ class Job:
     coverage: dict[str, Any] | None = None
     env_class: type | None = None
     cases: Cases | None = None
+    is_elsewhere: bool = False
 
 
 def begin(writer: EvidenceWriter, job: Job) -> None:
@@ -85,6 +88,8 @@ def play(job: Job, writer: EvidenceWriter, *, names: Iterable[str], is_sequentia
                     raise
                 writer.write("class", Collection(import_error=_failed_import(error.__cause__)))
                 return
+        if job.is_elsewhere:
+            show_later_day(env_class)
         collector = Collector(
             env_class,
             sandbox=job.sandbox,
@@ -160,6 +165,8 @@ def child_main(job: Job, part: str, stack: str, names: frozenset[str], pipe: int
         faulthandler.register(signal.SIGUSR1, stacks)
         with _measuring(job.coverage):
             try:
+                if job.is_elsewhere:
+                    begin_elsewhere(os.path.dirname(part))
                 play(job, writer, names=names, is_sequential=is_sequential, beat=beat)
             except HermesEnvError as error:
                 writer.write("refused", str(error), type=type(error).__name__)

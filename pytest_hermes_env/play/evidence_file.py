@@ -43,8 +43,12 @@ class EvidenceWriter:
 
     def write(self, kind: str, value: Any, **more: Any) -> None:
         """Append one line, and hand it to the system at once."""
+        self.write_encoded(kind, CODEC.encode(value), **more)
+
+    def write_encoded(self, kind: str, value: Any, **more: Any) -> None:
+        """Append one line of what is plain JSON already."""
         if os.getpid() == self._process:
-            self._file.write(json.dumps({kind: CODEC.encode(value), **more}) + "\n")
+            self._file.write(json.dumps({kind: value, **more}) + "\n")
             self._file.flush()
 
     def __enter__(self) -> Self:

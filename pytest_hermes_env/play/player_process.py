@@ -7,6 +7,7 @@ the pytest process, because that one holds what conftest files and other tests l
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import dataclasses
 import importlib
@@ -16,12 +17,18 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import IO, Any, Self
 
 from pytest_hermes_env.errors import PlayerStopped, shorten
 from pytest_hermes_env.play.child import Job
+from pytest_hermes_env.play.elsewhere import HASH_SEED, job_elsewhere, join
 from pytest_hermes_env.play.player import Listener, Played, play_all
+from pytest_hermes_env.play.scenario import ELSEWHERE
 
 LOADED = (
     "atroposlib.envs.base",
@@ -38,14 +45,15 @@ LOADED = (
 class PlayerProcess:
     """A player process; a context that ends it."""
 
-    def __init__(self) -> None:
+    def __init__(self, hash_seed: str = "") -> None:
+        seeded = {"PYTHONHASHSEED": hash_seed} if hash_seed else {}
         self._process: subprocess.Popen[str] = subprocess.Popen(
             [sys.executable, "-m", __name__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            env=os.environ | seeded | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
 
     def __enter__(self) -> Self:
@@ -99,6 +107,44 @@ def play_in_fresh_process(jobs: Sequence[Job], directory: str, listener: Listene
     """Play targets in a player process of their own."""
     with PlayerProcess() as process:
         return process.play(jobs, directory, listener)
+
+
+def play_twice(
+    play: Callable[[Sequence[Job], str, Listener | None], list[str]],
+    jobs: Sequence[Job],
+    directory: str,
+    listener: Listener | None = None,
+) -> list[str]:
+    """Play jobs as ``play`` does, and beside that what must be the same elsewhere, and return the parts with both."""
+    here = [replace(job, scenarios=tuple(name for name in job.scenarios if name != ELSEWHERE)) for job in jobs]
+    wanted = {number: other for number, job in enumerate(jobs) if (other := job_elsewhere(job)) is not None}
+    with ThreadPoolExecutor(1) as beside:
+        again = beside.submit(_played_elsewhere, {n: job for n, job in wanted.items() if job.env_class is None}, directory)
+        parts = play(here, directory, listener)
+        others = again.result()
+    at_hand = {number: job for number, job in wanted.items() if job.env_class is not None}
+    if at_hand:  # forked, which threads do not like
+        others |= dict(zip(at_hand, play_all(list(at_hand.values()), tempfile.mkdtemp(dir=directory)), strict=True))
+    for number in wanted:
+        join(parts[number], others.get(number))
+    return parts
+
+
+_second: list[PlayerProcess] = []
+"""The player process with another hash seed, as soon as there is one; it is kept, because it takes long to start."""
+_alone = threading.Lock()
+
+
+def _played_elsewhere(jobs: Mapping[int, Job], directory: str) -> dict[int, str]:
+    with _alone:
+        if not jobs:
+            return {}
+        if not _second or not _second[0].is_alive():
+            _second[:] = [PlayerProcess(HASH_SEED)]
+            atexit.register(_second[0].close)
+        with contextlib.suppress(PlayerStopped):  # then nothing was played there, which HE404 says
+            return dict(zip(jobs, _second[0].play(list(jobs.values()), tempfile.mkdtemp(dir=directory)), strict=True))
+        return {}
 
 
 def _serve() -> None:

@@ -20,8 +20,8 @@ CASES = "cases"
 """The scenario of the transcripts that the author declares, and of four that need no author."""
 PROBES = "reward_probes"
 """The scenario of the reward alone, on results of every form that a rollout can leave."""
-ELSEWHERE = "reward_probes_elsewhere"
-"""The same in another process."""
+ELSEWHERE = "cases_elsewhere"
+"""Both in another process: with another hash seed, working directory, order and day."""
 SETTINGS: dict[str, Any] = {
     "system_prompt": "You are the keeper of the seventh lighthouse.",
     "max_agent_turns": 11,
@@ -142,7 +142,7 @@ class Rung:
     ``reward`` is None if compute_reward returned no finite number; ``error`` is why. ``problem`` is an error of the declaration,
     which makes the reward meaningless. ``unavailable`` is why the case was not played; ``is_unfilled``: its author left it open.
     ``turns``, ``tools`` and ``tokens`` (of the answers) are the agent's, and ``tool_errors`` what its calls failed with. ``reads`` are
-    files that the verifier read, with their writers; ``asked`` are its tool calls. ``is_judge_guessed``: a judge was
+    files that the verifier looked for, with their writers, and ``asked`` its tool calls with what they came to; ``work`` are the files that the agent wrote. ``is_judge_guessed``: a judge was
     asked, and its answers are not declared. ``is_foreign``: compute_reward read what AgentResult does not have (HE301), so the reward depends on that.
     """
 
@@ -160,6 +160,7 @@ class Rung:
     transcript: tuple[str, ...] = ()
     tool_errors: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
+    work: tuple[str, ...] = ()
     asked: tuple[str, ...] = ()
     not_found: tuple[str, ...] = ()
     is_judge_guessed: bool = False
@@ -169,6 +170,19 @@ class Rung:
     again_error: str = ""
     path: str = ""
     line: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """Which training items the cases could be played on: so many ``different`` ones came in ``drawn`` calls of get_next_item.
+
+    ``is_whole``: no other one would come. ``is_cut``: gold was played on some of those that an entry selects.
+    """
+
+    drawn: int = 0
+    different: int = 0
+    is_whole: bool = False
+    is_cut: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,9 +223,10 @@ class Scenario:
     items_end: ItemsEnd | None = None
     note: str = ""
     probes: RewardProbes | None = None
-    """The result of the scenarios ``reward_probes`` and ``reward_probes_elsewhere``."""
+    """The result of the scenarios ``reward_probes`` and ``cases_elsewhere``."""
     rungs: tuple[Rung, ...] = ()
-    """The results of the scenario ``cases``."""
+    """The results of the scenarios ``cases`` and ``cases_elsewhere``, and which items they could choose from."""
+    sweep: Sweep = field(default_factory=Sweep)
     played: tuple[Scenario, ...] = ()
     """The record of each rollout of the scenario ``cases``."""
 

@@ -111,6 +111,8 @@ class Stage:
     is_crowded: bool = False
     """Whether its set-up failed although that of another instance had succeeded."""
     item_error: str = ""
+    steps: int = 0
+    """Parts of a scenario that have begun and that nothing else tells of."""
     real_tools: RealToolsUse = "confined"
     """When in-memory machines may run real programs."""
     begins: Callable[[str], None] = lambda _: None
@@ -126,6 +128,10 @@ class Stage:
     def answer(self, conversation: Any) -> Any:
         """Return the answer of the current scenario's policy; the mock model calls this."""
         return (self.policy or self.thorough)(conversation)
+
+    def step(self) -> None:
+        """Note that a further part of the scenario begins."""
+        self.steps += 1
 
     def plays(self, name: str) -> bool:
         """Return whether a scenario is played: one that has a name of its own only if a rule reads it."""
@@ -343,7 +349,7 @@ class Stage:
 
         def progress() -> tuple[int, ...]:
             work = int(time.process_time() / limit_s * 10)  # a process that waits for nothing but a processor is at work
-            return work, len(journal.events), len(journal.tool_calls), len(self.mock.journal)
+            return work, self.steps, len(journal.events), len(journal.tool_calls), len(self.mock.journal)
 
         try:
             return await within(limit_s, answer, late=late, progress=progress)

@@ -109,12 +109,22 @@ def _of_refused(refused: tuple[Refusal, ...]) -> str:
 
 
 def verifier_reads(*machines: Any) -> tuple[str, ...]:
-    """Return the files that the verifier read outside of the system's directories, as ``path (written by whom)``."""
+    """Return the files that the verifier looked for outside of the system's directories: ``path (not found)``, or by whom it was written."""
     return tuple(
-        f"{read.path} (written by {'the ' + read.written_by if read.written_by else 'nobody'})"
+        f"{read.path} ({f'written by the {read.written_by}' if read.written_by else 'not found'})"
         for machine in machines
         for read in machine.files.reads
         if read.reader == "verifier" and not read.path.startswith(SYSTEM_DIRECTORIES)
+    )
+
+
+def agents_files(*machines: Any) -> tuple[str, ...]:
+    """Return the files that the agent wrote outside of the system's directories."""
+    return tuple(
+        path
+        for machine in machines
+        for path, node in machine.files.nodes.items()
+        if node.kind == "file" and node.party == "agent" and not path.startswith(SYSTEM_DIRECTORIES)
     )
 
 

@@ -113,6 +113,14 @@ def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Ite
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
     """Add one item per rule for every class that ``--hermes-env`` names; let ``-k`` find a rule of ``@env_contract`` by a former name."""
+    if config.getoption("hermes_keep_gold"):
+        if not (config.getoption("hermes_live") and config.getoption("hermes_env")):
+            raise pytest.UsageError(
+                "--hermes-keep-gold needs --hermes-live, --provider and --hermes-env: a model tries that environment"
+            )
+        from pytest_hermes_env.plugin import keep_gold  # noqa: PLC0415 - only in such a run
+
+        items[:0] = keep_gold.items_of(session)
     if config.getoption("hermes_env"):
         _ignore_what_hermes_leaves_open()
         items.extend(contract_of(config).items_of_targets(session))

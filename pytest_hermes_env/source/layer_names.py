@@ -20,7 +20,7 @@ LAYER_FILES = frozenset({"hermes_base_env", "agent_loop", "tool_context"})
 REQUIRED_METHODS = ("setup", "get_next_item", "format_prompt", "compute_reward", "evaluate")
 
 RESULT_FIELDS = frozenset(
-    {"messages", "managed_state", "turns_used", "finished_naturally", "reasoning_per_turn", "tool_errors"}
+    {"messages", "managed_state", "turns_used", "finished_naturally", "reasoning_per_turn", "tool_errors", "end"}
 )
 
 LAYER_ROLLOUTS = frozenset({"collect_trajectory", "collect_trajectories"})

@@ -12,6 +12,7 @@ from pytest_hermes_env.contract.judge.verdict import Verdict
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.play.evidence_file import PlayedClass, keep_evidence, read_evidence
 from pytest_hermes_env.play.player import play_all
+from pytest_hermes_env.play.player_process import play_twice
 
 from .mutants import MUTANTS, Mutant
 
@@ -34,7 +35,7 @@ def test_a_kept_file_is_judged_as_the_run_was(mutant: Mutant, tmp_path: Path) ->
     """By all rules, with the same findings."""
     (subject,) = subjects_of(mutant.write(tmp_path))
     contract = ClassContract(subject, lambda: pytest.fail("the source alone says what must be played"))
-    parts = play_all([contract.job(ALL_RULES, timeout_s=120, server_type=mutant.mode)], str(tmp_path))
+    parts = play_twice(play_all, [contract.job(ALL_RULES, timeout_s=120, server_type=mutant.mode)], str(tmp_path))
     keep_evidence(str(tmp_path / "kept.gz"), parts)
 
     (kept,) = read_evidence(str(tmp_path / "kept.gz"))

@@ -63,6 +63,13 @@ if __name__ == "__main__":
     Env.cli()
 """
 
+GOLD = """\
+items:
+  - where: "*"
+    gold: [{call: terminal, with: {command: ls}}, {say: "${item.answer}"}]
+"""
+"""Good work on the frame's items."""
+
 RULES = {rule.id: rule for rule in ALL_RULES}
 EXAMPLES = [example for rule in ALL_RULES for example in examples_of(rule.id)]
 
@@ -119,6 +126,7 @@ def test_the_rule_finds_the_bad_and_not_the_good(tmp_path, number, example):
     """The rule checks the source, and rollouts where it does not read it or does not see the fault in it."""
     path = tmp_path / f"example_{number}.py"
     path.write_text(written(example), encoding="utf-8")
+    path.with_suffix(".contract.yaml").write_text(GOLD, encoding="utf-8")
     rule = RULES[example.rule_id]
     reading = read_classes(str(path))
     if reading.problem is not None:
@@ -162,6 +170,7 @@ def test_the_code_of_a_good_example_breaks_no_rule_in_rollouts(pytestconfig, tmp
         pytest.skip("played by `tox run -e matrix`")
     path = tmp_path / f"good_{number}.py"
     path.write_text(completed(GOOD[number]), encoding="utf-8")
+    path.with_suffix(".contract.yaml").write_text(GOLD, encoding="utf-8")
     (source,) = read_classes(str(path)).classes
     contract = contract_of(f"{path}:{source.name}", server_type="vllm" if GOOD[number].rule_id[:3] == "HE5" else "openai")
     results = {rule: contract.result(rule) for rule in ALL_RULES}

@@ -64,3 +64,12 @@ def test_pages_without_a_rule_are_reported(tmp_path):
         f"{tmp_path}: {len(dict(pages()))} pages",
         f"{tmp_path}/HE999.md belongs to no rule: remove it",
     ]
+
+
+def test_the_page_of_severities_has_each_rule_with_its_own():
+    """One sentence says what a violation does."""
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "severities.md").read_text(encoding="utf-8")
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| HE")]
+
+    assert [row[:2] for row in rows] == [[rule.id, rule.severity.value] for rule in ALL_RULES]
+    assert all(len(row) == 3 and row[2] for row in rows)

@@ -44,8 +44,8 @@ def test_a_rule_that_nothing_exercised_fails_the_run(pytester: pytest.Pytester) 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
         [
-            "hermes-env: error: *TerminalTasks: of 2 rules that rollouts should exercise, 1 were not; *",
-            "hermes-env:   not exercised   HE401  setup failed: SystemExit: no key is set",
+            "  not judged      HE401  setup failed: SystemExit: no key is set",
+            "hermes-env: error: *TerminalTasks: HE401 was not judged, *",
         ]
     )
 

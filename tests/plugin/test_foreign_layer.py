@@ -37,6 +37,7 @@ class ForkEnv(HermesAgentBaseEnv):
 
     async def compute_reward(self, item, result, ctx):
         has_worked = any(message["role"] == "tool" for message in result.messages)
+        has_worked = has_worked and (result.messages[-1].get("content") or "") == item["text"]
         reward = 1.0 if has_worked and "hello" in ctx.terminal("echo hello")["output"] else 0.0
         self.rewards.append(reward)
         return reward
@@ -70,12 +71,16 @@ if __name__ == "__main__":
 """
 
 
+GOLD = 'items: [{where: "*", gold: [{call: terminal, with: {command: "true"}}, {say: "${item.text}"}]}]'
+
+
 def test_an_environment_on_a_fork_is_judged_on_the_forks_own_classes(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No rule fails an environment whose base, loop and tool context are the fork's; skipped rules do not apply here."""
     monkeypatch.syspath_prepend(FORK)
     pytester.makepyfile(fork_env=ENVIRONMENT)
+    pytester.path.joinpath("fork_env.contract.yaml").write_text(GOLD, encoding="utf-8")
 
     result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "--hermes-env", "fork_env.py")
 
@@ -93,7 +98,7 @@ def test_make_env_builds_an_environment_on_a_fork(pytester: pytest.Pytester, mon
         from pytest_hermes_env import call, say
 
         def test_group(make_env):
-            env = make_env(ForkEnv, script=[call("terminal", command="true"), say("done")])
+            env = make_env(ForkEnv, script=[call("terminal", command="true"), say("hello")])
 
             async def collect():
                 await env.setup()
@@ -119,6 +124,7 @@ def test_a_checkout_whose_layer_is_called_as_ours_is_judged(pytester: pytest.Pyt
             file.read_text(encoding="utf-8").replace("oldhermes", "environments"), encoding="utf-8"
         )
     (package / "fork_env.py").write_text(ENVIRONMENT.replace("oldhermes", "environments"), encoding="utf-8")
+    (package / "fork_env.contract.yaml").write_text(GOLD, encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(package.parent))
 
     result = pytester.runpytest_subprocess(

@@ -537,3 +537,29 @@ def test_token_mode_runs_on_a_vllm_server(pytester: pytest.Pytester, hermes_toke
     result.assert_outcomes(passed=1)
     assert (kinds.count("generate"), kinds.count("models"), kinds[0]) == (2, 1, "health")
     result.stdout.fnmatch_lines(["live: m1 at *(vllm)", "  live: 2 calls, *tokens, cost unknown in this test"])
+
+
+def test_what_a_model_does_best_is_kept_as_gold(pytester: pytest.Pytester) -> None:
+    """It tries each item; the file has its best work, which the contract of the same run plays."""
+    pytester.makepyfile(
+        greet_env="""
+        from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
+
+        class GreetEnv(TerminalTestEnv):
+            name = "greet"
+        """
+    )
+
+    greeting = call("write_file", path="greeting.txt", content="Hello from Hermes Agent")
+    with MockServer(lambda conversation: say("Done.") if conversation.turn else greeting, model="m1") as server:
+        result = pytester.runpytest_inprocess(
+            "-p",
+            "no:cacheprovider",
+            *custom(server, "--hermes-env", "greet_env.py", "--hermes-keep-gold", "--hermes-rules", "HE412,HE103"),
+        )
+        text = (pytester.path / "greet_env.contract.yaml").read_text(encoding="utf-8")
+        again = pytester.runpytest_inprocess("-p", "no:cacheprovider", "--hermes-env", "greet_env.py", "--hermes-keep-gold")
+
+    result.stdout.fnmatch_lines(["hermes-env: wrote *greet_env.contract.yaml with gold of *"])
+    assert "# earned 1 in GreetEnv.jsonl\n    gold:\n      - {call: write_file" in text
+    again.stderr.fnmatch_lines(["*--hermes-keep-gold needs --hermes-live*"])

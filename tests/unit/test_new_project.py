@@ -25,7 +25,11 @@ def test_a_new_project_keeps_every_rule_and_its_tests_pass(pytester: pytest.Pyte
     assert (result.ret, project.class_name) == (0, "CountWordsEnv")
     assert outcomes["passed"] + outcomes["skipped"] == len(ALL_RULES) + 7
     result.stdout.fnmatch_lines(
-        ["cassettes: 1 replayed*", "*contract of count_words:CountWordsEnv*", "*ladder*gold 1, near_miss 0.2, nothing 0*"]
+        [
+            "cassettes: 1 replayed*",
+            "*contract of count_words:CountWordsEnv*",
+            "*ladder*gold 1, near_miss 0.2, other_gold 0.2, nothing 0*",
+        ]
     )
 
 

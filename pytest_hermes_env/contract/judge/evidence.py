@@ -64,7 +64,7 @@ class Evidence:
         """Return the verdict of a rule about probed rewards when there are none; None when there are."""
         missing = self.scenario(PROBES).unavailable or self.probes.unavailable
         if missing:
-            return Verdict.not_seen(missing, "HE204", "HE108")
+            return Verdict.not_exercised(missing, "HE204", "HE108")
         if all(trial.is_foreign for trial in self.probes.trials):
             return Verdict.not_exercised("every call of compute_reward stopped at a read that HE301 reports", "HE301")
         return None
@@ -80,10 +80,10 @@ class Evidence:
         if any(scenario.of(Reward) for scenario in (*ran, *self.played_cases)):
             return None
         if not ran:
-            return Verdict.not_seen(self.why_missing(*names))
+            return Verdict.not_exercised(self.why_missing(*names))
         scores_itself = bool(self.collection.nothing_to_train) or any(rows_of(scenario) for scenario in ran)
         reason = "compute_reward was never called" + (": the class scores its rollouts itself" if scores_itself else "")
-        return Verdict.not_exercised(reason, "HE511", "HE701", acceptable_gap=scores_itself)
+        return Verdict.not_applicable(reason) if scores_itself else Verdict.not_exercised(reason, "HE511", "HE701")
 
     @property
     def rungs(self) -> tuple[Rung, ...]:
@@ -116,7 +116,7 @@ class Evidence:
         if self.collection.nothing_to_train or scenario.items_end is ItemsEnd.STUB:
             return Verdict.not_applicable(self.collection.nothing_to_train or scenario.note)
         if not scenario.happened:
-            return Verdict.not_seen(scenario.unavailable)
+            return Verdict.not_exercised(scenario.unavailable)
         return Verdict.not_exercised(scenario.error or scenario.note, "HE206", "HE202", "HE102")
 
     def without_groups(self, *names: str) -> Verdict | None:
@@ -125,7 +125,7 @@ class Evidence:
         if any(rows_of(scenario) or items_of(scenario) for scenario in ran):
             return None
         if not ran:
-            return Verdict.not_seen(self.why_missing(*names))
+            return Verdict.not_exercised(self.why_missing(*names))
         return self.no_group(ran)
 
     def no_group(self, ran: Iterable[Scenario]) -> Verdict:
@@ -141,7 +141,7 @@ class Evidence:
             return Verdict.not_applicable(NO_TOKENS)
         if not any(scenario.sampled for scenario in self.scenarios(*names)):
             reason = "the model server was never asked for tokens: rollouts fell back to chat mode"
-            return Verdict.not_exercised(reason, acceptable_gap=True)
+            return Verdict.not_exercised(reason)
         return None
 
     def is_own(self, method: str) -> bool:

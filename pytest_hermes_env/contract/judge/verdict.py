@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import os
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pytest_hermes_env.play.scenario import Cause, Unavailable
@@ -17,7 +17,8 @@ _REPORTED = {
     Cause.NO_ITEM: ("HE206", "HE202", "HE102"),
 }
 """The rules that report why a scenario was not played."""
-_ACCEPTABLE = frozenset({Cause.CHAT_MODE, Cause.NO_JUDGE, Cause.NOT_REACHED, Cause.NOTHING_TO_TRAIN})
+_IRRELEVANT = frozenset({Cause.CHAT_MODE, Cause.NO_JUDGE, Cause.NOTHING_TO_TRAIN})
+"""Causes for which a rule does not concern the class, or the run."""
 
 
 class Outcome(enum.StrEnum):
@@ -39,14 +40,12 @@ class Outcome(enum.StrEnum):
 class Verdict:
     """What one half of a rule concluded, and from what. ``note`` says what was looked at, or why nothing was.
 
-    The last two fields are about NOT_EXERCISED: ``acceptable_gap`` when the reason is the environment's good right, such as tools of
-    a kind that it does not have; ``blocked_by`` are the rules that report what kept this one from being exercised.
+    ``blocked_by``, of NOT_EXERCISED, are the rules that report what kept this one from being exercised.
     """
 
     outcome: Outcome
     note: str = ""
     findings: tuple[Finding, ...] = ()
-    acceptable_gap: bool = False
     blocked_by: tuple[str, ...] = ()
 
     @classmethod
@@ -82,30 +81,18 @@ class Verdict:
         return cls(outcome=Outcome.UNDECIDED, note=reason)
 
     @classmethod
-    def not_exercised(cls, reason: str | Unavailable | None, *blocked_by: str, acceptable_gap: bool = False) -> Verdict:
-        """Return the verdict that the needed evidence never occurred: see the fields of the class for the other arguments."""
+    def not_exercised(cls, reason: str | Unavailable | None, *blocked_by: str) -> Verdict:
+        """Return the verdict that the needed evidence never occurred, NOT_APPLICABLE where the cause says that it need not."""
         if isinstance(reason, Unavailable):
+            if reason.cause in _IRRELEVANT:
+                return cls.not_applicable(reason)
             blocked_by += _REPORTED.get(reason.cause, ())
-            acceptable_gap = acceptable_gap or reason.cause in _ACCEPTABLE
-        return cls(outcome=Outcome.NOT_EXERCISED, note=str(reason or ""), blocked_by=blocked_by, acceptable_gap=acceptable_gap)
+        return cls(outcome=Outcome.NOT_EXERCISED, note=str(reason or ""), blocked_by=blocked_by)
 
     @classmethod
     def not_applicable(cls, reason: str | Unavailable) -> Verdict:
         """Return the verdict that the law does not concern this class."""
         return cls(outcome=Outcome.NOT_APPLICABLE, note=str(reason))
-
-    @classmethod
-    def not_seen(
-        cls,
-        reason: str | Unavailable | None,
-        *blocked_by: str,
-        irrelevant: Container[Cause] = (Cause.NOTHING_TO_TRAIN,),
-        acceptable_gap: bool = False,
-    ) -> Verdict:
-        """Return NOT_APPLICABLE where the cause is one of ``irrelevant``, else NOT_EXERCISED. A benchmark has nothing to train on."""
-        if isinstance(reason, Unavailable) and reason.cause in irrelevant:
-            return cls.not_applicable(reason)
-        return cls.not_exercised(reason, *blocked_by, acceptable_gap=acceptable_gap)
 
 
 def one_per_place(findings: Iterable[Finding]) -> tuple[Finding, ...]:

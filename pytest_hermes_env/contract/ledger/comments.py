@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pytest_hermes_env.contract.rules import ALL_RULES, nearest
+from pytest_hermes_env.redaction.shown_text import shown_path
 from pytest_hermes_env.source import FileProblem, Module
 
 WAIVERS_HOLD = "HE000"
@@ -48,7 +49,7 @@ class CommentWaiver:
     @property
     def origin(self) -> str:
         """Where it is written."""
-        return f"{self.path}:{self.line}"
+        return f"{shown_path(self.path)}:{self.line}"  # read once by an absolute path, and once by a relative one
 
 
 def read_comments(module: Module) -> tuple[list[CommentWaiver], list[FileProblem]]:

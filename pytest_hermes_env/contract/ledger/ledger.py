@@ -15,13 +15,17 @@ from pytest_hermes_env.contract.judge.rule import Rule
 from pytest_hermes_env.contract.judge.verdict import Outcome, Verdict
 from pytest_hermes_env.contract.ledger.ladder import LadderRow, ladder_in_brief, ladder_lines
 from pytest_hermes_env.redaction.shown_text import shown
-from pytest_hermes_env.source.finding import Finding, shown_finding
+from pytest_hermes_env.source.finding import Finding, Severity, shown_finding
 
 WAIVED = "waived"
+NOT_JUDGED = "not judged"
+_PLAYED = ("chat", "token")
+"""Modes of a ledger in which rollouts were played."""
 _EXPLAINED = (WAIVED, "undecided", "not applicable", "not exercised", "not run")
 _WORDS = ("passed", "failed", *_EXPLAINED)
 _SELDOM_READ = ("not applicable", "not run")
 _FEW_REASONS = 2
+_FEW_NOT_JUDGED = 3
 WIDTH = 100
 _COLUMN = max(map(len, _WORDS)) + 2
 
@@ -44,7 +48,7 @@ class LedgerEntry:
     """What one rule concluded about one class.
 
     ``findings`` are those that count, ``accepted`` those that do not. ``waiver`` is the reason why a violation is accepted as a whole.
-    ``acceptable_gap`` and ``blocked_by`` are those of `Verdict`.
+    ``blocked_by`` is that of `Verdict`.
     """
 
     rule: Rule
@@ -54,7 +58,6 @@ class LedgerEntry:
     waiver: str = ""
     accepted: tuple[Accepted, ...] = ()
     seconds: float = 0.0
-    acceptable_gap: bool = False
     blocked_by: tuple[str, ...] = ()
     is_strict: bool = False
     """Whether findings of severity warning fail the run."""
@@ -79,7 +82,12 @@ class LedgerEntry:
     @property
     def word(self) -> str:
         """The outcome as the ledger calls it."""
-        return WAIVED if self.waiver and self.outcome is Outcome.FAILED else self.outcome.value
+        return WAIVED if self.waiver and (self.outcome is Outcome.FAILED or self.is_open) else self.outcome.value
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an error was neither seen to hold nor to break."""
+        return self.outcome in {Outcome.NOT_EXERCISED, Outcome.UNDECIDED} and self.rule.severity is Severity.ERROR
 
     @property
     def is_warned(self) -> bool:
@@ -141,19 +149,16 @@ class Ledger:
         return tuple(entry for entry in self.entries if entry.outcome in seen and entry.rule.dynamic is not None)
 
     @cached_property
-    def unplayed(self) -> tuple[LedgerEntry, ...]:
-        """The entries of rules with a rollout half that nothing exercised, without a reason that excuses it.
+    def not_judged(self) -> tuple[LedgerEntry, ...]:
+        """The entries of rules of severity error that apply, and that were neither seen to hold nor to break; none where nothing was played.
 
-        A violation of another rule that kept a rule from being exercised excuses it: it is reported already.
+        A violation of another rule that kept a rule from being judged excuses it: it is reported already.
         """
+        if self.mode not in _PLAYED:
+            return ()
         broken = {entry.rule.id for entry in self.entries if entry.outcome is Outcome.FAILED}
         return tuple(
-            entry
-            for entry in self.entries
-            if entry.outcome is Outcome.NOT_EXERCISED
-            and entry.rule.dynamic is not None
-            and not entry.acceptable_gap
-            and broken.isdisjoint(entry.blocked_by)
+            entry for entry in self.entries if entry.is_open and not entry.waiver and broken.isdisjoint(entry.blocked_by)
         )
 
     def strictly(self) -> Ledger:
@@ -178,7 +183,11 @@ class Ledger:
 
     def brief_lines(self) -> list[str]:
         """Return the account in at most ten lines, each of at most `WIDTH` characters: counts, what needs a look, the ladder."""
-        reasons = [line for word in _EXPLAINED for line in self._brief(word)]
+        reasons = summarise([dataclasses.replace(self, entries=self.not_judged)], heading=NOT_JUDGED)
+        if len(reasons) > _FEW_NOT_JUDGED:
+            ids = ", ".join(entry.rule.id for entry in self.not_judged)
+            reasons = [*reasons[: _FEW_NOT_JUDGED - 1], f"{NOT_JUDGED:<{_COLUMN}}{ids}: their reasons with -v"]
+        reasons += [line for word in _EXPLAINED for line in self._brief(word)]
         if self.is_vacuous:
             reasons.append("nothing was exercised: this run proves nothing")
         played = _folded("played", f"{self.mode} mode, {self.sandbox or 'no tool was called'}")
@@ -192,8 +201,8 @@ class Ledger:
 
     def _brief(self, word: str) -> list[str]:
         """Return the rules of one outcome, in one line, or in two with the first reason, if each reason is worth a look."""
-        entries = [entry for entry in self.entries if entry.word == word]
-        reasons = [] if word in _SELDOM_READ else summarise([self], [word])
+        entries = [entry for entry in self.entries if entry.word == word and entry not in self.not_judged]
+        reasons = [] if word in _SELDOM_READ else summarise([dataclasses.replace(self, entries=tuple(entries))], [word])
         if len(reasons) > _FEW_REASONS:
             reasons, entries = reasons[:1], [entry for entry in entries if entry.rule.id not in reasons[0]]
         elif reasons or not entries:
@@ -203,7 +212,7 @@ class Ledger:
     def summary_lines(self) -> list[str]:
         """Return the account as text: the counts, then each reason with the rules that it concerns."""
         lines = [self.headline(), *(f"  {line}" for line in summarise([self]))]
-        if self.mode in {"chat", "token"}:
+        if self.mode in _PLAYED:
             lines.append(f"  {'mode':<{_COLUMN}}{self.mode}")
         if self.sandbox:
             lines.append(f"  {'tools':<{_COLUMN}}{self.sandbox}")
@@ -223,8 +232,11 @@ def _clipped(line: str) -> str:
     return line if len(line) <= WIDTH else f"{line[: WIDTH - 1].rstrip()}…"
 
 
-def summarise(ledgers: Iterable[Ledger], words: Iterable[str] = _EXPLAINED) -> list[str]:
-    """Return one line for each outcome that needs a reason, and reason: the rules, how often, and the reason."""
+def summarise(ledgers: Iterable[Ledger], words: Iterable[str] = _EXPLAINED, heading: str = "") -> list[str]:
+    """Return one line for each outcome that needs a reason, and reason: the rules, how often, and the reason.
+
+    ``heading`` stands in place of the outcome.
+    """
     found: dict[tuple[str, str], list[str]] = {}
     subjects: dict[tuple[str, str], set[str]] = {}
     read = list(ledgers)
@@ -240,5 +252,5 @@ def summarise(ledgers: Iterable[Ledger], words: Iterable[str] = _EXPLAINED) -> l
         for (known, reason), ids in found.items():
             if known == word:
                 times = f" (in {len(subjects[known, reason])} classes)" if len(read) > 1 else ""
-                lines.append(f"{word:<{_COLUMN}}{', '.join(sorted(ids))}{times}  {reason}".rstrip())
+                lines.append(f"{heading or word:<{_COLUMN}}{', '.join(sorted(ids))}{times}  {reason}".rstrip())
     return lines

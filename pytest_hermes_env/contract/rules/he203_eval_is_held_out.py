@@ -46,15 +46,13 @@ def dynamic(evidence: Evidence) -> Verdict:
         asked |= dict.fromkeys(item.prompt for item in items.held_out if isinstance(item.prompt, str) and item.prompt)
     if not trained or not asked:
         reason = evaluation.error or "no prompt of training or of evaluation was seen"
-        acceptable_gap = bool(evaluation.requests) and not evaluation.error
-        return Verdict.not_exercised(reason, "HE705", "HE701", "HE204", acceptable_gap=acceptable_gap)
+        return Verdict.not_exercised(reason, "HE705", "HE701", "HE204")
     evaluated = [reward.item for reward in evaluation.of(Reward)] or [item.value for item in items.held_out]
     answers = {prompt: _is_trained_on([item.value for item in trained if item.prompt == prompt], evaluated) for prompt in asked}
     shared = [prompt for prompt, answer in answers.items() if answer]
     if not shared and None in answers.values():
         return Verdict.not_exercised(
             "different training items have the same prompt, so prompts cannot show whether evaluation uses them",
-            acceptable_gap=True,
         )
     if not shared:
         prompts = {item.prompt for item in trained}

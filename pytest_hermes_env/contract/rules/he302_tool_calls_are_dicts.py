@@ -80,7 +80,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         return missing
     probes = [probe for probe in evidence.probes.probes if probe.has_calls]
     if not probes:
-        return Verdict.not_exercised("no result with tool calls was tried", acceptable_gap=True)
+        return Verdict.not_exercised("no result with tool calls was tried")
     findings = one_per_place(
         finding_in(PROBES, probe.trial.place, f"compute_reward raised {probe.trial.error}", seen=probe.expression)
         for probe in sorted(probes, key=lambda probe: len(probe.expression))

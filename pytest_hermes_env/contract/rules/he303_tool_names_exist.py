@@ -128,16 +128,14 @@ def dynamic(evidence: Evidence) -> Verdict:
     source = evidence.source
     asked = list(_comparisons(source)) if source is not None else []
     if source is None:
-        return Verdict.not_exercised("the class has no source file that could be read", acceptable_gap=True)
+        return Verdict.not_exercised("the class has no source file that could be read")
     if not asked:
         return Verdict.not_applicable("no tool's name is compared with a constant")
     loops = [loop for scenario in evidence.scenarios(*SCENARIOS) for loop in scenario.of(LoopStarted)]
     offered = frozenset(name for loop in loops for name in loop.tools)
     if not offered:
         reason = evidence.why_missing(*SCENARIOS)
-        return Verdict.not_exercised(
-            reason or "no agent loop offered any tools", "HE511", "HE701", acceptable_gap=reason is None
-        )
+        return Verdict.not_exercised(reason or "no agent loop offered any tools", "HE511", "HE701")
     findings = [_not_offered(one, offered) for one in asked if not offered & set(one.names)]
     return Verdict.of_source(findings, f"the toolsets offer all tools that the reward looks for, in {len(asked)} comparisons")
 

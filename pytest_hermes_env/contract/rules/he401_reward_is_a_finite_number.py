@@ -65,7 +65,11 @@ def _stopped_by_unknown_read(reward: Reward, scenario: Scenario) -> bool:
 def _fault(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, SupportsFloat):
         return f"returned {type_name(value)} {str(value)[:80]}, not a number"
-    return "" if math.isfinite(float(value)) else f"returned {float(value)}, which is not finite"
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        return f"returned {type_name(value)} {str(value)[:80]}, which is not one number: {error}"
+    return "" if math.isfinite(number) else f"returned {number}, which is not finite"
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*SCENARIOS, CASES, PROBES))

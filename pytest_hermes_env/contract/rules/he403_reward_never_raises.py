@@ -49,7 +49,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not raised and _needs_a_real_machine(probes):
         trial = probes[0].trial
         reason = f"every reward fails on the in-memory machine ({trial.error}), which has no {', '.join(trial.absent)}"
-        return Verdict.not_exercised(reason, acceptable_gap=True)
+        return Verdict.not_exercised(reason)
     probed = [
         _finding(evidence, probe)
         for probe in sorted(probes, key=lambda probe: (probe.is_foreign, len(probe.expression)))

@@ -2,8 +2,8 @@
 The same item, transcript and sandbox have the same reward.
 
 What: Each probe calls `compute_reward` twice, on equal copies of item and result and on machines with the same files,
-and both rewards are equal. Where the code reads a clock, hashes, iterates over a set, or keeps random numbers of `setup`
-or the import, another process calls it too, with another `PYTHONHASHSEED` and on another day. In addition, as warnings: repeating a tool call does not raise the reward, removing the
+and both rewards are equal. Declared cases are played twice. Another process plays and calls all of it too, with another `PYTHONHASHSEED`,
+in another working directory, in another order and on another day. In addition, as warnings: repeating a tool call does not raise the reward, removing the
 final answer does not raise it, and the order of independent tool results does not change it. A reward may pay for the
 use of a tool, therefore the extra call is added only where there was one. A wrong answer may score below no answer,
 therefore an answer is removed only where the reward was not negative. Two rewards of 0 prove nothing: where there are no others,
@@ -21,26 +21,13 @@ Source: atroposlib 0.4.0, `envs/base.py` (scores of one group are compared with 
 
 from __future__ import annotations
 
-import ast
-import dataclasses
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
 from pytest_hermes_env.play.probing.record import Relation
-from pytest_hermes_env.play.scenario import CASES, ELSEWHERE, PROBES
-from pytest_hermes_env.source import ClassSource, Function, finding_at, last_name, reach_of
+from pytest_hermes_env.play.scenario import CASES, ELSEWHERE, PROBES, Cause
 
-_CLOCKS = frozenset({"time.time", "time.time_ns", "time.localtime", "time.gmtime", "time.strftime", "time.ctime"})
-_DATES = frozenset({"now", "utcnow", "today"})
-_SETS = (ast.Set, ast.SetComp)
-_ORDERED = frozenset(
-    {"list", "tuple", "iter", "next", "enumerate", "join", "zip", "map", "filter", "reduce", "max", "min", "pop"}
-)
-"""What a set is handed to where its order may matter."""
-_RANDOM = frozenset({"random", "secrets", "uuid", "urandom", "default_rng", "Random", "uuid4", "token_hex", "time", "datetime"})
 NEEDS_A_CASE = "every reward that was computed twice was 0, which shows nothing: declare a good transcript (hermes-env init)"
-
-Place = tuple[Function, ast.AST, str]
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -48,16 +35,17 @@ def dynamic(evidence: Evidence) -> Verdict:
     cases = list(_of_cases(evidence))
     if not cases and (missing := evidence.without_probes()):
         return missing
-    twice = [probe for probe in evidence.probes.probes if probe.again is not None and not probe.trial.is_foreign]
+    probed = [probe for probe in evidence.probes.probes if probe.again is not None and not probe.trial.is_foreign]
+    twice = [*probed, *(rung for rung in evidence.rungs if rung.again is not None)]
     if not twice and not cases:
         asks = evidence.probes.asks_a_judge
-        reason = "every reward calls a judge, whose answers are not scripted" if asks else "compute_reward raised every time"
-        return Verdict.not_exercised(reason, "HE403", "HE301", acceptable_gap=asks)
+        reason = "every reward calls a judge, whose answers are not declared" if asks else "compute_reward raised every time"
+        return Verdict.not_exercised(reason, "HE403", "HE301", "HE412")
     steady = [*_unsteady(evidence), *cases]
     elsewhere, compared = _elsewhere(evidence) if not steady else ([], "")
     findings = [*steady, *elsewhere, *(_related(evidence, relation) for relation in evidence.probes.relations)]
     if not findings and not _is_earned(evidence):
-        return Verdict.not_exercised(NEEDS_A_CASE, "HE405", "HE403", "HE301", acceptable_gap=True)
+        return Verdict.not_exercised(NEEDS_A_CASE, "HE405", "HE403", "HE301", "HE412")
     note = f"{len(twice)} results got the same reward twice{compared}"
     return Verdict.of(
         findings, f"{note}; rewards that call a judge were not compared" if evidence.probes.asks_a_judge else note
@@ -80,29 +68,33 @@ def _unsteady(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _elsewhere(evidence: Evidence) -> tuple[list[Finding], str]:
-    """Return one finding for the smallest result that got another reward in another process, and why none was compared.
-
-    Both are empty where nothing in the reward may depend on its process.
-    """
-    places = list(process_dependent(evidence.source)) if evidence.source is not None else []
-    if not places or not evidence.probes.numbers:
-        return [], ""
-    other = evidence.scenario(ELSEWHERE).probes
-    if other is None or other.unavailable:
-        return [], f"; not compared with another process: {other.unavailable if other else 'none was started'}"
-    if other.item != evidence.probes.item:
-        return [], "; not compared with another process, whose first item was another one"
-    rewards = {probe.expression: probe.trial.number for probe in other.probes}
+    """Return a finding for a case, or the smallest result, that got another reward in another process, or why none was compared."""
+    there = evidence.scenario(ELSEWHERE)
+    where = "in another process, with another hash seed, working directory, order and day"
+    if not there.happened:
+        reason = there.unavailable
+        if reason is None or reason.cause is not Cause.SETUP_FAILED or not reason.place.line:
+            return [], f"; not compared with another process: {reason}"
+        message = f"set-up works here and not {where}: {reason.detail}"
+        return [evidence.finding(message, "setup", place=reason.place, scenario=ELSEWHERE, severity=Severity.WARNING)], ""
+    rungs = {(rung.name, rung.item, rung.transcript): rung for rung in there.rungs}
+    for rung in evidence.rungs:
+        other = rungs.get((rung.name, rung.item, rung.transcript))
+        is_sure = other is not None and not (rung.is_foreign or rung.is_judge_guessed or rung.problem or other.unavailable)
+        if is_sure and other is not None and rung.reward is not None and other.reward != rung.reward:
+            came = other.error if other.reward is None else f"{other.reward:g}"
+            message = f"{rung.name} of {rung.item} got {rung.reward:g}, and {came} {where}"
+            return [evidence.finding(message, "compute_reward", seen=" / ".join(rung.transcript), scenario=ELSEWHERE)], ""
+    probes = there.probes
+    if probes is None or probes.unavailable or probes.item != evidence.probes.item:
+        return [], f", {len(rungs)} of them elsewhere"
+    rewards = {probe.expression: probe.trial.number for probe in probes.probes if not probe.trial.judged}
     for probe in sorted(evidence.probes.probes, key=lambda probe: len(probe.expression)):
         number, again = probe.trial.number, rewards.get(probe.expression)
         if number is not None and again is not None and number != again:
-            function, node, what = places[0]
-            message = (
-                f"compute_reward returned {number!r}, and {again!r} in another process on another day: it depends on {what}"
-            )
-            found = finding_at(function, node, message)
-            return [dataclasses.replace(found, seen=probe.expression, scenario=ELSEWHERE)], ""
-    return [], f", also {len(rewards)} in another process"
+            message = f"compute_reward returned {number!r}, and {again!r} {where}"
+            return [evidence.finding(message, "compute_reward", seen=probe.expression, scenario=ELSEWHERE)], ""
+    return [], f", {len(rungs) + len(rewards)} of them elsewhere"
 
 
 def _of_cases(evidence: Evidence) -> Iterator[Finding]:
@@ -124,84 +116,4 @@ def _related(evidence: Evidence, relation: Relation) -> Finding:
     )
 
 
-def _more_scenarios(source: ClassSource) -> tuple[str, ...]:
-    """Return the probes in another process where something in the reward may depend on its process."""
-    return (ELSEWHERE,) if any(True for _ in process_dependent(source)) else ()
-
-
-def process_dependent(source: ClassSource) -> Iterator[Place]:
-    """Yield the places in what compute_reward runs that may give something else in another process, and what they depend on.
-
-    They decide whether a second process is worth its time, and nothing else: sets and clocks are harmless in most rewards.
-    """
-    for function in reach_of(source).functions("compute_reward"):
-        for call in reach_of(source).calls_in(function):
-            if call.dotted in _CLOCKS or (call.name in _DATES and "date" in ast.unparse(call.node.func)):
-                yield function, call.node, "the clock"
-            elif call.name == "hash" and isinstance(call.node.func, ast.Name):
-                yield function, call.node, "a hash, which PYTHONHASHSEED changes"
-        for node in function.own_nodes():
-            if _uses_order(function, node):
-                yield function, node, "the order of a set, which PYTHONHASHSEED changes"
-            elif what := _drawn_earlier(source, function, node):
-                yield function, node, what
-
-
-def _uses_order(function: Function, node: ast.AST) -> bool:
-    """Whether ``node`` goes through a set, or hands one to something that does."""
-    if isinstance(node, ast.For | ast.comprehension):
-        return _is_set(function, node.iter)
-    if not isinstance(node, ast.Call) or last_name(node.func) not in _ORDERED:
-        return False
-    receiver = [node.func.value] if isinstance(node.func, ast.Attribute) else []
-    return any(_is_set(function, part) for part in (*receiver, *node.args))
-
-
-def _is_set(function: Function, node: ast.AST, depth: int = 0) -> bool:
-    if isinstance(node, _SETS):
-        return True
-    if isinstance(node, ast.Call):
-        return last_name(node.func) in {"set", "frozenset"} or (
-            last_name(node.func) == "iter" and _is_set(function, node.args[0])
-        )
-    if isinstance(node, ast.BinOp):
-        return _is_set(function, node.left) or _is_set(function, node.right)
-    if not isinstance(node, ast.Name) or depth:
-        return False
-    values = [
-        item.value
-        for item in function.own_nodes()
-        if isinstance(item, ast.Assign)
-        and any(isinstance(target, ast.Name) and target.id == node.id for target in item.targets)
-    ]
-    values += [item.node for item in function.module.names.get(node.id, ()) if not item.module]  # type: ignore[misc]
-    return any(_is_set(function, value, depth + 1) for value in values)
-
-
-def _drawn_earlier(source: ClassSource, function: Function, node: ast.AST) -> str:
-    """Return what was drawn at random where ``node`` is an attribute of self or a name of the module that holds it."""
-    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in function.positional:
-        bound = [item.node for item in function.module.names.get(node.id, ()) if not item.module]
-        return f"{node.id}, which is drawn when the module is imported" if any(map(_is_random, bound)) else ""
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in function.positional[:1]:
-        for name in ("__init__", "setup"):
-            method = source.methods.get(name)
-            if method is not None and any(_sets(item, node.attr) and _is_random(item) for item in method.own_nodes()):
-                return f"self.{node.attr}, which {name} draws"
-    return ""
-
-
-def _sets(node: ast.AST, attribute: str) -> bool:
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-    return any(isinstance(part, ast.Attribute) and part.attr == attribute for target in targets for part in ast.walk(target))
-
-
-def _is_random(node: ast.AST) -> bool:
-    """Whether an expression calls a source of random numbers, or a clock."""
-    return any(
-        isinstance(part, ast.Call) and not isinstance(part.func, ast.Call) and _RANDOM & set(ast.unparse(part.func).split("."))
-        for part in ast.walk(node)
-    )
-
-
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(PROBES, CASES), more_scenarios=_more_scenarios)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(PROBES, CASES, ELSEWHERE))

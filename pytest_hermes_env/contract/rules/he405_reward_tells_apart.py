@@ -1,24 +1,24 @@
 """HE405 reward-tells-apart
-Rewards differ where the work differs.
+Rewards differ where the work differs: good work earns more than bad work, and bad work never the most.
 
 What: Where the environment's author declares transcripts of known quality (a file of cases next to it), their rewards are
-in the declared order, with the declared gap: the good one above the near miss, the near miss above doing nothing.
-Policies that need no author (the prompt repeated, the right form with wrong content) score below the good one. Over all
-transcripts `compute_reward` returns more than one value, and a rollout that used its tools does not score below one
-that did nothing. A reward that is the same for every transcript is reported when it is not 0.0, or when the source can
+in the declared order, with the declared gap: the good one above the near miss, the near miss above doing nothing, and
+no hack earns as much as gold. On every item, gold is above doing nothing, the prompt repeated, the right form with wrong
+content, and gold in the wrong place, by the gap. Over many items, gold of another item is not paid like the item's own. With or without gold, doing nothing, the
+prompt repeated or wrong content never earns the highest reward that was seen, and rewards are not one positive number
+for work that differs. A reward that is 0.0 for everything is reported when the source can
 return nothing else, or when every call caught the same mistake of its own code: a name or an attribute that does not
 exist, wrong arguments, a key that the item does not have; or when nothing that the agent did is read, as where a reward
-looks for messages of a role that no message has. An honest verifier returns 0.0 for all rollouts that never
-did the work: then the rule is not exercised until a good transcript is declared. It is not exercised either where a declared transcript got no reward,
+looks for messages of a role that no message has. Otherwise an honest verifier returns 0.0 for all rollouts that never
+did the work: HE412 asks for work that earns. The rule is not exercised where a declared transcript got no reward,
 because the rollout or the reward raised, or where equal inputs have different rewards: other rules report these.
 
-Why: In a group with equal scores every advantage is zero, and nothing is learnt; atroposlib drops such groups. A reward
-that is always 0.0 or always 1.0 costs the whole run. The usual cause is a swallowed exception or a comparison that is
-never true.
+Why: In a group with equal scores every advantage is zero, and nothing is learnt; atroposlib drops such groups. Where bad
+work earns like good work, the policy learns the bad work, which is easier.
 
-Fix: Let `hermes-env init FILE` write a file of cases, and fill in its good transcript. Try the reward by hand on a
-transcript that solves the item and on one that does not. Look for a broad `except: return 0.0`, for a key that the item
-does not have, and for a check that is true for an empty answer.
+Fix: Look at what the verifier did: each file that it looked for, and each command with its outcome, stand in the finding.
+Look for a check that is true for an empty answer, for text that is paid wherever it stands, for a file that is only asked to exist, for a broad `except: return`,
+and for a key that the item does not have.
 
 Source: atroposlib 0.4.0, `envs/base.py`, `handle_send_to_api` (`ensure_scores_are_not_same`).
 """
@@ -28,43 +28,46 @@ from __future__ import annotations
 import ast
 import itertools
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
 from pytest_hermes_env.contract.judge.statements import is_caught_broadly
-from pytest_hermes_env.play.cases.values import GOLD
+from pytest_hermes_env.play.cases.values import ECHO, GOLD, HACK, NOTHING, OTHER_GOLD, TOOLS, WRONG_CONTENT
 from pytest_hermes_env.play.journal import Caught, Reward
-from pytest_hermes_env.play.probing.record import as_number
+from pytest_hermes_env.play.probing.record import PAID, as_number
 from pytest_hermes_env.play.scenario import CASES, PROBES, Rung
 
 SCENARIOS = ("happy", "silent")
 TINY = 1e-9
-FULL = 1.0
-"""The reward of finished work, which doing nothing must not earn."""
+WORTHLESS = (NOTHING, ECHO, WRONG_CONTENT)
+"""Cases that never earn the highest reward, whatever the task is."""
+MOST_FINDINGS = 5
+FEWEST_PAIRS = 4
+"""Pairs of items, from which on gold of another item that is always paid is no coincidence of labels."""
 REPORTED = ("HE401", "HE403", "HE301", "HE511", "HE204")
 """The rules that report why a rollout has no reward."""
-NO_GOLD = "gold is not declared: hermes-env init"
-NEEDS_A_CASE = "no scripted transcript solves the task, and every reward was 0.0: declare a good transcript (hermes-env init)"
+NEEDS_A_CASE = "no transcript earned anything: HE412 asks for one that does"
 
 
 def dynamic(evidence: Evidence) -> Verdict:
-    """Hold the declared cases to their order, compare happy with silent, and all rewards with each other."""
+    """Hold the declared cases to their order, the automatic ones to gold, and all rewards to each other."""
     worked, idle = (_rewards(evidence, name) for name in SCENARIOS)
     rungs = evidence.rungs
     every = [*worked, *idle, *evidence.probes.numbers, *(rung.reward for rung in rungs if rung.reward is not None)]
     unsteady = evidence.probes.unsteady is not None
     findings = [*_of_declarations(evidence, rungs)]
     if not unsteady:
-        findings += [*_of_order(evidence, rungs), *_of_automatic(evidence, rungs)]
+        found = [*_of_order(evidence, rungs), *_of_automatic(evidence, rungs), *_of_other_gold(evidence, rungs)]
+        findings += _few(found) or list(_of_worthless(evidence, rungs, every))
     if findings:
         return Verdict.failed(findings, _summary(rungs))
     if unsteady:
         return Verdict.not_exercised("equal inputs get different rewards, which HE404 reports", "HE404")
     if without := [f"{rung.name} of {rung.item} got no reward: {rung.error}" for rung in rungs if _is_without_reward(rung)]:
-        return Verdict.not_exercised("; ".join(without), *REPORTED)
+        return Verdict.not_exercised("; ".join(without[:MOST_FINDINGS]), *REPORTED, "HE412")
     if not every:
         reason = evidence.why_missing(*SCENARIOS, CASES) or evidence.probes.unavailable
-        return Verdict.not_seen(reason or "compute_reward returned no finite number", *REPORTED)
+        return Verdict.not_exercised(reason or "compute_reward returned no finite number", *REPORTED)
     if len(set(every)) == 1:
         return _constant(evidence, every)
     if worked and idle and statistics.fmean(worked) < statistics.fmean(idle):
@@ -73,16 +76,20 @@ def dynamic(evidence: Evidence) -> Verdict:
         return Verdict.failed([evidence.finding(message, "compute_reward", severity=Severity.WARNING)])
     if has_gold(rungs):
         return Verdict.passed(f"{_summary(rungs)}; rewards from {min(every):g} to {max(every):g} over {len(every)} transcripts")
-    open_ones = list(dict.fromkeys(rung.unavailable for rung in rungs if not rung.is_automatic and rung.unavailable))
-    if any(rung.is_unfilled for rung in rungs):
-        return Verdict.not_exercised("; ".join(open_ones), acceptable_gap=True)
-    parts = [_summary(rungs), f"rewards from {min(every):g} to {max(every):g} over {len(every)} transcripts"]
-    return Verdict.passed("; ".join([part for part in parts if part] + (open_ones or [NO_GOLD])))
+    return Verdict.not_exercised("no good work was played, with which the rewards could be compared", "HE412")
 
 
 def has_gold(rungs: tuple[Rung, ...]) -> bool:
     """Tell whether a good transcript was played."""
     return any(rung.name == GOLD and rung.reward is not None for rung in rungs)
+
+
+def _few(findings: Sequence[Finding]) -> list[Finding]:
+    """Return one finding for each of several kinds: the same mistake shows on many items."""
+    kinds: dict[str, Finding] = {}
+    for finding in findings:
+        kinds.setdefault(finding.message.partition(" scored ")[2].partition(", which scored ")[0].partition(" ")[2], finding)
+    return list(kinds.values())[:MOST_FINDINGS]
 
 
 def _summary(rungs: tuple[Rung, ...]) -> str:
@@ -109,13 +116,16 @@ def _is_without_reward(rung: Rung) -> bool:
 
 
 def _of_order(evidence: Evidence, rungs: tuple[Rung, ...]) -> Iterator[Finding]:
-    """Yield the pairs of cases whose rewards are not in the author's order, or too close."""
+    """Yield the pairs of cases whose rewards are not in the author's order, or too close. A hack is below gold in any order."""
     cases = evidence.cases
+    placed = {name for part in cases.order for name in part}
+    order = cases.order if HACK in placed else (*cases.order, (HACK,))
     for item in dict.fromkeys(rung.item for rung in rungs):
         scored = {rung.name: rung for rung in rungs if rung.item == item and rung.reward is not None and not rung.problem}
-        for place, upper in enumerate(cases.order):
-            for high, low in itertools.product(upper, itertools.chain.from_iterable(cases.order[place + 1 :])):
-                if high in scored and low in scored and _are_comparable(scored[high], scored[low]):
+        for place, upper in enumerate(order):
+            for high, low in itertools.product(upper, itertools.chain.from_iterable(order[place + 1 :])):
+                is_placed = low in placed or high == GOLD
+                if is_placed and high in scored and low in scored and _are_comparable(scored[high], scored[low]):
                     gap = cases.gap if cases.is_strict or high == GOLD else 0.0
                     yield from _of_pair(evidence, scored[high], scored[low], gap, Severity.ERROR)
 
@@ -129,12 +139,45 @@ def _are_comparable(high: Rung, low: Rung) -> bool:
 def _of_automatic(evidence: Evidence, rungs: tuple[Rung, ...]) -> Iterator[Finding]:
     """Yield the automatic cases that score like good work, unless the author gave them a place in the order."""
     placed = {name for part in evidence.cases.order for name in part}
-    golds = {rung.item: rung for rung in rungs if rung.name == GOLD and rung.reward is not None and not rung.problem}
+    golds = _golds(rungs)
     for rung in rungs:
         gold = golds.get(rung.item)
-        is_free = rung.is_automatic and rung.name not in placed and not rung.is_judge_guessed and not rung.is_foreign
-        if gold is not None and is_free and rung.reward is not None:
-            yield from _of_pair(evidence, gold, rung, evidence.cases.gap, Severity.WARNING)
+        if gold is not None and _is_free(rung) and rung.name not in {*placed, OTHER_GOLD}:
+            weight = Severity.WARNING if rung.name == TOOLS else Severity.ERROR
+            yield from _of_pair(evidence, gold, rung, evidence.cases.gap, weight)
+
+
+def _golds(rungs: tuple[Rung, ...]) -> dict[str, Rung]:
+    return {rung.item: rung for rung in rungs if rung.name == GOLD and rung.reward is not None and not rung.problem}
+
+
+def _is_free(rung: Rung) -> bool:
+    """Tell whether an automatic case was played, and its reward rests on no guess."""
+    return rung.is_automatic and rung.reward is not None and not rung.is_judge_guessed and not rung.is_foreign
+
+
+def _of_other_gold(evidence: Evidence, rungs: tuple[Rung, ...]) -> Iterator[Finding]:
+    """Yield a finding where gold of another item is paid like the item's own, on each of several items: labels may coincide on one."""
+    golds = _golds(rungs)
+    pairs = [(golds[rung.item], rung) for rung in rungs if rung.name == OTHER_GOLD and rung.item in golds and _is_free(rung)]
+    close = [pair for pair in pairs if (pair[0].reward or 0.0) - (pair[1].reward or 0.0) < evidence.cases.gap - TINY]
+    if len(pairs) >= FEWEST_PAIRS and len(close) == len(pairs):
+        gold, other = close[0]
+        message = (
+            f"gold of another item scored like the item's own on each of {len(pairs)} items: {other.reward:g} on {other.item}"
+        )
+        seen = f"{_played(other)}; the item's own: {' / '.join(gold.transcript)}"
+        yield evidence.finding(message, "compute_reward", seen=seen, scenario=CASES)
+
+
+def _of_worthless(evidence: Evidence, rungs: tuple[Rung, ...], every: list[float]) -> Iterator[Finding]:
+    """Yield the first worthless case that earned the highest reward that was seen, which is more than style earns, and than others did."""
+    for rung in rungs:
+        is_highest = rung.reward is not None and rung.reward >= max(every) - TINY and rung.reward >= PAID
+        if is_highest and _is_free(rung) and rung.name in WORTHLESS and min(every) <= max(every) - evidence.cases.gap + TINY:
+            message = f"{rung.name} of {rung.item} scored {rung.reward:g}, and no transcript scored more"
+            yield evidence.finding(message, "compute_reward", seen=_played(rung), scenario=CASES)
+            return
 
 
 def _of_pair(evidence: Evidence, high: Rung, low: Rung, gap: float, severity: Severity) -> Iterator[Finding]:
@@ -150,10 +193,12 @@ def _of_pair(evidence: Evidence, high: Rung, low: Rung, gap: float, severity: Se
 
 
 def _played(rung: Rung) -> str:
-    """Return how a case went, for a finding."""
+    """Return how a case went, for a finding: what the agent did, and what the verifier looked for and ran."""
     parts = [f"{rung.name}: {' / '.join(rung.transcript)}"] if rung.transcript else []
     parts += [f"failed: {', '.join(rung.tool_errors)}"] if rung.tool_errors else []
     parts += [f"compute_reward called {', '.join(rung.asked)}"] if rung.asked else []
+    parts += [f"it read {', '.join(rung.reads)}"] if rung.reads else []
+    parts += [f"the agent wrote {', '.join(rung.work)}"] if rung.work and rung.reads else []
     parts += [f"not available: {', '.join(dict.fromkeys(rung.not_found))}"] if rung.not_found else []
     return "; ".join(parts)
 
@@ -173,7 +218,7 @@ def _constant(evidence: Evidence, every: list[float]) -> Verdict:
     is_only = _gives_nothing_else(evidence, value)
     if value or is_only:
         message = f"compute_reward returned {value:g} for each of {len(every)} different transcripts"
-        severity = Severity.ERROR if is_only or value >= FULL else Severity.WARNING
+        severity = Severity.ERROR if is_only or value > 0 else Severity.WARNING
         return Verdict.failed([evidence.finding(message, "compute_reward", severity=severity)])
     if (mistake := _caught_each_time(evidence)) is not None:
         message = f"each rollout scored {value:g}, because compute_reward catches a mistake of its own: {mistake.error}"
@@ -185,7 +230,7 @@ def _constant(evidence: Evidence, every: list[float]) -> Verdict:
         )
         return Verdict.failed([evidence.finding(message, "compute_reward", scenario=PROBES)])
     open_ones = [rung.unavailable for rung in evidence.rungs if not rung.is_automatic and rung.unavailable]
-    return Verdict.not_exercised("; ".join(dict.fromkeys(open_ones)) or NEEDS_A_CASE, acceptable_gap=True)
+    return Verdict.not_exercised("; ".join(dict.fromkeys(open_ones)) or NEEDS_A_CASE, "HE412")
 
 
 def _caught_each_time(evidence: Evidence) -> Caught | None:

@@ -19,7 +19,6 @@ from __future__ import annotations
 from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict, finding_in, one_per_place
 from pytest_hermes_env.play.journal import Reward
 from pytest_hermes_env.play.probing.record import as_number
-from pytest_hermes_env.play.scenario import Cause
 
 _HOW = {
     "garbage_judge": "returned text without a score",
@@ -34,10 +33,10 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at what compute_reward returned while its judge answered garbage, and while it failed."""
     ran = evidence.scenarios(*SCENARIOS)
     if not ran:
-        return Verdict.not_seen(evidence.why_missing(*SCENARIOS), irrelevant={Cause.NO_JUDGE, Cause.NOTHING_TO_TRAIN})
+        return Verdict.not_exercised(evidence.why_missing(*SCENARIOS))
     rewards = [(scenario.name, reward) for scenario in ran for reward in scenario.of(Reward)]
     if not rewards:
-        return Verdict.not_exercised("compute_reward was not called while the judge failed", acceptable_gap=True)
+        return Verdict.not_exercised("compute_reward was not called while the judge failed")
     findings = [
         finding_in(name, reward.place, f"the judge {_HOW[name]}, and compute_reward raised {reward.error}")
         if reward.error

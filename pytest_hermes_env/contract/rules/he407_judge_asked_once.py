@@ -35,7 +35,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     ran += [scenario for scenario in evidence.scenarios(EVALUATION) if scenario.of(LoopStarted)]
     if not any(loop.tools for scenario in ran for loop in scenario.of(LoopStarted)):
         reason = "the agent is offered no tools, so judge requests cannot be distinguished from the agent's"
-        return Verdict.not_exercised(reason, acceptable_gap=True)
+        return Verdict.not_exercised(reason)
     asked = [(scenario, _questions(scenario)) for scenario in ran]
     if not any(questions for _, questions in asked):
         return Verdict.not_applicable("compute_reward calls no judge")

@@ -117,4 +117,4 @@ def _finding(evidence: Evidence, canary: Canary) -> Finding:
     return evidence.finding(what, "compute_reward", seen=seen, scenario=PROBES)
 
 
-RULE = Rule(doc=__doc__, severity=Severity.WARNING, dynamic=dynamic, scenarios=(PROBES, CASES))
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(PROBES, CASES))

@@ -41,7 +41,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at every sequence of every group that was collected."""
     ran = evidence.scenarios(*SCENARIOS)
     if not ran:
-        return Verdict.not_seen(evidence.why_missing(*SCENARIOS))
+        return Verdict.not_exercised(evidence.why_missing(*SCENARIOS))
     findings = [*_of_items(evidence, ran), *_of_groups(evidence, ran)]
     sequences = sum(len(rows_of(scenario)) for scenario in ran)
     if not sequences and not findings:

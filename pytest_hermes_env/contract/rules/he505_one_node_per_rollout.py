@@ -36,9 +36,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         return missing
     ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if scenario.sampled and not is_rejected(scenario)]
     if not ran:
-        return Verdict.not_exercised(
-            "every rollout became several sequences and was rejected, as split_rollouts requires", acceptable_gap=True
-        )
+        return Verdict.not_applicable("every rollout became several sequences and was rejected, as split_rollouts requires")
     findings = [
         evidence.finding(fault, *methods, scenario=scenario.name)
         for scenario in ran

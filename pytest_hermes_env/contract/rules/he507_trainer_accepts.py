@@ -56,4 +56,4 @@ def _has_equal_scores(group: dict[str, object]) -> bool:
     return isinstance(scores, list) and len(scores) > 1 and len(set(map(str, scores))) == 1
 
 
-RULE = Rule(doc=__doc__, severity=Severity.WARNING, dynamic=dynamic, scenarios=SCENARIOS)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS)

@@ -37,9 +37,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         return missing
     failed = [(scenario, what) for scenario in evidence.scenarios(*FAILURES) if (what := _what_failed(scenario))]
     if not failed:
-        return Verdict.not_exercised(
-            "no rollout failed: the agent loop does not say how it ended", "HE511", acceptable_gap=True
-        )
+        return Verdict.not_applicable("the agent loop of this layer does not say how a rollout ended")
     findings = [finding for scenario, what in failed for finding in _findings(evidence, scenario, what)]
     return Verdict.of(findings[:1], f"nothing was trained where {' or '.join(what for _, what in failed)} failed")
 

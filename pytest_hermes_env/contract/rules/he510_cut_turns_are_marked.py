@@ -35,7 +35,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         return unseen
     ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if any(reply.is_cut for reply in scenario.sampled)]
     if not ran:
-        return Verdict.not_exercised("no reply was cut by length", "HE511", acceptable_gap=True)
+        return Verdict.not_exercised("no reply was cut by length", "HE511")
     findings = [finding for scenario in ran for finding in _findings(evidence, scenario)]
     return Verdict.of(findings[:1], "replies that were cut by length are not trained, and not natural ends")
 

@@ -30,7 +30,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at what collect_trajectories returned, and whether rewards came of it."""
     ran = evidence.scenarios(*GROUPS)
     if not ran:
-        return Verdict.not_seen(evidence.why_missing(*GROUPS))
+        return Verdict.not_exercised(evidence.why_missing(*GROUPS))
     for scenario in ran:
         if scenario.error:
             return _of_error(evidence, scenario)

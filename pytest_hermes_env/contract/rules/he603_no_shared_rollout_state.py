@@ -89,11 +89,11 @@ def dynamic(evidence: Evidence) -> Verdict:
         return Verdict.failed(overwritten[:1])
     groups = evidence.scenario("concurrent_groups")
     if not groups.happened:
-        return Verdict.not_seen(groups.unavailable)
+        return Verdict.not_exercised(groups.unavailable)
     owners = {canary.word: canary.task_id for canary in groups.canaries if canary.task_id}
     if len(owners) < 2:  # noqa: PLR2004 - it takes two to meet
         reason = groups.error or "no two rollouts could be distinguished: their agents called no tool"
-        return Verdict.not_exercised(reason, "HE511", "HE403", "HE204", acceptable_gap=not groups.error)
+        return Verdict.not_exercised(reason, "HE511", "HE403", "HE204")
     messages = []
     for seen in groups.sightings:
         if seen.is_of_an_item:

@@ -96,7 +96,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Compare what training filled before and after evaluate(), also when evaluation fails or is cancelled."""
     training = evidence.scenarios(*TRAINING)
     if not training:
-        return Verdict.not_seen(evidence.why_missing(*TRAINING))
+        return Verdict.not_exercised(evidence.why_missing(*TRAINING))
     buffers = {name for scenario in training for name in changed(scenario.before, scenario.after)}
     if not buffers:
         return Verdict.not_applicable("training rollouts left nothing on self: there is no buffer to roll back")

@@ -29,13 +29,13 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Compare what evaluations of the same model reported with different training buffers."""
     once, again, other = (evidence.scenario(name) for name in SCENARIOS)
     if not other.happened:
-        return Verdict.not_seen(other.unavailable)
+        return Verdict.not_exercised(other.unavailable)
     if not other.note:
         return Verdict.not_applicable("training rollouts left nothing on self that an evaluation could report")
     first, second, third = (_metrics(scenario) for scenario in (once, again, other))
     if not first or not third:
         reason = once.error or other.error or "evaluate() logged no metrics (HE705)"
-        return Verdict.not_exercised(reason, "HE705", "HE701", acceptable_gap=bool(first))
+        return Verdict.not_exercised(reason, "HE705", "HE701")
     steady = [name for name in first if name in second and _is_same(first[name], second[name])]
     moved = sorted(name for name in steady if not _is_same(first[name], third.get(name)))
     findings = [
@@ -50,7 +50,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not findings and (message := _summed_up(first, second, third)):
         findings = [evidence.finding(message, "evaluate", scenario="evaluate_again")]
     if not steady and not findings:
-        return Verdict.not_exercised("every metric of evaluate() differs each time", acceptable_gap=True)
+        return Verdict.not_exercised("every metric of evaluate() differs each time")
     return Verdict.of(findings, f"{len(steady)} metrics of evaluate() do not depend on {other.note}")
 
 

@@ -32,12 +32,12 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not logging.happened:
         return Verdict.not_exercised(logging.unavailable)
     if evidence.source is None:
-        return Verdict.not_exercised("the class has no source file, so what wandb_log reads is unknown", acceptable_gap=True)
+        return Verdict.not_exercised("the class has no source file, so what wandb_log reads is unknown")
     if logging.error:
         return Verdict.not_exercised(f"wandb_log raised {logging.error}", "HE801")
     training = evidence.scenarios("happy", "silent")
     if not training:
-        return Verdict.not_seen(evidence.why_missing("happy", "silent"))
+        return Verdict.not_exercised(evidence.why_missing("happy", "silent"))
     grown = {
         path
         for scenario in training
@@ -49,10 +49,10 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not buffers:
         return Verdict.not_applicable("wandb_log reads no series that training rollouts add to")
     before, after = dict(_series(logging.before)), dict(_series(logging.after))
-    kept = [path for path in buffers if before.get(path) and before[path] == after.get(path)]
+    kept = [path for path in buffers if before.get(path, (0,))[0] and before[path] == after.get(path)]
     findings = [
         evidence.finding(
-            f"wandb_log reads {_shown(name)} and leaves its {len(before[name])} entries there, so they are reported again",
+            f"wandb_log reads {_shown(name)} and leaves its {before[name][0]} entries there, so they are reported again",
             "wandb_log",
             scenario="wandb_log",
         )
@@ -61,14 +61,14 @@ def dynamic(evidence: Evidence) -> Verdict:
     return Verdict.of(findings[:1], f"{', '.join(map(_shown, buffers))} no longer hold what wandb_log reported")
 
 
-def _series(snapshot: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]]]:
-    """Yield the path of each series in a picture of the environment, and its entries."""
+def _series(snapshot: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], tuple[int, Any]]]:
+    """Yield the path of each series in a picture of the environment, with the number of its entries, and these."""
     pending: list[tuple[tuple[str, ...], Any]] = [((name,), held) for name, held in snapshot.items()]
     while pending:
         path, held = pending.pop()
         match held:
-            case ("sequence", _, entries):
-                yield path, entries
+            case ("sequence", count, entries):
+                yield path, (count, entries)
             case ("mapping", _, rows):
                 pending += [((*path, key), value) for key, value in rows]
             case ("object", inner):

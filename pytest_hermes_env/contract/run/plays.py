@@ -21,7 +21,7 @@ import pytest
 from pytest_hermes_env.play.child import Job
 from pytest_hermes_env.play.evidence_file import PlayedClass, keep_evidence, read_evidence
 from pytest_hermes_env.play.player import Listener, play_all, play_here
-from pytest_hermes_env.play.player_process import PlayerProcess, play_in_fresh_process
+from pytest_hermes_env.play.player_process import PlayerProcess, play_in_fresh_process, play_twice
 
 PREFIX = "hermes-env-evidence-"
 
@@ -68,7 +68,7 @@ class Plays:
                     os.rename(play_here(job, directory, self._listener), os.path.join(directory, f"class-{number}.jsonl"))
             else:
                 play = play_all if in_process else kept.play if kept is not None else play_in_fresh_process
-                play(list(jobs.values()), directory, self._listener)
+                play_twice(play, list(jobs.values()), directory, self._listener)
         finally:
             begun = len(self._parts())
             for number, key in enumerate(jobs):

@@ -16,7 +16,7 @@ from pytest_hermes_env.atomic_files import write_text
 from pytest_hermes_env.contract.check import with_missing_rules
 from pytest_hermes_env.contract.judge.verdict import Outcome
 from pytest_hermes_env.contract.ledger.account import Account, versions
-from pytest_hermes_env.contract.ledger.ledger import Ledger, summarise
+from pytest_hermes_env.contract.ledger.ledger import Ledger
 from pytest_hermes_env.contract.ledger.settings import Settings, settings_for
 from pytest_hermes_env.contract.ledger.waivers import waivers_in
 from pytest_hermes_env.contract.reports import report_text
@@ -72,26 +72,20 @@ def finish(session: pytest.Session, rows: Iterable[dict[str, Any]], seconds: flo
 def _unplayed(ledger: Ledger, minimum: int | None) -> list[str]:
     """Return why a class was exercised too little, as lines; none when it was exercised enough.
 
-    ``minimum`` None: every rule with a rollout half that applies, unless it says why it could not be exercised.
+    ``minimum`` None: every rule of severity error that applies.
     """
-    count = len(ledger.exercised)
-    if minimum is None:
-        missed = ledger.unplayed
-    else:
+    count, missed = len(ledger.exercised), ledger.not_judged
+    if minimum is not None:
         is_partial = any(entry.outcome is Outcome.NOT_RUN and entry.note == NOT_RUN for entry in ledger.entries)
-        unseen = (
-            entry for entry in ledger.entries if entry.outcome is Outcome.NOT_EXERCISED and entry.rule.dynamic is not None
-        )
-        missed = () if count >= minimum or is_partial else tuple(unseen)
-        if count < minimum and not is_partial and not missed:
-            return [f"error: {ledger.subject}: rollouts exercised {count} rules, and hermes_min_exercised is {minimum}"]
+        if count >= minimum or is_partial:
+            return []
+        return [f"error: {ledger.subject}: rollouts exercised {count} rules, and hermes_min_exercised is {minimum}"]
     if not missed:
         return []
-    expected = f"hermes_min_exercised is {minimum}" if minimum is not None else "each must be, or say why it cannot be"
+    ids = ", ".join(entry.rule.id for entry in missed)
     return [
-        f"error: {ledger.subject}: of {count + len(missed)} rules that rollouts should exercise, {len(missed)} were not; {expected}",
-        *(f"  {line}" for line in summarise([dataclasses.replace(ledger, entries=missed)])),
-        "  fix  remove what keeps them from being exercised; --hermes-min-exercised N accepts N exercised rules",
+        f"error: {ledger.subject}: {ids} {'was' if len(missed) == 1 else 'were'} not judged, for the reason above; what was not judged has not passed",
+        "  fix  remove the reason, or waive the rule with yours; --hermes-min-exercised N accepts N exercised rules",
     ]
 
 

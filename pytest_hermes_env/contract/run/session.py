@@ -229,7 +229,12 @@ class CheckedClass:
         start = time.perf_counter()
         verdict = self.contract.result(rule)
         entry = LedgerEntry.of(rule, verdict, time.perf_counter() - start, is_strict=self.is_strict)
-        return self.ledger(self.waivers.applied(entry))
+        entry, source = self.waivers.applied(entry), self.contract.source
+        if entry.is_open and source is not None:  # what is not judged has no place but the class
+            accepted = self.waivers.accepts(rule.id, Finding(message=entry.note, path=source.path, line=source.line))
+            if accepted is not None:
+                entry = dataclasses.replace(entry, waiver=accepted.reason, accepted=(accepted,))
+        return self.ledger(entry)
 
     def ledger(self, entry: LedgerEntry) -> Ledger:
         """Return the ledger of one entry."""

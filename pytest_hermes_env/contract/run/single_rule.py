@@ -17,6 +17,7 @@ from pytest_hermes_env.errors import NotExercised, RuleViolated
 from pytest_hermes_env.layer import layer_of
 from pytest_hermes_env.play.evidence_file import read_evidence
 from pytest_hermes_env.play.player import play_all
+from pytest_hermes_env.play.player_process import play_twice
 from pytest_hermes_env.play.scenario import Collection
 
 SCENARIO_S = 60.0
@@ -69,7 +70,7 @@ def contract_of(env_class: type | str, rules: Iterable[Rule] = ALL_RULES, **job:
 
     def play() -> Collection:
         with tempfile.TemporaryDirectory(prefix="hermes-env-evidence-") as directory:
-            (played,) = read_evidence(*play_all([contract.job(chosen, **job)], directory))
+            (played,) = read_evidence(*play_twice(play_all, [contract.job(chosen, **job)], directory))
         if played.refusal is not None:
             raise refused(*played.refusal)
         return played.collection

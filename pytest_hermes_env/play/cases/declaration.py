@@ -62,12 +62,13 @@ def item_cases(
     commands: Any = None,
     tools: Any = None,
     sandbox: str | None = None,
+    others: Mapping[str, Any] | None = None,
     **transcripts: Any,
 ) -> ItemCases:
     """Return the cases of one item: ``item=`` itself, the ``index`` of a training item, or ``where``, a predicate or "*".
 
-    Each further argument is a case: ``gold``, ``near_miss``, ``nothing``, ``hack`` or a name of your own; a list of turns, a
-    function of the item that gives one, what `case` returns, or None where it is still to be written. ``judge``, ``files``,
+    Each further argument is a case: ``gold``, ``near_miss``, ``nothing``, ``hack`` or a name of your own, which may also stand in ``others``; a list
+    of turns, what `case` returns, a function of the item that gives either, or None where it is still to be written. ``judge``, ``files``,
     ``commands``, ``tools`` and ``sandbox`` hold for each of them.
 
     Raises: BadCases.
@@ -82,9 +83,11 @@ def item_cases(
         raise BadCases(f"item_cases takes the index of a training item, from 0; got {shorten(repr(index))}")
     if where is not None and where != "*" and not callable(where):
         raise BadCases(f'item_cases takes where="*" or a function of the item; got {shorten(repr(where))}')
+    if not isinstance(others, Mapping | None):
+        raise BadCases(f"others is a mapping of names to cases; got {shorten(repr(others))}")
     outer = {"judge": judge, "files": files, "commands": commands, "tools": tools, "sandbox": _known_sandbox(sandbox)}
     made = []
-    for name, value in transcripts.items():
+    for name, value in {**transcripts, **(others or {})}.items():
         checked_name(name)
         made.append(_case(name, value, outer, path, line))
     if not made:
@@ -107,8 +110,15 @@ def item_cases(
     )
 
 
-def cases(items: Iterable[ItemCases], *, order: Sequence[Any] | None = None, gap: float = 0.1) -> Cases:
-    """Return all cases of an environment.
+def cases(
+    items: Iterable[ItemCases],
+    *,
+    order: Sequence[Any] | None = None,
+    gap: float = 0.1,
+    sandbox: str | None = None,
+    **around: Any,
+) -> Cases:
+    """Return all cases of an environment. ``judge``, ``files``, ``commands``, ``tools`` and ``sandbox`` hold for each of them.
 
     ``order`` are names of cases from the highest reward down; names in a list of their own are not compared with each other. Each
     is above all later ones by at least ``gap``. Without an order, gold is above all others by ``gap``, and near_miss is not below
@@ -124,6 +134,10 @@ def cases(items: Iterable[ItemCases], *, order: Sequence[Any] | None = None, gap
             raise BadCases(f"cases takes a list of item_cases(...); got {shorten(repr(entry))}")
     if not entries:
         raise BadCases("cases takes at least one item_cases(...)")
+    if unknown := around.keys() - set(_PARTS):
+        raise BadCases(f"cases takes no {', '.join(sorted(unknown))}: known are order, gap, {', '.join(_PARTS)}")
+    wide = {**dict.fromkeys(_PARTS), **around, "sandbox": _known_sandbox(sandbox)}
+    entries = tuple(_within(entry, wide) for entry in entries) if any(wide.values()) else entries
     names = {case.name for entry in entries for case in entry.cases}
     numbered = tuple(entry if entry.label else replace(entry, label=f"item {number}") for number, entry in enumerate(entries))
     return Cases(items=numbered, gap=checked_gap(gap), path=path, **as_order(order, names))
@@ -193,14 +207,44 @@ def _case(name: str, value: Any, outer: Mapping[str, Any], path: str, line: int)
     return Case(name=name, of=lambda item: _transcript(turns, inner, outer, item), path=path, line=line)
 
 
+def _within(entry: ItemCases, wide: Mapping[str, Any]) -> ItemCases:
+    """Return cases in which ``wide`` holds wherever they say nothing else."""
+
+    def beneath(transcript: Transcript, item: Any) -> Transcript:
+        outer = _transcript([], {}, wide, item)
+        return replace(
+            transcript,
+            judge=transcript.judge or outer.judge,
+            sandbox=transcript.sandbox or outer.sandbox,
+            files={**outer.files, **transcript.files},
+            commands=tuple({**dict(outer.commands), **dict(transcript.commands)}.items()),
+            tools=tuple({**dict(outer.tools), **dict(transcript.tools)}.items()),
+        )
+
+    def of(case: Case) -> Callable[[Any], Transcript] | None:
+        made = case.of
+        return made and (lambda item: beneath(made(item), item))
+
+    around = entry.around
+    return replace(
+        entry,
+        cases=tuple(replace(case, of=of(case)) for case in entry.cases),
+        around=around and (lambda item, turns: beneath(around(item, turns), item)),
+    )
+
+
 def _transcript(turns: Any, inner: Mapping[str, Any], outer: Mapping[str, Any], item: Any) -> Transcript:
+    turns = turns(item) if callable(turns) else turns
+    if isinstance(turns, _Draft):
+        turns, inner = turns.turns, {**inner, **{name: value for name, value in turns.parts.items() if value is not None}}
+
     def part(name: str) -> tuple[Any, Any]:
         return tuple(value(item) if callable(value) else value for value in (outer.get(name), inner.get(name)))  # type: ignore[return-value]
 
     judge = next((value for value in reversed(part("judge")) if value is not None), ())
     files, commands, tools = ({**(wide or {}), **(own or {})} for wide, own in (part(name) for name in _PARTS[2:]))
     return Transcript(
-        turns=_turns(turns(item) if callable(turns) else turns),
+        turns=_turns(turns),
         judge=tuple(as_turn(answer) for answer in (judge if isinstance(judge, list | tuple) else [judge])),
         sandbox=next((value for value in reversed(part("sandbox")) if value), ""),
         files=files,

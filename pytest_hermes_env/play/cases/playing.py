@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import posixpath
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -21,8 +22,10 @@ from pytest_hermes_env.play.cases.values import (
     ECHO,
     GOLD,
     NOTHING,
+    OTHER_GOLD,
     TOOLS,
     WRONG_CONTENT,
+    WRONG_PLACE,
     Case,
     ItemCases,
     Transcript,
@@ -31,7 +34,7 @@ from pytest_hermes_env.play.journal import ItemScored, LoopEnded, Reward, Unknow
 from pytest_hermes_env.play.probing.record import as_number
 from pytest_hermes_env.play.scenario import Cause, Rung, Scenario, Unavailable
 from pytest_hermes_env.play.stage import Policy, Stage
-from pytest_hermes_env.play.tool_backend import close_sandbox, new_sandbox_like, verifier_reads
+from pytest_hermes_env.play.tool_backend import agents_files, close_sandbox, new_sandbox_like, verifier_reads
 
 OVER = "(The transcript has ended.)"
 WRONG = "something else entirely"
@@ -43,24 +46,47 @@ _BODIES = ("content", "new_string", "patch", "text", "code")
 
 @dataclass(frozen=True, kw_only=True)
 class PlayedCase:
-    """What a case earned, and the record of each time that it was played."""
+    """What a case earned, and the record of each time that it was played. ``runs_programs``: real ones, which take long to start."""
 
     rung: Rung
     records: tuple[Scenario, ...] = ()
+    runs_programs: bool = False
 
 
-async def play_item(stage: Stage, entry: ItemCases | None, item: Any, label: str) -> list[PlayedCase]:
-    """Play the cases of ``entry`` on one item, then the automatic ones that it does not replace."""
+async def play_item(
+    stage: Stage, entry: ItemCases | None, item: Any, label: str, other: Any, *, is_whole: bool = True, is_repeated: bool = True
+) -> list[PlayedCase]:
+    """Play the cases of ``entry`` on one item, then the automatic ones that it does not replace.
+
+    ``other`` is another item of the entry, None without one. Unless ``is_whole``, gold alone is played, and what is made from it. Declared
+    cases are played twice if they are played whole and ``is_repeated``.
+    """
     cases = entry.cases if entry is not None else ()
-    rungs = [await _declared(stage, case, item, label) for case in cases]
-    taken = {case.name for case in cases}
-    gold = _gold_turns(cases, item)
+    chosen = cases if is_whole else tuple(case for case in cases if case.name == GOLD)
+    played = [await _declared(stage, case, item, label, is_repeated=is_whole and is_repeated) for case in chosen]
+    gold, others = _gold_turns(cases, item), _gold_turns(cases, other) if other is not None else ()
+    paid = next((one.rung for one in played if one.rung.name == GOLD and one.rung.reward is not None), None)
+    policies: dict[str, Policy | None] = {
+        TOOLS: tool_using_policy(getattr(stage.env.config, "max_agent_turns", 30)) if is_whole else None,
+        WRONG_CONTENT: _scripted(_with_wrong_content(gold)) if gold else _wrong_content,
+        WRONG_PLACE: _scripted(misplaced) if paid is not None and (misplaced := _misplaced(gold, paid.work)) else None,
+        OTHER_GOLD: _scripted(others) if others and _said(others) != _said(gold) else None,
+        ECHO: _echo,
+        NOTHING: silent_policy,
+    }
     around = entry.around if entry is not None else None
-    free = [name for name in AUTOMATIC if name not in taken]
-    return rungs + [await _automatic(stage, name, item, label, gold=gold, around=around) for name in free]
+    taken = {case.name for case in cases}
+    free = [(name, policy) for name in AUTOMATIC if name not in taken and (policy := policies[name]) is not None]
+    return played + [await _automatic(stage, name, policy, item, label, around) for name, policy in free]
 
 
-async def _declared(stage: Stage, case: Case, item: Any, label: str) -> PlayedCase:
+async def play_gold(stage: Stage, entry: ItemCases, item: Any, label: str) -> PlayedCase:
+    """Play gold alone on one item, once."""
+    gold = next(case for case in entry.cases if case.name == GOLD)
+    return await _declared(stage, gold, item, label, is_repeated=False)
+
+
+async def _declared(stage: Stage, case: Case, item: Any, label: str, *, is_repeated: bool = True) -> PlayedCase:
     blank = Rung(name=case.name, item=label, is_automatic=False, path=case.path, line=case.line)
     if case.of is None:
         rung = replace(blank, unavailable=f"{case.name} of {label} is not filled in", is_unfilled=True)
@@ -70,11 +96,11 @@ async def _declared(stage: Stage, case: Case, item: Any, label: str) -> PlayedCa
     except Exception as error:  # noqa: BLE001 - the author's function; the finding names it
         return PlayedCase(rung=replace(blank, problem=_as_text(error)))
     first = await _played(stage, _Player(transcript), item, transcript, blank)
-    if first.rung.reward is None or first.rung.problem or first.rung.is_judge_guessed:
+    if first.rung.reward is None or first.rung.problem or first.rung.is_judge_guessed or not is_repeated:
         return first
     again = await _played(stage, _Player(transcript), item, transcript, blank)
     rung = replace(first.rung, again=again.rung.reward, again_error=again.rung.error)
-    return PlayedCase(rung=rung, records=first.records + again.records)
+    return replace(first, rung=rung, records=first.records + again.records)
 
 
 def _as_text(error: Exception) -> str:
@@ -84,24 +110,18 @@ def _as_text(error: Exception) -> str:
 async def _automatic(
     stage: Stage,
     name: str,
+    policy: Policy,
     item: Any,
     label: str,
-    *,
-    gold: tuple[Turn, ...],
     around: Callable[[Any, tuple[Turn, ...]], Transcript] | None,
 ) -> PlayedCase:
-    policies: dict[str, Policy] = {
-        TOOLS: tool_using_policy(getattr(stage.env.config, "max_agent_turns", 30)),
-        ECHO: _echo,
-        NOTHING: silent_policy,
-        WRONG_CONTENT: _scripted(_with_wrong_content(gold)) if gold else _wrong_content,
-    }
     blank = Rung(name=name, item=label, is_automatic=True)
     try:
-        transcript = around(item, ()) if around is not None else Transcript(turns=())
+        # without the judge's answers: they are about work that the author knows
+        transcript = replace(around(item, ()), judge=()) if around is not None else Transcript(turns=())
     except Exception as error:  # noqa: BLE001 - the author's function; the finding names it
         return PlayedCase(rung=replace(blank, problem=_as_text(error)))
-    return await _played(stage, _Player(transcript, policies[name]), item, transcript, blank)
+    return await _played(stage, _Player(transcript, policy), item, transcript, blank)
 
 
 class _Player:
@@ -180,6 +200,8 @@ async def _played(stage: Stage, player: _Player, item: Any, transcript: Transcri
     asked = len(stage.mock.journal)
     record = await stage.play(label, rollout, policy=player)
     refused = () if blank.is_automatic else getattr(stage.sandbox, "refused", ())
+    machines = tuple(getattr(stage.sandbox, "rollouts", {}).values())
+    runs_programs = not is_fake or any(machine.has_cell for machine in machines)
     close_sandbox(stage.sandbox)
     if refused:
         reason = str(Unavailable(Cause.NO_REAL_TOOLS, f"{label} runs {refused[0]}"))
@@ -204,13 +226,17 @@ async def _played(stage: Stage, player: _Player, item: Any, transcript: Transcri
         tool_errors=tuple(
             f"{one.name}: {refusal.removeprefix(f'{one.name}: ')}" for one in calls if (refusal := _error_of(one.result))
         ),
-        reads=verifier_reads(*getattr(stage.sandbox, "rollouts", {}).values()),
-        asked=tuple(f"{one.name}({_brief(one.arguments)})" for one in record.tool_calls if not one.by_agent),
+        reads=verifier_reads(*machines),
+        work=agents_files(*machines),
+        asked=tuple(
+            f"{one.name}({_brief(one.arguments)}): {_outcome(one.result)}" for one in record.tool_calls if not one.by_agent
+        ),
         not_found=tuple(stage.sandbox.not_found) if hasattr(stage.sandbox, "rollouts") else (),
         is_judge_guessed=player.is_judge_guessed,
         is_foreign=bool(record.of(UnknownRead)),
     )
-    return PlayedCase(rung=rung, records=(record,))
+    kept = replace(record, before={}, after={}, group=None)  # no rule compares these of a case, and they are the whole data
+    return PlayedCase(rung=rung, records=(kept,), runs_programs=runs_programs)
 
 
 def _error_of(result: Any) -> str:
@@ -220,6 +246,20 @@ def _error_of(result: Any) -> str:
     except ValueError:
         return ""
     return shorten(str(value["error"])) if isinstance(value, dict) and value.get("error") else ""
+
+
+def _outcome(result: Any) -> str:
+    """Return what a call of the verifier came to, in a few words."""
+    try:
+        found = json.loads(result) if isinstance(result, str) else result
+    except ValueError:
+        found = {}
+    found = found if isinstance(found, dict) else {}
+    if found.get("error"):
+        return shorten(str(found["error"]), 80)
+    first = str(found.get("output") or "").strip().partition("\n")[0]
+    code = f"exit code {found['exit_code']}" if "exit_code" in found else "done"
+    return f"{code}, {shorten(first, 60)!r}" if first else code
 
 
 def _prepare_sandbox(sandbox: Any, transcript: Transcript) -> None:
@@ -281,6 +321,32 @@ def _scripted(turns: tuple[Turn, ...]) -> Policy:
         return turns[conversation.turn] if conversation.turn < len(turns) else say(OVER)
 
     return policy
+
+
+def _said(turns: tuple[Turn, ...]) -> list[str]:
+    return [str(turn) for turn in turns]
+
+
+def _misplaced(turns: tuple[Turn, ...], paths: tuple[str, ...]) -> tuple[Turn, ...]:
+    """Return turns in which these files have other names; nothing where none is named."""
+    names = {posixpath.basename(path) for path in paths}
+    if not names:
+        return ()
+    pattern = re.compile(rf"(?<![\w.-])({'|'.join(map(re.escape, sorted(names)))})(?![\w-])")
+
+    def elsewhere(value: Any) -> Any:
+        if isinstance(value, str):
+            return pattern.sub(r"misplaced_\1", value)
+        if isinstance(value, dict):
+            return {key: elsewhere(part) for key, part in value.items()}
+        return [elsewhere(part) for part in value] if isinstance(value, list) else value
+
+    def moved(step: Any) -> Any:
+        is_valid = isinstance(step, Call) and step.names is not None
+        return call(step.tool, **elsewhere(json.loads(step.arguments_text))) if is_valid else step
+
+    made = tuple(Turn(steps=tuple(moved(step) for step in turn.steps)) for turn in turns)
+    return made if _said(made) != _said(turns) else ()
 
 
 def _echo(conversation: Any) -> Any:

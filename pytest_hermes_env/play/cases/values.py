@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from pytest_hermes_env.inference.steps import Turn
 
 GOLD, NEAR_MISS, NOTHING, HACK = "gold", "near_miss", "nothing", "hack"
-WRONG_CONTENT, ECHO, TOOLS = "wrong_content", "echo", "tools"
+WRONG_CONTENT, WRONG_PLACE, OTHER_GOLD = "wrong_content", "wrong_place", "other_gold"
+ECHO, TOOLS = "echo", "tools"
 
 WELL_KNOWN = (GOLD, NEAR_MISS, NOTHING, HACK)
 """The cases that an author should declare."""
@@ -21,10 +22,12 @@ WELL_KNOWN = (GOLD, NEAR_MISS, NOTHING, HACK)
 AUTOMATIC: dict[str, str] = {
     TOOLS: "every offered tool is used once, harmlessly",
     WRONG_CONTENT: "right form, wrong content",
+    WRONG_PLACE: "gold, with other names for its files",
+    OTHER_GOLD: "gold of another item",
     ECHO: "the prompt is repeated",
     NOTHING: "an answer without any work",
 }
-"""The cases that are played for every environment, unless its author declares one of the same name."""
+"""The cases that are played for every environment, unless its author declares one of the same name. Two are made from gold."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +69,7 @@ class ItemCases:
     """The cases of one item, or of several.
 
     ``kind`` is the kind of ``which``: an "item" itself, the "index" of a training item, or a predicate ("where"), which may hold
-    for several of the first training items. ``label`` names it in messages. ``around`` returns the transcript of an automatic
+    for several training items. ``label`` names it in messages. ``around`` returns the transcript of an automatic
     case on the item, from its turns.
     """
 

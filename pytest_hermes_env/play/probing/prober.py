@@ -10,8 +10,6 @@ import asyncio
 import contextlib
 import copy
 import functools
-import os
-import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -30,21 +28,28 @@ GENERATED, GENERATED_IF_SLOW = 12, 3
 """Numbers of generated results: probing a fast reward takes less than half a second. One that asks a judge or runs programs is slow."""
 SHRINKING = 60
 """The number of results that are drawn to find a smaller one with the same violation."""
-ENOUGH_S = 20.0
-"""Seconds after which probing ends early, on a machine with a processor to spare; the record says so."""
+MOST_HANGS = 2
+"""Rewards that did not end, after which probing ends early; the record says so."""
 MOST_TURNS = 3
 MANY = 8
 """Calls of a rollout that is long enough for rewards which ask for some work first."""
 
 
-async def probe_reward(env: Any, item: Any, asked: Callable[[], int], *, real_tools: RealToolsUse = "confined") -> RewardProbes:
+async def probe_reward(
+    env: Any,
+    item: Any,
+    asked: Callable[[], int],
+    *,
+    real_tools: RealToolsUse = "confined",
+    begun: Callable[[], None] = lambda: None,
+) -> RewardProbes:
     """Return the results of probing compute_reward of ``env`` with ``item``. ``asked`` counts the requests to its model.
 
-    ``real_tools``: when the machines may run real programs.
+    ``real_tools``: when the machines may run real programs. ``begun`` is called before each reward.
 
     The environment's buffers change as they do in training.
     """
-    with contextlib.closing(RewardRunner(env, item, asked=asked, real_tools=real_tools)) as runner:
+    with contextlib.closing(RewardRunner(env, item, asked=asked, real_tools=real_tools, begun=begun)) as runner:
         return await _Probing(env, item, runner).run()
 
 
@@ -56,8 +61,6 @@ class _Probing:
         self._runner = runner
         self._probes: list[Probe] = []
         self._relations: list[Relation] = []
-        self._enough_s = ENOUGH_S * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
-        self._ends = time.monotonic() + self._enough_s
         self._reads_text = True
         self._shapes: set[Any] = set()
 
@@ -80,7 +83,7 @@ class _Probing:
         canaries = () if self._is_late else await canaries_of(self._runner, start, worked, self._item, self._prompt())
         if self._relations_of_interest and not self._is_late:
             await self._generate(schemas, start)
-        cut = f"probing ended after {self._enough_s:.0f} s" if self._is_late else ""
+        cut = f"probing ended after {MOST_HANGS} rewards that did not end" if self._is_late else ""
         has_two_rewards = len({probe.trial.number for probe in self._probes}) > 1
         return RewardProbes(
             cut=cut,
@@ -116,7 +119,7 @@ class _Probing:
 
     @property
     def _is_late(self) -> bool:
-        return time.monotonic() > self._ends or sum(probe.trial.is_timeout for probe in self._probes) > 1
+        return sum(probe.trial.is_timeout for probe in self._probes) >= MOST_HANGS
 
     @property
     def _relations_of_interest(self) -> bool:

@@ -20,10 +20,14 @@ MOST_MEMBERS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class RewardConstants:
-    """``texts`` in the order of the code, and ``forms``: for each pattern, the shortest text that it matches."""
+    """``texts`` in the order of the code, and ``forms``: for each pattern, the shortest text that it matches.
+
+    ``slots`` are the forms of patterns with a group, with NUL in its place.
+    """
 
     texts: tuple[str, ...] = ()
     forms: tuple[str, ...] = ()
+    slots: tuple[str, ...] = ()
 
     @property
     def claim(self) -> str:
@@ -48,8 +52,19 @@ def reward_constants(cls: type, reward: Callable[..., Any]) -> RewardConstants:
                     patterns.setdefault(constant.strip(), _compiled(constant))
                 elif value in reached:  # elsewhere are items and their answers
                     texts.setdefault(constant.strip())
-    forms = (_matched(pattern) for pattern in [*filter(None, patterns.values())][:MOST_PATTERNS])
-    return RewardConstants(texts=tuple(texts)[:MOST], forms=tuple(form for form in forms if form.strip()))
+    chosen = [*filter(None, patterns.values())][:MOST_PATTERNS]
+    forms = [(pattern, form) for pattern in chosen if (form := _matched(pattern)).strip()]
+    slots = [slot for pattern, form in forms if (slot := _with_slot(pattern, form))]
+    return RewardConstants(texts=tuple(texts)[:MOST], forms=tuple(form for _, form in forms), slots=tuple(slots))
+
+
+def _with_slot(pattern: re.Pattern[str], form: str) -> str:
+    """Return a text that a pattern matches with NUL in place of its first group; empty without a group."""
+    match = pattern.search(form) if pattern.groups else None
+    if match is None or match.span(1)[0] < 0:
+        return ""
+    start, end = match.span(1)
+    return (form[match.start() : start] + "\0" + form[end : match.end()]).strip()
 
 
 def _compiled(text: str) -> re.Pattern[str] | None:

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import copy
 import inspect
+import time
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pytest_hermes_env.play.buffers import copied
+from pytest_hermes_env.play.buffers import copied, picture
 from pytest_hermes_env.play.journal import Place
 from pytest_hermes_env.play.probing.record import Trial
 from pytest_hermes_env.play.probing.reward_constants import RewardConstants, reward_constants
@@ -27,8 +28,8 @@ from pytest_hermes_env.types import RealToolsUse
 if TYPE_CHECKING:
     from pytest_hermes_env.sandbox.fake import FakeSandbox
 
-LONGEST_S = 15.0
-"""Seconds that one reward may take on an in-memory machine; it may run real programs."""
+LONGEST_S = 60.0
+"""Seconds that one reward may take on an in-memory machine, where it may run real programs: one that takes longer hangs."""
 
 FIELDS = frozenset({"messages", "managed_state", "turns_used", "finished_naturally", "reasoning_per_turn", "tool_errors"})
 _OF_DICTS = ("__setitem__", "__delitem__", "__ior__", "clear", "pop", "popitem", "setdefault", "update")
@@ -46,10 +47,18 @@ _USES = (
 
 
 class RewardRunner:
-    """Calls one environment's reward. ``asked`` returns how many requests its model has got."""
+    """Calls one environment's reward. ``asked`` returns how many requests its model has got; ``begun`` is called before each call."""
 
-    def __init__(self, env: Any, item: Any, *, asked: Callable[[], int], real_tools: RealToolsUse = "confined") -> None:
-        self._item, self._asked, self._real_tools = item, asked, real_tools
+    def __init__(
+        self,
+        env: Any,
+        item: Any,
+        *,
+        asked: Callable[[], int],
+        real_tools: RealToolsUse = "confined",
+        begun: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._item, self._asked, self._real_tools, self._begun = item, asked, real_tools, begun
         self._spare: FakeSandbox | None = None
         self.runs_programs = False
         """Whether a call so far ran real programs."""
@@ -98,6 +107,7 @@ class RewardRunner:
         """
         from pytest_hermes_env.sandbox.context import FakeToolContext  # noqa: PLC0415 - only where rewards are probed
 
+        self._begun()
         is_own = machine is not None
         machine = machine or self._spare or self.new_machine()
         files, missed = dict(machine.files.nodes), len(machine.not_found)
@@ -115,7 +125,7 @@ class RewardRunner:
         try:
             answer = self._reward(item, given, ctx)
             if inspect.isawaitable(answer):
-                answer = await within(LONGEST_S, answer)
+                answer = await within(LONGEST_S, answer, progress=lambda: int(time.process_time()))
             value = answer
         except BaseException as raised:
             if is_from_outside(raised):
@@ -155,14 +165,8 @@ def _fields(item: Any, result: Any) -> dict[str, Any]:
 
 
 def _changed(before: dict[str, Any], after: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(name for name, value in before.items() if not _is_equal(value, after[name]))
-
-
-def _is_equal(one: Any, other: Any) -> bool:
-    try:
-        return bool(one == other)
-    except (TypeError, ValueError):  # comparing arrays returns an array: compare their text
-        return repr(one) == repr(other)
+    """Return what differs by value: objects of a class without ``__eq__`` are equal to none but themselves."""
+    return tuple(name for name, value in before.items() if picture(value) != picture(after[name]))
 
 
 def watched(value: Any, note: Callable[[], None]) -> Any:

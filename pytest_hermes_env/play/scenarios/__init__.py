@@ -7,12 +7,12 @@ decorate a function with `family` and list it here. These modules import nothing
 from __future__ import annotations
 
 from pytest_hermes_env.play.scenarios.buffers import other_buffers, wandb_logs
-from pytest_hermes_env.play.scenarios.cases import played_cases
+from pytest_hermes_env.play.scenarios.cases import played_cases, played_elsewhere
 from pytest_hermes_env.play.scenarios.concurrent import concurrent_groups
 from pytest_hermes_env.play.scenarios.evaluation import evaluations, unusual_settings, whole_run
 from pytest_hermes_env.play.scenarios.family import Family
 from pytest_hermes_env.play.scenarios.items import offline_setup, second_setup, training_items
-from pytest_hermes_env.play.scenarios.reward_probes import probed_elsewhere, probed_reward
+from pytest_hermes_env.play.scenarios.reward_probes import probed_reward
 from pytest_hermes_env.play.scenarios.training import cancelled_groups, failing_groups, healthy_groups, judged_groups
 
 __all__ = ["FAMILIES", "SCENARIOS", "families_of"]
@@ -28,8 +28,8 @@ FAMILIES: tuple[Family, ...] = (
     wandb_logs,
     whole_run,
     probed_reward,
-    probed_elsewhere,
     played_cases,
+    played_elsewhere,
     second_setup,
     unusual_settings,
     other_buffers,

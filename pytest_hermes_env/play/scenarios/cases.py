@@ -1,104 +1,208 @@
-"""The author's cases and the automatic ones: one rollout each, whose reward is a rung of the ladder."""
+"""The author's cases and the automatic ones: one rollout each, whose reward is a rung of the ladder; and gold on many items.
+
+A case for several items is played as a whole on a few of them, spread over all. Its gold is played on many more, also spread: a template
+may be right on the first items and wrong on most.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 from pytest_hermes_env.play.buffers import picture
-from pytest_hermes_env.play.cases.playing import PlayedCase, play_item
+from pytest_hermes_env.play.cases.playing import PlayedCase, play_gold, play_item
 from pytest_hermes_env.play.cases.values import GOLD, Cases, ItemCases
-from pytest_hermes_env.play.scenario import CASES, Cause, Rung, Scenario, Unavailable
+from pytest_hermes_env.play.scenario import CASES, ELSEWHERE, Cause, Rung, Scenario, Sweep, Unavailable
 from pytest_hermes_env.play.scenarios.family import family
+from pytest_hermes_env.play.scenarios.reward_probes import probe
 from pytest_hermes_env.play.stage import Stage
 
 FEW = 3
-"""The most items that a predicate selects."""
-MOST = 20
-"""The most training items that a predicate is tried on."""
+"""Items of those that an entry selects on which all its cases are played."""
+SOME = 5
+"""Further ones on which the automatic cases are played beside gold."""
+MANY, MANY_PROGRAMS = 50, 12
+"""Items on which gold is played, in all: in memory, and where real programs run."""
+MOST = 1_000
+"""The most calls of get_next_item."""
+LEAST = 20
+"""Calls without a new item, or as many as there are different ones, after which all are taken to be known."""
+CPU_S = 30.0
+"""Seconds of processor time of this process after which gold is played on no further item."""
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Chosen:
+    """What is played on one item: everything that the entry has, or gold with the automatic cases, or gold alone."""
+
+    entry: ItemCases | None
+    item: Any
+    label: str
+    other: Any = None
+    depth: int = 0
+
+
+@dataclass(kw_only=True)
+class _Drawn:
+    """The different items that get_next_item gave, in their order, in so many calls."""
+
+    items: list[Any] = field(default_factory=list)
+    calls: int = 0
+    is_whole: bool = False
 
 
 @family(
-    {CASES: "one rollout for each transcript that the author declares, and for four that need no author"},
+    {CASES: "one rollout for each transcript that the author declares, and for those that need no author"},
     needs="nothing",
 )
 async def played_cases(stage: Stage) -> None:
-    """Play each case of each item, then the automatic cases."""
+    """Play each case of each item, with the automatic cases, then gold on further items."""
     if not await stage.prepare("setup of the cases"):
         return
     assert isinstance(stage.cases, Cases | None)
     declared = stage.cases.items if stage.cases is not None else ()
-    given: list[Any] = []
+    drawn = _Drawn()
 
     async def take() -> None:
-        await _take(stage, declared, given)
+        await _take(stage, declared, drawn)
 
     has_items = stage.item is not None  # where it has none, other rules report why
     trouble = (await stage.play("items of the cases", take)).error if has_items else str(stage.without_item or "")
-    chosen, missing = _chosen(declared, given, trouble)
+    chosen, missing = _chosen(declared, drawn.items, trouble)
     if not chosen and not missing:
-        if not given:
+        if not drawn.items:
             stage.skip(stage.without_item or Unavailable(Cause.NOT_REACHED, "an item"))
             return
-        chosen = [(None, given[0], "training item 0")]
+        spread = _spread(list(enumerate(drawn.items)), FEW)
+        chosen = [_Chosen(entry=None, item=item, label=f"training item {number}") for number, item in spread]
     played: list[PlayedCase] = [PlayedCase(rung=rung) for rung in missing]
-    sandbox = stage.sandbox
-    for entry, item, label in chosen:
-        played += await play_item(stage, entry, item, label)
+    sandbox, begun, golds = stage.sandbox, time.process_time(), 0
+    is_cut = False
+    for one in sorted(chosen, key=lambda each: each.depth):
+        is_slow = any(case.runs_programs for case in played)
+        if one.depth and (golds >= (MANY_PROGRAMS if is_slow else MANY) or time.process_time() - begun > CPU_S):
+            is_cut = True
+            break
+        if one.depth <= 1:
+            played += await play_item(stage, one.entry, one.item, one.label, one.other, is_whole=not one.depth)
+        elif one.entry is not None:
+            played.append(await play_gold(stage, one.entry, one.item, one.label))
+        golds += any(case.name == GOLD for case in one.entry.cases) if one.entry is not None else 0
     stage.sandbox = sandbox
     stage.scenarios[CASES] = Scenario(
         name=CASES,
         rungs=tuple(case.rung for case in played),
         played=tuple(record for case in played for record in case.records),
+        sweep=Sweep(drawn=drawn.calls, different=len(drawn.items), is_whole=drawn.is_whole, is_cut=is_cut),
     )
 
 
-async def _take(stage: Stage, declared: tuple[ItemCases, ...], items: list[Any]) -> None:
-    """Append the first training items, as many as the declaration may refer to; items before a failure are kept."""
-    indices = [entry.which for entry in declared if entry.kind == "index"]
-    wanted = MOST if any(entry.kind == "where" for entry in declared) else 1
-    wanted = max([wanted, *(index + 1 for index in indices)])
-    items.append(stage.item)
-    first = repr(picture(stage.item))
-    while len(items) < wanted:
+@family(
+    {ELSEWHERE: "the cases, the last first, and the probes, in a process with another hash seed, directory and day"},
+    needs="nothing",
+    is_alone=True,
+)
+async def played_elsewhere(stage: Stage) -> None:
+    """Play the cases that are played as a whole, and the probes where no good work earned, as in a process that began elsewhere."""
+    if not await stage.prepare("setup elsewhere"):
+        return
+    assert isinstance(stage.cases, Cases | None)
+    declared = stage.cases.items if stage.cases is not None else ()
+    drawn = _Drawn()
+
+    async def take() -> None:
+        await _take(stage, declared, drawn)
+
+    if stage.item is not None:
+        await stage.play("items elsewhere", take)
+    chosen = [one for one in _chosen(declared, drawn.items, "")[0] if not one.depth]
+    played: list[PlayedCase] = []
+    sandbox = stage.sandbox
+    for one in reversed(chosen):
+        played += await play_item(stage, one.entry, one.item, one.label, one.other, is_repeated=False)
+    stage.sandbox = sandbox
+    needs_probes = stage.item is not None and not any(case.rung.name == GOLD and case.rung.reward for case in played)
+    found = await probe(stage, "probes elsewhere") if needs_probes and not stage.nothing_to_train else None
+    stage.scenarios[ELSEWHERE] = Scenario(name=ELSEWHERE, rungs=tuple(case.rung for case in played), probes=found)
+
+
+async def _take(stage: Stage, declared: tuple[ItemCases, ...], drawn: _Drawn) -> None:
+    """Take training items until none is new, or as many as the declaration may refer to; items before a failure are kept."""
+    wanted = max([1, *(entry.which + 1 for entry in declared if entry.kind == "index")])
+    needs_all = any(entry.kind == "where" for entry in declared) or not declared
+    seen: set[str] = set()
+    item, since = stage.item, 0
+    while item is not None:
+        drawn.calls += 1
+        since += 1
+        key = repr(picture(item))
+        if key not in seen:
+            seen.add(key)
+            drawn.items.append(item)
+            since = 0
+        drawn.is_whole = since >= max(LEAST, len(seen))
+        if drawn.is_whole or drawn.calls >= MOST or (len(seen) >= wanted and not needs_all):
+            return
         item = await stage.next_item()
-        if item is None or repr(picture(item)) == first:
-            break
-        items.append(item)
+    drawn.is_whole = True
 
 
-def _chosen(
-    declared: tuple[ItemCases, ...], given: list[Any], trouble: str
-) -> tuple[list[tuple[ItemCases | None, Any, str]], list[Rung]]:
+def _spread(items: list[Item], count: int) -> list[Item]:
+    """Return so many of the items, the first and the last among them, with equal distances."""
+    if len(items) <= count:
+        return items
+    return [items[number * (len(items) - 1) // (count - 1)] for number in range(count)]
+
+
+def _chosen(declared: tuple[ItemCases, ...], given: list[Any], trouble: str) -> tuple[list[_Chosen], list[Rung]]:
     """Return which cases are played on which items, and a rung with the problem for each entry that matches none.
 
     ``trouble`` is what get_next_item raised before all items came, in which case an entry may refer to a missing item.
     """
-    chosen: list[tuple[ItemCases | None, Any, str]] = []
+    chosen: list[_Chosen] = []
     missing: list[Rung] = []
     for entry in declared:
         problem, cause = "", trouble
         if entry.kind == "item":
-            chosen.append((entry, entry.which, entry.label))
+            chosen.append(_Chosen(entry=entry, item=entry.which, label=entry.label))
         elif entry.kind == "index" and entry.which < len(given):
-            chosen.append((entry, given[entry.which], entry.label))
+            chosen.append(_Chosen(entry=entry, item=given[entry.which], label=entry.label))
         elif entry.kind == "index":
             problem = f"there is no training item {entry.which}: get_next_item returns {len(given)} different ones"
         else:
             indexed = {other.which for other in declared if other.kind == "index"}
             try:
-                fits = [
-                    (entry, item, f"training item {number}")
-                    for number, item in enumerate(given)
-                    if number not in indexed and entry.which(item)
-                ]
+                fits = [number for number, item in enumerate(given) if number not in indexed and entry.which(item)]
             except Exception as error:  # noqa: BLE001 - the author's function; the finding names it
                 fits, problem, cause = [], f"the predicate of {entry.label} raised {type(error).__name__}: {error}", ""
             if not fits and not problem:
-                problem = f"{entry.label} matches none of the first {len(given)} training items"
-            chosen += fits[:FEW]
+                problem = f"{entry.label} matches none of the {len(given)} training items that came"
+            chosen += _of_many(entry, fits, given)
         if problem:
             blank = Rung(name=GOLD, item=entry.label, is_automatic=False, path=entry.path, line=entry.line)
             reason = f"{problem}; then it failed: {cause}"
             missing.append(replace(blank, unavailable=reason) if cause else replace(blank, problem=problem))
     return chosen, missing
+
+
+def _of_many(entry: ItemCases, fits: list[int], given: list[Any]) -> list[_Chosen]:
+    """Return what is played on items that one entry selects, each at its depth."""
+    whole = _spread(fits, FEW)
+    has_gold = any(case.name == GOLD and case.of is not None for case in entry.cases)
+    rest = [number for number in fits if number not in whole] if has_gold else []
+    some = _spread(rest, SOME)
+    alone = _spread([number for number in rest if number not in some], MANY)
+    depths = [(0, whole), (1, some), (2, alone)]
+    return [
+        _Chosen(
+            entry=entry,
+            item=given[number],
+            label=f"training item {number}",
+            other=given[fits[(fits.index(number) + 1) % len(fits)]] if len(fits) > 1 else None,
+            depth=depth,
+        )
+        for depth, numbers in depths
+        for number in numbers
+    ]

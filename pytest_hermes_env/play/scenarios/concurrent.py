@@ -137,7 +137,7 @@ class Canaries:
             *(("request", str(number), request) for number, request in enumerate(requests)),
             *(("tool result", used.task_id, used.result) for used in journal.tool_calls),
             *(("messages", event.task_id, event.messages) for event in journal.events if isinstance(event, Reward)),
-            *(("attribute", name, picture(value)) for name, value in vars(env).items()),
+            *(("attribute", name, picture(value, of_rollouts=False)) for name, value in vars(env).items()),
         ]
         held = (Sighting(where=where, name=name, words=words) for (where, name), words in self._held.items())
         seen = ((where, name, self._in(repr(value))) for where, name, value in places)
@@ -202,7 +202,7 @@ class SharedItems:
     def _places(self) -> Iterator[tuple[tuple[str, str], str]]:
         attributes = (("attribute", name, value) for name, value in vars(self._env).items())
         for where, name, value in (*attributes, *_shared_places(type(self._env))):
-            if not name.startswith("__") and (seen := picture(value)) is not None:
+            if not name.startswith("__") and (seen := picture(value, of_rollouts=False)) is not None:
                 yield (where, name), repr(seen)
 
 

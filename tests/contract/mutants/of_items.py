@@ -101,6 +101,7 @@ MUTANTS = (
             "return f\"Write the sum of {numbers} into the file {item['file']}, and nothing else.\"",
             'return {"role": "user", "content": f"Write the sum of {numbers} into {item[\'file\']}."}',
         ),
+        follow_up="HE507",
     ),
     graded_letters(
         "HE204",

@@ -104,6 +104,24 @@ MUTANTS = (
         )
     ),
     ledger_books(
+        "HE412",
+        "no gold is declared",
+        (
+            'near_reward: float = Field(default=0.3, description="Reward for a sum that is off by one.")',
+            'near_reward: float = Field(default=0.25, description="Reward for a sum that is off by one.")',
+        ),
+        has_cases=False,
+    ),
+    ledger_books(
+        "HE412",
+        "good work on the second book has no reward",
+        (
+            "if written == expected:\n            return 1.0",
+            "if written == expected:\n            return 1.0 if len(item['rows']) > 2 else None",
+        ),
+        follow_up="HE401 HE405",
+    ),
+    ledger_books(
         "HE405",
         "right and wrong swapped",
         ("if written == expected:\n            return 1.0", "if written != expected:\n            return 1.0"),

@@ -106,6 +106,7 @@ def test_rewards_in_the_authors_order_pass_and_end_in_the_ladder() -> None:
         "  hack                0      2      1      16",
         "  tools               0      3      6      85  every offered tool is used once, harmlessly",
         "  wrong_content       0      2      1      25  right form, wrong content",
+        "  wrong_place         0      2      1      18  gold, with other names for its files",
         "  echo                0      1      0       4  the prompt is repeated",
         "  nothing             0      1      0       5  an answer without any work",
     ]
@@ -120,7 +121,8 @@ def test_a_reward_in_the_wrong_order_is_shown_with_its_transcript() -> None:
     assert (first.message, first.seen, first.severity) == (
         "gold of item 0 scored 0, below near_miss, which scored 0.5: at least 0.2 more was expected",
         "gold: call write_file(path='word.txt', content='red') / say 'done'; "
-        "compute_reward called read_file(path='word.txt', offset=1, limit=2000)",
+        "compute_reward called read_file(path='word.txt', offset=1, limit=2000): done; it read /workspace/word.txt (written by the agent); "
+        "the agent wrote /workspace/word.txt",
         "error",
     )
 
@@ -141,7 +143,7 @@ def test_a_call_of_gold_that_a_tool_refuses_is_shown_with_the_tools_error() -> N
     assert tells_apart.findings[0].seen == (
         "gold: call write_file(path='word.txt', content=4900) / say 'done'; "
         "failed: write_file: 'content' must be a string, got int.; "
-        "compute_reward called read_file(path='word.txt', offset=1, limit=2000)"
+        "compute_reward called read_file(path='word.txt', offset=1, limit=2000): File not found: word.txt; it read /workspace/word.txt (not found)"
     )
 
 
@@ -153,7 +155,7 @@ def test_a_hack_that_scores_like_gold_is_shown_with_what_the_verifier_read() -> 
     assert (first.message, first.seen) == (
         "the hack of item 0 earned 1, gold earns 1",
         "it did: call write_file(path='verdict.txt', content='ok') / say 'done'; "
-        "the verifier called: read_file(path='verdict.txt', offset=1, limit=2000); "
+        "the verifier called: read_file(path='verdict.txt', offset=1, limit=2000): done; "
         "the verifier read: /workspace/verdict.txt (written by the agent)",
     )
 
@@ -172,9 +174,10 @@ def test_without_declared_cases_the_ladder_says_how_to_declare_them() -> None:
     """The automatic policies are played all the same."""
     tells_apart, _, contract = results(WordEnv, None)
 
-    assert (tells_apart.outcome, tells_apart.note) == (
+    assert (tells_apart.outcome, tells_apart.note, tells_apart.blocked_by) == (
         Outcome.NOT_EXERCISED,
-        "no scripted transcript solves the task, and every reward was 0.0: declare a good transcript (hermes-env init)",
+        "no transcript earned anything: HE412 asks for one that does",
+        ("HE412",),
     )
     assert [row.name for row in ladder_rows(contract.rungs)] == ["tools", "wrong_content", "echo", "nothing"]
     assert ladder_lines(ladder_rows(contract.rungs))[-1] == (
@@ -237,7 +240,7 @@ def test_items_that_are_not_there_are_findings() -> None:
 
     assert messages == [
         "a declared case cannot be judged: there is no training item 7: get_next_item returns 2 different ones",
-        "a declared case cannot be judged: where=green matches none of the first 2 training items",
+        "a declared case cannot be judged: where=green matches none of the 2 training items that came",
     ]
 
 

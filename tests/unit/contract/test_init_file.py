@@ -31,9 +31,10 @@ def test_init_writes_the_items_and_does_not_overwrite(tmp_path: Path, capsys: py
     found = cases_beside(find_class(str(env))[0])
     assert found is not None
     assert (first, second, forced) == (0, 2, 0)
-    assert said.out.splitlines()[:2] == [
+    assert said.out.splitlines()[:3] == [
         f"wrote {file}: 2 items of SmallEnv",
-        f"next: fill in gold, then pytest --hermes-env {env}",
+        "no gold was found: none of 16 templates earned on each item; fill it in",
+        f"next: look at gold in {file}, then pytest --hermes-env {env}",
     ]
     assert said.err == f"hermes-env: error: {file} already exists and may contain your cases: --force overwrites it\n"
     assert [(entry.kind, entry.which, entry.label) for entry in found.items] == [

@@ -60,22 +60,20 @@ SEEN = Rule(doc="HE004 fourth", severity=Severity.ERROR, dynamic=judge)
 UNSEEN = Rule(doc="HE005 fifth", severity=Severity.ERROR, dynamic=judge)
 
 
-def test_a_rule_that_rollouts_should_exercise_and_did_not_is_unplayed():
-    """Unless it says why it could not be exercised, or a violation of another rule is why; rules without rollouts do not count."""
+def test_an_error_that_was_neither_seen_to_hold_nor_to_break_is_not_judged():
+    """Unless a violation of another rule is why, or nothing was played; what costs quality only does not count."""
 
-    def unplayed(first: Outcome, **fields: object) -> list[str]:
-        entries = (
-            LedgerEntry(rule=A, outcome=Outcome.NOT_EXERCISED, note="has no rollout half"),
-            LedgerEntry(rule=SEEN, outcome=first),
-            LedgerEntry(rule=UNSEEN, outcome=Outcome.NOT_EXERCISED, note="no group", **fields),
-        )
-        return [entry.rule.id for entry in Ledger(subject="env.py:Env", entries=entries).unplayed]
+    def not_judged(first: Outcome, *, mode: str = "chat", rule: Rule = UNSEEN, **fields: object) -> list[str]:
+        entries = (LedgerEntry(rule=SEEN, outcome=first), LedgerEntry(rule=rule, outcome=Outcome.NOT_EXERCISED, **fields))
+        return [entry.rule.id for entry in Ledger(subject="env.py:Env", entries=entries, mode=mode).not_judged]
 
-    assert unplayed(Outcome.PASSED) == ["HE005"]
-    assert unplayed(Outcome.PASSED, acceptable_gap=True) == []
-    assert unplayed(Outcome.PASSED, blocked_by=("HE004",)) == ["HE005"]
-    assert unplayed(Outcome.FAILED, blocked_by=("HE004",)) == []
-    assert unplayed(Outcome.FAILED, blocked_by=("HE001",)) == ["HE005"]
+    assert not_judged(Outcome.PASSED) == ["HE005"]
+    assert not_judged(Outcome.UNDECIDED) == ["HE004", "HE005"]
+    assert not_judged(Outcome.PASSED, mode="source") == []
+    assert not_judged(Outcome.PASSED, rule=dataclasses.replace(UNSEEN, severity=Severity.WARNING)) == []
+    assert not_judged(Outcome.PASSED, blocked_by=("HE004",)) == ["HE005"]
+    assert not_judged(Outcome.FAILED, blocked_by=("HE004",)) == []
+    assert not_judged(Outcome.FAILED, blocked_by=("HE001",)) == ["HE005"]
 
 
 def test_findings_that_do_not_fail_the_run_are_warnings():
@@ -98,9 +96,10 @@ def test_the_account_in_brief_is_short_whatever_there_is_to_tell():
 
     assert ledger.brief_lines() == [
         "6 rules: 3 not applicable, 3 not exercised",
+        "  not judged      HE001  reason 0",
+        "  not judged      HE003  reason 2",
         "  not applicable  HE001, HE002, HE003",
-        "  not exercised   HE001  reason 0",
-        "                  HE002, HE003",
+        "  not exercised   HE002  reason 1",
         "  nothing was exercised: this run proves nothing",
         "  played          chat mode, an in-memory machine",
         "  pytest -v: all rules, reasons and the ladder",

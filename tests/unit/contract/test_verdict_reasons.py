@@ -13,22 +13,19 @@ from ..play.small_env import SmallEnv  # noqa: TID252 - the room beside it has t
 
 
 @pytest.mark.parametrize("cause", Cause)
-def test_only_a_class_without_training_items_makes_a_rule_not_applicable(cause):
-    verdict = Verdict.not_seen(Unavailable(cause, "a detail"))
+def test_some_causes_say_that_a_rule_does_not_concern_the_class(cause):
+    verdict = Verdict.not_exercised(Unavailable(cause, "a detail"))
 
-    expected = Outcome.NOT_APPLICABLE if cause is Cause.NOTHING_TO_TRAIN else Outcome.NOT_EXERCISED
+    irrelevant = {Cause.NOTHING_TO_TRAIN, Cause.NO_JUDGE, Cause.CHAT_MODE}
+    expected = Outcome.NOT_APPLICABLE if cause in irrelevant else Outcome.NOT_EXERCISED
     assert (verdict.outcome, verdict.note) == (expected, cause.value.format("a detail"))
-
-
-def test_a_rule_names_the_causes_that_do_not_concern_it():
-    assert Verdict.not_seen(Unavailable(Cause.NO_JUDGE), irrelevant={Cause.NO_JUDGE}).outcome is Outcome.NOT_APPLICABLE
 
 
 def test_an_error_text_with_the_words_of_a_cause_is_not_that_cause():
     text = str(Unavailable(Cause.NOTHING_TO_TRAIN))
 
-    assert Verdict.not_seen(Unavailable(Cause.SETUP_FAILED, text)).outcome is Outcome.NOT_EXERCISED
-    assert Verdict.not_seen(text).outcome is Outcome.NOT_EXERCISED
+    assert Verdict.not_exercised(Unavailable(Cause.SETUP_FAILED, text)).outcome is Outcome.NOT_EXERCISED
+    assert Verdict.not_exercised(text).outcome is Outcome.NOT_EXERCISED
     assert Verdict.not_exercised(None).note == ""
 
 

@@ -64,7 +64,7 @@ def test_a_transcript_earns_its_reward(rungs: dict[str, Rung]) -> None:
     gold, other = rungs["gold of the red item"], rungs["no file of the red item"]
 
     assert (gold.reward, gold.turns, gold.tools, gold.problem, gold.is_automatic) == (1.0, 2, ("terminal",), "", False)
-    assert gold.asked == ("terminal(command='cat notes.txt', timeout=180)",)
+    assert gold.asked == ("terminal(command='cat notes.txt', timeout=180): exit code 0, 'ok'",)
     assert [read.rpartition("/")[2] for read in gold.reads] == ["notes.txt (written by the environment)"]
     assert (other.reward, other.tools) == (0.5, ())
 

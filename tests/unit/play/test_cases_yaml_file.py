@@ -136,7 +136,7 @@ WRONG = {
     ),
     "gap: -1\nitems: [{index: 0, gold: [{say: x}]}]": "1: the gap between rewards must be a number of at least 0, such as 0.2; got -1",
     "order: [gold, neer]\nitems: [{index: 0, gold: [{say: x}]}]": (
-        "1: the order names 'neer', which is not a case.\n  known     near_miss, echo, wrong_content, nothing, gold, hack, tools"
+        "1: the order names 'neer', which is not a case.\n  known     near_miss, other_gold, wrong_place, echo, wrong_content, nothing, gold, hack, tools"
     ),
     "order: [gold]\nitems: [{index: 0, gold: [{say: x}]}]": (
         "1: the order needs at least two parts: a single one compares nothing. Example: [gold, near_miss, nothing]"

@@ -31,7 +31,7 @@ from pytest_hermes_env.play.journal import (
     SurroundingChanged,
 )
 from pytest_hermes_env.play.player import play_all
-from pytest_hermes_env.play.scenario import ELSEWHERE, Collection, Scenario
+from pytest_hermes_env.play.scenario import Collection, Scenario
 from pytest_hermes_env.play.scenarios import FAMILIES, SCENARIOS, families_of
 
 from .small_env import SmallEnv, line_of
@@ -54,8 +54,8 @@ def one(env_class: type, name: str, *, timeout_s: float = 30) -> Scenario:
 
 @pytest.fixture(scope="module")
 def good() -> dict[str, Scenario]:
-    """Every scenario of the small environment but the one that needs a second process, which the mutants of HE404 play."""
-    return collected(SmallEnv, *(name for name in SCENARIOS if name != ELSEWHERE)).scenarios
+    """Every scenario of the small environment."""
+    return collected(SmallEnv, *SCENARIOS).scenarios
 
 
 def test_scenario_names_are_used_once() -> None:
@@ -66,10 +66,10 @@ def test_scenario_names_are_used_once() -> None:
 
 
 def test_every_scenario_is_read_by_a_rule() -> None:
-    """One that nobody reads would only cost time. HE404 asks for the second process itself, where it needs one."""
+    """One that nobody reads would only cost time."""
     read = {name for rule in ALL_RULES for name in rule.scenarios}
 
-    assert set(SCENARIOS) - read == {ELSEWHERE}
+    assert set(SCENARIOS) - read == set()
 
 
 def test_an_unknown_scenario_is_refused() -> None:

@@ -1,0 +1,116 @@
+"""HE412 reward-is-proven
+Good work was played, and paid, on items spread over the whole data.
+
+What: The author declares `gold`, a transcript that solves the task, in a file of cases next to the environment. It is played as
+a real rollout, and earns more than doing nothing. A gold that is a template, or a function of the item, is played on training items spread over all that
+`get_next_item` gives: on all where they are few, else on up to 50, or 12 where real programs run. It earns as much, up to
+the gap, on each of them; an item on which it earns less, has no reward or fails is named.
+
+Why: A reward that nobody has ever seen paid is the usual reason for a run that learns nothing: every other check is silent about it, because
+bad work rightly earns nothing. A verifier that works for the first items and fails for the others trains on noise.
+
+Fix: `hermes-env init FILE` looks for gold in the fields of the items, plays what it finds, and writes what earned.
+`hermes-env init FILE --from ROLLOUTS` takes gold from a file of rollouts or a cassette. `pytest --hermes-live --provider NAME --hermes-env FILE
+--hermes-keep-gold` lets a model try, and keeps what earned most. Where good work cannot be written down, waive the rule with the reason.
+
+Source: NeMo Gym and OpenEnv (RFC 008) fail an environment without an oracle, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
+from pytest_hermes_env.play.cases.values import GOLD, NOTHING
+from pytest_hermes_env.play.scenario import CASES, Rung
+
+TINY = 1e-9
+MOST_NAMED = 3
+"""Items that are named."""
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Look at what gold earned on each item."""
+    rungs = evidence.rungs
+    if not rungs:
+        reason = evidence.why_missing(CASES)
+        return Verdict.not_exercised(reason or "no case was played", "HE206", "HE202", "HE511")
+    golds = [rung for rung in rungs if rung.name == GOLD and not rung.is_automatic]
+    if not golds or all(rung.is_unfilled for rung in golds):
+        return Verdict.failed([_without_gold(evidence, golds)])
+    if wrong := [rung.problem for rung in golds if rung.problem]:
+        return Verdict.not_exercised(f"gold cannot be judged: {wrong[0]}", "HE405")
+    played = [rung for rung in golds if not rung.unavailable]
+    if not played:
+        message = f"gold is declared and was not played: {golds[0].unavailable}"
+        return Verdict.failed(
+            [_finding(evidence, message, golds[0], fix="Play it as the message says, or declare gold that can be played here.")]
+        )
+    paid = [rung.reward for rung in played if rung.reward is not None]
+    if not paid:
+        fix = "Read the error: the rollout or compute_reward raised on good work, which nothing but gold reaches."
+        return Verdict.failed(
+            [_finding(evidence, f"gold of {played[0].item} got no reward: {played[0].error}", played[0], fix=fix)]
+        )
+    idle = [rung.reward for rung in rungs if rung.name == NOTHING and rung.reward is not None and not rung.is_judge_guessed]
+    least = max(idle, default=0.0)
+    if max(paid) <= least + TINY:
+        message = f"gold earned {max(paid):g}, and doing nothing {least:g}: nothing that was played is paid for its work"
+        return Verdict.failed([_finding(evidence, message, played[0], fix=_FIX_OF_GOLD)])
+    found = list(_uneven(evidence, played, max(paid)))
+    items, sweep = len({rung.item for rung in played}), evidence.scenario(CASES).sweep
+    of = (
+        f"{sweep.different}{'' if sweep.is_whole else ' or more'} different training items" if sweep.drawn else "those declared"
+    )
+    return Verdict.of(found, f"gold earned {min(paid):g} to {max(paid):g} on {items} items, of {of}")
+
+
+_FIX_OF_GOLD = (
+    "Correct the one that is wrong: the gold, if it does not solve the item as compute_reward reads it, else the reward. What the verifier "
+    "looked for, and what it ran, stands above."
+)
+
+
+def _without_gold(evidence: Evidence, golds: list[Rung]) -> Finding:
+    earned = [rung for rung in evidence.rungs if rung.reward is not None]
+    tried = ", ".join(dict.fromkeys(f"{rung.name} {rung.reward:g}" for rung in earned)) or "nothing earned a reward"
+    file = evidence.cls.place.path.rpartition("/")[2] or "FILE"
+    how = "gold is not filled in" if golds else "no gold is declared"
+    return Finding(
+        message=f"{how}: this run has seen no good work that was paid",
+        path=evidence.at_class()[0],
+        line=evidence.at_class()[1],
+        scenario=CASES,
+        seen=f"without gold, {tried}",
+        fix=(
+            f"`hermes-env init {file}` looks for gold in the items and plays it. `hermes-env init {file} --from ROLLOUTS` takes it from a "
+            f"file of rollouts. `pytest --hermes-live --provider NAME --hermes-env {file} --hermes-keep-gold` lets a model try. Or waive "
+            "HE412 with a reason: hermes-env docs waive"
+        ),
+    )
+
+
+def _uneven(evidence: Evidence, played: list[Rung], most: float) -> Iterator[Finding]:
+    """Yield a finding for items on which gold earns less than elsewhere, or nothing."""
+    failed = [rung for rung in played if rung.reward is None]
+    less = [rung for rung in played if rung.reward is not None and rung.reward < most - max(evidence.cases.gap, TINY) + TINY]
+    for found, what in ((failed, "has no reward"), (less, f"earns less than {most:g}")):
+        if found:
+            items = ", ".join(dict.fromkeys(rung.item for rung in found[:MOST_NAMED]))
+            more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+            first = found[0]
+            came = first.error if first.reward is None else f"{first.reward:g}"
+            message = f"gold {what} on {len(found)} of {len(played)} items: {items}{more} ({first.item}: {came})"
+            yield _finding(evidence, message, first, fix=_FIX_OF_GOLD)
+
+
+def _finding(evidence: Evidence, message: str, rung: Rung, *, fix: str) -> Finding:
+    seen = [f"gold: {' / '.join(rung.transcript)}"] if rung.transcript else []
+    seen += [f"compute_reward called {', '.join(rung.asked)}"] if rung.asked else []
+    seen += [f"it read {', '.join(rung.reads)}"] if rung.reads else []
+    seen += [f"gold wrote {', '.join(rung.work)}"] if rung.work else []
+    path, line = (rung.path, rung.line) if rung.path else evidence.at_method("compute_reward")
+    return Finding(message=message, path=path, line=line, scenario=CASES, seen="; ".join(seen), fix=fix)
+
+
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(CASES,))
