@@ -25,6 +25,7 @@ from pytest_hermes_env.play.cases.yaml_file import read_cases
 from pytest_hermes_env.play.probing.free_rewards import ANSWERS
 from pytest_hermes_env.play.probing.reward_constants import reward_constants
 from pytest_hermes_env.play.scenario import CASES, ELSEWHERE, Scenario
+from pytest_hermes_env.sandbox.files import HOME, WORKSPACE
 
 LIKE_LABELS = re.compile(
     r"answer|expected|gold|label|output|reference|result|solution|target|truth|patch|code|command|summary", re.IGNORECASE
@@ -111,16 +112,15 @@ def _candidates(env_class: type, first: Scenario, item: Any) -> Iterator[list[An
     for name in names:
         part = f"${{item.{name}}}"
         for place in places:
-            for content in (f"{part}\n", f"{part} "[:-1] if isinstance(fields[name], str) else f"{part}\n"):
+            for content in (f"{part}\n", *([part] if isinstance(fields[name], str) else ())):
                 yield [{"call": "write_file", "with": {"path": place, "content": content}}, DONE]
-        forms = dict.fromkeys(
-            [*(slot.replace("{", "{{").replace("}", "}}").replace("\0", "{}") for slot in constants.slots), *FORMS]
-        )
+        slots = (slot.replace("{", "{{").replace("}", "}}").replace("\0", "{}") for slot in constants.slots)
+        forms = dict.fromkeys([FORMS[0], *slots, *FORMS])
         for form in forms:
             yield [{"say": form.format(part)}]
             yield [LOOK, {"say": form.format(part)}]
         if isinstance(fields[name], str) and LIKE_LABELS.search(name):
-            yield [{"call": "terminal", "with": {"command": f"{part} "}}, DONE]
+            yield [{"call": "terminal", "with": {"command": part}}, DONE]
     whole = {name: f"${{item.{name}}}" for name in names if LIKE_LABELS.search(name)}
     if whole:
         for form in ("{}", "```json\n{}\n```"):
@@ -150,7 +150,7 @@ def _places(first: Scenario) -> list[str]:
         for read in rung.reads:
             path, _, how = read.rpartition(" (")
             if how == "not found)" and not any(name.endswith(path.rpartition("/")[2]) for name in named):
-                named.setdefault(path.removeprefix("/root/").removeprefix("/workspace/"))
+                named.setdefault(path.removeprefix(f"{HOME}/").removeprefix(f"{WORKSPACE}/"))
     return list(named)
 
 
@@ -184,7 +184,12 @@ def promoted(path: str, prompts: Mapping[str, int]) -> dict[int, list[str]]:
         )
     paid = {number: rollouts for number, rollouts in sorted(found.items()) if max(score for score, _ in rollouts) > 0}
     if not paid:
-        raise UsageError(f"none of the {seen} rollouts in {path} earned anything: there is no gold among them")
+        raise UsageError(
+            f"{path} has no gold: no rollout in it earned anything.\n"
+            f"  expected  a rollout of one of the first training items with a reward above 0\n"
+            f"  seen      {seen} scored rollouts\n"
+            "  fix       give a file in which good work earned, or write gold by hand: hermes-env docs cases"
+        )
     return {number: list(_rungs(path, rollouts)) for number, rollouts in paid.items()}
 
 
@@ -207,7 +212,9 @@ def _rollouts(file: Path) -> Iterator[tuple[str, float, list[Any]]]:
     try:
         groups = list(reader.read_groups(file))
     except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
+        raise UsageError(
+            f"{file} cannot be read: {error.strerror}.\n  fix       --from takes groups.jsonl, samples.jsonl or a cassette"
+        ) from error
     for group in groups:
         for rollout in group.rollouts:
             if isinstance(rollout.score, int | float) and not isinstance(rollout.score, bool):

@@ -90,14 +90,15 @@ def _searched(env_class: type, played: Scenario, items: list[Any]) -> tuple[list
         entries = [[*_entry(number, item), *_CASES] for number, item in enumerate(items[:FEW])]
         return entries, f"no gold was found: none of {tried} templates earned on each item; fill it in" if items else ""
     earned = ", ".join(f"{reward:g}" for reward in gold.rewards)
-    remark = f"    # found by trying: it earned {earned}. Confirm that it is good work, and remove this line"
+    how = ", with a judge that says yes to everything" if gold.judge else ""
+    remark = f"    # found by trying: it earned {earned}{how}. Confirm that it is good work, and remove this line"
     judge = (
         [f"    judge: {json.dumps(gold.judge['judge'])}    # for all cases of the entry: give each its own"]
         if gold.judge
         else []
     )
     entry = ['  - where: "*"    # every training item', *judge, remark, *turn_lines(GOLD, gold.turns), *_CASES[1:]]
-    return [entry], f"gold was found, and earned {earned}: confirm that it is good work"
+    return [entry], f"gold was found, and earned {earned}{how}: confirm that it is good work"
 
 
 def _distinct(record: Scenario) -> list[Any]:

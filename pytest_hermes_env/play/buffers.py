@@ -57,7 +57,7 @@ def growth(before: Snapshot, after: Snapshot) -> dict[tuple[str, ...], float]:
 def picture(value: Any, *, of_rollouts: bool = True) -> Any:
     """Return a frozen picture of one value for comparisons; None for values that cannot be compared.
 
-    Without those ``of_rollouts``, what a mapping holds by the ids of rollouts is left out: each rollout's own is shared with no other.
+    Without those ``of_rollouts``, what a mapping holds by the ids of rollouts is left out: each rollout's own is shared with no other. Numbers stay.
     """
     return _picture(value, DEEP, of_rollouts=of_rollouts)
 
@@ -94,7 +94,7 @@ def _picture(value: Any, depth: int, *, is_brief: bool = False, of_rollouts: boo
     if depth == 0:
         return None
     if isinstance(value, Mapping):
-        entries = [(key, item) for key, item in value.items() if of_rollouts or not _ROLLOUT.search(str(key))]
+        entries = [(key, item) for key, item in value.items() if of_rollouts or not _is_state_of_a_rollout(key, item)]
         rows = [
             (repr(key), _picture(item, depth - 1, is_brief=is_brief, of_rollouts=of_rollouts)) for key, item in _ends(entries)
         ]
@@ -112,6 +112,12 @@ def _picture(value: Any, depth: int, *, is_brief: bool = False, of_rollouts: boo
             else None
         )
     return None
+
+
+def _is_state_of_a_rollout(key: object, value: Any) -> bool:
+    """Whether a mapping holds something by a rollout's id that is no metric: numbers are."""
+    numbers = value if isinstance(value, list | tuple) and value else [value]
+    return _ROLLOUT.search(str(key)) is not None and not all(isinstance(one, int | float) for one in numbers)
 
 
 def _in_brief(elements: tuple[Any, ...]) -> Any:

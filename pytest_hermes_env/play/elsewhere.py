@@ -26,7 +26,7 @@ SHIFT_S = 211 * 86400 + 12 * 3600 + 1800.0
 
 
 def job_elsewhere(job: Any) -> Any:
-    """Return what of a `Job` is played elsewhere; None where nothing is. Cases that a test holds stay in a process like its own."""
+    """Return what of a `Job` is played elsewhere; None where nothing is."""
     if ELSEWHERE not in job.scenarios:
         return None
     module, colon, name = job.target.rpartition(":")
@@ -36,7 +36,6 @@ def job_elsewhere(job: Any) -> Any:
         target=os.path.abspath(target) if target.endswith(".py") else target,
         scenarios=(ELSEWHERE,),
         is_elsewhere=True,
-        env_class=job.env_class if job.cases is not None else None,
         lines_of=(),
     )
 
@@ -63,35 +62,49 @@ def begin_elsewhere(directory: str) -> None:
 
 def show_later_day(env_class: type) -> None:
     """Give the modules beside a class a ``datetime`` of that day. In others it stays: libraries in C crash with another class."""
-    shift = dt.timedelta(seconds=SHIFT_S)
+    shift, real = dt.timedelta(seconds=SHIFT_S), dt.datetime
 
-    class LaterDatetime(dt.datetime):
+    class AsBefore(type):
+        def __instancecheck__(cls, value: object) -> bool:
+            return isinstance(value, real)
+
+    class LaterDatetime(dt.datetime, metaclass=AsBefore):
         @classmethod
         def now(cls, tz: dt.tzinfo | None = None) -> Any:
-            return super().now(tz) + shift
+            return real.now(tz) + shift
 
         @classmethod
         def utcnow(cls) -> Any:
-            return super().utcnow() + shift
+            return real.utcnow() + shift
 
     later = types.ModuleType("datetime")
     vars(later).update(vars(dt) | {"datetime": LaterDatetime})
+    own = env_class.__module__.partition(".")[0]
     folder = os.path.dirname(os.path.abspath(getattr(sys.modules.get(env_class.__module__), "__file__", None) or "")) + os.sep
-    for module in list(sys.modules.values()):
-        if str(getattr(module, "__file__", None) or "").startswith(folder):
-            for name, value in list(vars(module).items()):
-                if value is dt or value is dt.datetime:
-                    assign("Module.*", later if value is dt else LaterDatetime, owner=module, name=name)
+    for name, module in list(sys.modules.items()):
+        is_beside = "site-packages" not in folder and str(getattr(module, "__file__", None) or "").startswith(folder)
+        if is_beside or name.partition(".")[0] == own:
+            for attribute, value in list(vars(module).items()):
+                if value is dt or value is real:
+                    assign("Module.*", later if value is dt else LaterDatetime, owner=module, name=attribute)
+
+
+def has_record(part: str | None) -> bool:
+    """Return whether a part has a record of the scenario that is played elsewhere."""
+    return _record_in(part) is not None
 
 
 def join(part: str, other: str | None) -> None:
-    """Append the record of the scenario that was played elsewhere, in ``other``, to a part; or why there is none."""
-    lines = Path(other).read_text(encoding="utf-8").splitlines() if other is not None and os.path.exists(other) else []
-    rows = [json.loads(line) for line in lines if line.startswith('{"scenario"')]
-    found = [row["scenario"] for row in rows if row["scenario"].get("name") == ELSEWHERE]
+    """Append the record of the scenario that was played elsewhere, in ``other``, to a part; or that there is none."""
     with EvidenceWriter(part) as writer:
-        if found:
-            writer.write_encoded("scenario", found[-1])
+        if (found := _record_in(other)) is not None:
+            writer.write_encoded("scenario", found)
         else:
             reason = Unavailable(Cause.NOT_REACHED, "it was played in another process")
             writer.write("scenario", Scenario(name=ELSEWHERE, unavailable=reason))
+
+
+def _record_in(part: str | None) -> Any:
+    lines = Path(part).read_text(encoding="utf-8").splitlines() if part is not None and os.path.exists(part) else []
+    records = [json.loads(line)["scenario"] for line in lines if line.startswith('{"scenario"')]
+    return next((record for record in reversed(records) if record.get("name") == ELSEWHERE), None)

@@ -18,15 +18,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import IO, Any, Self
 
 from pytest_hermes_env.errors import PlayerStopped, shorten
 from pytest_hermes_env.play.child import Job
-from pytest_hermes_env.play.elsewhere import HASH_SEED, job_elsewhere, join
+from pytest_hermes_env.play.elsewhere import HASH_SEED, has_record, job_elsewhere, join
 from pytest_hermes_env.play.player import Listener, Played, play_all
 from pytest_hermes_env.play.scenario import ELSEWHERE
 
@@ -73,6 +71,11 @@ class PlayerProcess:
 
     def play(self, jobs: Sequence[Job], directory: str, listener: Listener | None = None) -> list[str]:
         """Play targets in parallel, and return the parts that they left in ``directory``. Raises: it ended → PlayerStopped."""
+        self.ask(jobs, directory)
+        return self.answer(listener)
+
+    def ask(self, jobs: Sequence[Job], directory: str) -> None:
+        """Begin to play targets; `answer` must follow. One that has ended says so there."""
         wanted = {
             "jobs": [{name: value for name, value in dataclasses.asdict(job).items() if value is not None} for job in jobs],
             "directory": directory,
@@ -80,16 +83,17 @@ class PlayerProcess:
             "cwd": os.getcwd(),
             "variables": dict(os.environ),
         }
-        try:
+        with contextlib.suppress(BrokenPipeError):
             self._sent(self._process.stdin, wanted)
-            for line in self._process.stdout or ():
-                answer = json.loads(line)
-                if "parts" in answer:
-                    return list(answer["parts"])
-                if listener is not None:
-                    listener(Played(**answer["played"]) if answer["played"] else None)
-        except BrokenPipeError:
-            pass
+
+    def answer(self, listener: Listener | None = None) -> list[str]:
+        """Return the parts of what was asked for. Raises: it ended → PlayerStopped."""
+        for line in self._process.stdout or ():
+            answer = json.loads(line)
+            if "parts" in answer:
+                return list(answer["parts"])
+            if listener is not None:
+                listener(Played(**answer["played"]) if answer["played"] else None)
         _, errors = self._process.communicate()
         last = errors.strip().rpartition("\n")[2]
         raise PlayerStopped(
@@ -115,16 +119,31 @@ def play_twice(
     directory: str,
     listener: Listener | None = None,
 ) -> list[str]:
-    """Play jobs as ``play`` does, and beside that what must be the same elsewhere, and return the parts with both."""
+    """Play jobs as ``play`` does, and beside that what must be the same elsewhere, and return the parts with both.
+
+    A class that a test has at hand is played elsewhere by its file; one that no other process can import, or whose cases a test holds, in
+    a fork of this process. No thread waits meanwhile: a process that forks must have one.
+    """
     here = [replace(job, scenarios=tuple(name for name in job.scenarios if name != ELSEWHERE)) for job in jobs]
     wanted = {number: other for number, job in enumerate(jobs) if (other := job_elsewhere(job)) is not None}
-    with ThreadPoolExecutor(1) as beside:
-        again = beside.submit(_played_elsewhere, {n: job for n, job in wanted.items() if job.env_class is None}, directory)
+    apart = {number: replace(job, env_class=None) for number, job in wanted.items() if job.cases is None}
+    place = tempfile.mkdtemp(dir=directory)
+    second = _second_player() if apart else None
+    if second is not None:
+        second.ask(list(apart.values()), place)
+    try:
         parts = play(here, directory, listener)
-        others = again.result()
-    at_hand = {number: job for number, job in wanted.items() if job.env_class is not None}
-    if at_hand:  # forked, which threads do not like
-        others |= dict(zip(at_hand, play_all(list(at_hand.values()), tempfile.mkdtemp(dir=directory)), strict=True))
+    except BaseException:
+        if second is not None:
+            second.close()  # its answer would be taken for the next one
+        raise
+    others: dict[int, str] = {}
+    if second is not None:
+        with contextlib.suppress(PlayerStopped):  # then nothing was played there, which HE404 says
+            others = dict(zip(apart, second.answer(), strict=True))
+    at_hand = {n: job for n, job in wanted.items() if job.env_class is not None and not has_record(others.get(n))}
+    if at_hand:
+        others |= dict(zip(at_hand, play_all(list(at_hand.values()), place), strict=True))
     for number in wanted:
         join(parts[number], others.get(number))
     return parts
@@ -132,19 +151,13 @@ def play_twice(
 
 _second: list[PlayerProcess] = []
 """The player process with another hash seed, as soon as there is one; it is kept, because it takes long to start."""
-_alone = threading.Lock()
 
 
-def _played_elsewhere(jobs: Mapping[int, Job], directory: str) -> dict[int, str]:
-    with _alone:
-        if not jobs:
-            return {}
-        if not _second or not _second[0].is_alive():
-            _second[:] = [PlayerProcess(HASH_SEED)]
-            atexit.register(_second[0].close)
-        with contextlib.suppress(PlayerStopped):  # then nothing was played there, which HE404 says
-            return dict(zip(jobs, _second[0].play(list(jobs.values()), tempfile.mkdtemp(dir=directory)), strict=True))
-        return {}
+def _second_player() -> PlayerProcess:
+    if not _second or not _second[0].is_alive():
+        _second[:] = [PlayerProcess(HASH_SEED)]
+        atexit.register(_second[0].close)
+    return _second[0]
 
 
 def _serve() -> None:

@@ -16,7 +16,7 @@ from pytest_hermes_env.errors import shorten
 CANCELLATIONS, CANCELLED_S = 3, 1.0
 """How often a call that does not end in time is cancelled, and the seconds that it gets each time."""
 
-EXTENSIONS = 10
+EXTENSIONS = 4
 """How many limits a call gets that goes on."""
 
 

@@ -66,7 +66,6 @@ class ItemsEnd(enum.Enum):
     STUB = "get_next_item raises NotImplementedError: it is a stub, there is nothing to train on"
     NONE = "get_next_item returned only None after {} items"
     REPEATED = "the first item was returned again after {}"
-    TIME = "stopped after {} items: time ran out"
     LIMIT = "stopped after {} items, without the first one being returned again"
 
 
@@ -176,13 +175,12 @@ class Rung:
 class Sweep:
     """Which training items the cases could be played on: so many ``different`` ones came in ``drawn`` calls of get_next_item.
 
-    ``is_whole``: no other one would come. ``is_cut``: gold was played on some of those that an entry selects.
+    ``is_whole``: no other one would come.
     """
 
     drawn: int = 0
     different: int = 0
     is_whole: bool = False
-    is_cut: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,6 +26,7 @@ MOST_LINKS = 40
 
 
 HOME = "/root"
+WORKSPACE = "/workspace"
 DIRECTORY_MODE, FILE_MODE, EXECUTABLE_MODE = 0o755, 0o644, 0o755
 FIRST_DIRECTORIES = {"/": DIRECTORY_MODE, HOME: DIRECTORY_MODE, "/tmp": 0o1777}  # noqa: S108 - of the in-memory machine
 
@@ -61,7 +62,7 @@ class Files(MutableMapping[str, str]):
     lists who read what.
     """
 
-    def __init__(self, initial: Mapping[str, str | bytes] | None = None, *, cwd: str = "/workspace") -> None:
+    def __init__(self, initial: Mapping[str, str | bytes] | None = None, *, cwd: str = WORKSPACE) -> None:
         self.cwd = posixpath.normpath(posixpath.join("/", cwd))
         self.writer = self.party = "environment"
         self._reads: dict[tuple[str, str], FileRead] = {}

@@ -271,9 +271,9 @@ class LocalSandbox:
             self._cell.renew()
             self._hits, self._hit = 0, set()
             for path in present - self._kept:
-                if not self._is_used(path):
-                    away = self.root.parent / uuid.uuid4().hex
-                    with contextlib.suppress(OSError):
+                with contextlib.suppress(OSError):  # it is gone
+                    if not self._is_used(path):
+                        away = self.root.parent / uuid.uuid4().hex
                         path.rename(away)
                         remove_tree(str(away))
 

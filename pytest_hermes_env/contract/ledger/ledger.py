@@ -86,7 +86,7 @@ class LedgerEntry:
 
     @property
     def is_open(self) -> bool:
-        """Whether an error was neither seen to hold nor to break."""
+        """Whether the play showed nothing of a rule of severity error that applies."""
         return self.outcome in {Outcome.NOT_EXERCISED, Outcome.UNDECIDED} and self.rule.severity is Severity.ERROR
 
     @property
@@ -150,7 +150,7 @@ class Ledger:
 
     @cached_property
     def not_judged(self) -> tuple[LedgerEntry, ...]:
-        """The entries of rules of severity error that apply, and that were neither seen to hold nor to break; none where nothing was played.
+        """The entries of rules of severity error that apply, and of which the play showed nothing; none where nothing was played.
 
         A violation of another rule that kept a rule from being judged excuses it: it is reported already.
         """

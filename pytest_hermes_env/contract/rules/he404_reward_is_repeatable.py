@@ -42,11 +42,14 @@ def dynamic(evidence: Evidence) -> Verdict:
         reason = "every reward calls a judge, whose answers are not declared" if asks else "compute_reward raised every time"
         return Verdict.not_exercised(reason, "HE403", "HE301", "HE412")
     steady = [*_unsteady(evidence), *cases]
-    elsewhere, compared = _elsewhere(evidence) if not steady else ([], "")
+    elsewhere, compared = _elsewhere(evidence) if not steady else ([], 0)
+    if not steady and not elsewhere and not compared and _is_earned(evidence):
+        unseen = evidence.why_missing(ELSEWHERE) or "no reward came there that came here"
+        return Verdict.not_exercised(f"nothing was compared with another process: {unseen}")
     findings = [*steady, *elsewhere, *(_related(evidence, relation) for relation in evidence.probes.relations)]
     if not findings and not _is_earned(evidence):
         return Verdict.not_exercised(NEEDS_A_CASE, "HE405", "HE403", "HE301", "HE412")
-    note = f"{len(twice)} results got the same reward twice{compared}"
+    note = f"{len(twice)} results got the same reward twice, {compared} of them elsewhere"
     return Verdict.of(
         findings, f"{note}; rewards that call a judge were not compared" if evidence.probes.asks_a_judge else note
     )
@@ -67,34 +70,40 @@ def _unsteady(evidence: Evidence) -> Iterator[Finding]:
         yield evidence.finding(message, "compute_reward", seen=probe.expression, scenario=PROBES)
 
 
-def _elsewhere(evidence: Evidence) -> tuple[list[Finding], str]:
-    """Return a finding for a case, or the smallest result, that got another reward in another process, or why none was compared."""
+def _elsewhere(evidence: Evidence) -> tuple[list[Finding], int]:
+    """Return a finding for a case, or the smallest result, that got another reward in another process, and how many were compared."""
     there = evidence.scenario(ELSEWHERE)
     where = "in another process, with another hash seed, working directory, order and day"
     if not there.happened:
         reason = there.unavailable
         if reason is None or reason.cause is not Cause.SETUP_FAILED or not reason.place.line:
-            return [], f"; not compared with another process: {reason}"
-        message = f"set-up works here and not {where}: {reason.detail}"
-        return [evidence.finding(message, "setup", place=reason.place, scenario=ELSEWHERE, severity=Severity.WARNING)], ""
+            return [], 0
+        message = f"what can be played here cannot be {where}: {reason.detail}"
+        return [evidence.finding(message, "setup", place=reason.place, scenario=ELSEWHERE, severity=Severity.WARNING)], 0
     rungs = {(rung.name, rung.item, rung.transcript): rung for rung in there.rungs}
+    compared = 0
     for rung in evidence.rungs:
         other = rungs.get((rung.name, rung.item, rung.transcript))
         is_sure = other is not None and not (rung.is_foreign or rung.is_judge_guessed or rung.problem or other.unavailable)
-        if is_sure and other is not None and rung.reward is not None and other.reward != rung.reward:
-            came = other.error if other.reward is None else f"{other.reward:g}"
-            message = f"{rung.name} of {rung.item} got {rung.reward:g}, and {came} {where}"
-            return [evidence.finding(message, "compute_reward", seen=" / ".join(rung.transcript), scenario=ELSEWHERE)], ""
+        if is_sure and other is not None and rung.reward is not None:
+            compared += 1
+            if other.reward != rung.reward:
+                came = other.error if other.reward is None else f"{other.reward:g}"
+                message = f"{rung.name} of {rung.item} got {rung.reward:g}, and {came} {where}"
+                seen = " / ".join(rung.transcript)
+                return [evidence.finding(message, "compute_reward", seen=seen, scenario=ELSEWHERE)], compared
     probes = there.probes
     if probes is None or probes.unavailable or probes.item != evidence.probes.item:
-        return [], f", {len(rungs)} of them elsewhere"
+        return [], compared
     rewards = {probe.expression: probe.trial.number for probe in probes.probes if not probe.trial.judged}
     for probe in sorted(evidence.probes.probes, key=lambda probe: len(probe.expression)):
         number, again = probe.trial.number, rewards.get(probe.expression)
-        if number is not None and again is not None and number != again:
-            message = f"compute_reward returned {number!r}, and {again!r} {where}"
-            return [evidence.finding(message, "compute_reward", seen=probe.expression, scenario=ELSEWHERE)], ""
-    return [], f", {len(rungs) + len(rewards)} of them elsewhere"
+        if number is not None and again is not None:
+            compared += 1
+            if number != again:
+                message = f"compute_reward returned {number!r}, and {again!r} {where}"
+                return [evidence.finding(message, "compute_reward", seen=probe.expression, scenario=ELSEWHERE)], compared
+    return [], compared
 
 
 def _of_cases(evidence: Evidence) -> Iterator[Finding]:

@@ -43,14 +43,20 @@ WORTHLESS = (NOTHING, ECHO, WRONG_CONTENT)
 """Cases that never earn the highest reward, whatever the task is."""
 MOST_FINDINGS = 5
 FEWEST_PAIRS = 4
-"""Pairs of items, from which on gold of another item that is always paid is no coincidence of labels."""
+"""From this many pairs of items on, gold of another item that is paid on each is no coincidence of labels."""
 REPORTED = ("HE401", "HE403", "HE301", "HE511", "HE204")
 """The rules that report why a rollout has no reward."""
 NEEDS_A_CASE = "no transcript earned anything: HE412 asks for one that does"
 
 
+NEEDS_WORSE = (
+    "gold could be compared with nothing: each other reward rests on a guessed answer of the judge. Declare near_miss or nothing, and what the "
+    "judge says of it, with `judge:`"
+)
+
+
 def dynamic(evidence: Evidence) -> Verdict:
-    """Hold the declared cases to their order, the automatic ones to gold, and all rewards to each other."""
+    """Compare the declared cases in their order, the automatic ones with gold, and all rewards with each other."""
     worked, idle = (_rewards(evidence, name) for name in SCENARIOS)
     rungs = evidence.rungs
     every = [*worked, *idle, *evidence.probes.numbers, *(rung.reward for rung in rungs if rung.reward is not None)]
@@ -74,6 +80,8 @@ def dynamic(evidence: Evidence) -> Verdict:
         means = f"{statistics.fmean(worked):g} and {statistics.fmean(idle):g}"
         message = f"a rollout that used every tool scored below one that did nothing ({means})"
         return Verdict.failed([evidence.finding(message, "compute_reward", severity=Severity.WARNING)])
+    if has_gold(rungs) and not _has_worse(rungs):
+        return Verdict.not_exercised(NEEDS_WORSE)
     if has_gold(rungs):
         return Verdict.passed(f"{_summary(rungs)}; rewards from {min(every):g} to {max(every):g} over {len(every)} transcripts")
     return Verdict.not_exercised("no good work was played, with which the rewards could be compared", "HE412")
@@ -82,6 +90,12 @@ def dynamic(evidence: Evidence) -> Verdict:
 def has_gold(rungs: tuple[Rung, ...]) -> bool:
     """Tell whether a good transcript was played."""
     return any(rung.name == GOLD and rung.reward is not None for rung in rungs)
+
+
+def _has_worse(rungs: tuple[Rung, ...]) -> bool:
+    """Tell whether any other case on an item of gold has a reward that rests on no guess."""
+    golds = _golds(rungs)
+    return any(rung.item in golds and rung.name != GOLD and _is_sure(rung) for rung in rungs)
 
 
 def _few(findings: Sequence[Finding]) -> list[Finding]:
@@ -153,7 +167,11 @@ def _golds(rungs: tuple[Rung, ...]) -> dict[str, Rung]:
 
 def _is_free(rung: Rung) -> bool:
     """Tell whether an automatic case was played, and its reward rests on no guess."""
-    return rung.is_automatic and rung.reward is not None and not rung.is_judge_guessed and not rung.is_foreign
+    return rung.is_automatic and _is_sure(rung)
+
+
+def _is_sure(rung: Rung) -> bool:
+    return rung.reward is not None and not (rung.is_judge_guessed or rung.is_foreign or rung.problem)
 
 
 def _of_other_gold(evidence: Evidence, rungs: tuple[Rung, ...]) -> Iterator[Finding]:

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 
 from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
 from pytest_hermes_env.play.cases.values import GOLD, NOTHING
-from pytest_hermes_env.play.scenario import CASES, Rung
+from pytest_hermes_env.play.scenario import CASES, Cause, Rung
 
 TINY = 1e-9
 MOST_NAMED = 3
@@ -34,6 +34,8 @@ def dynamic(evidence: Evidence) -> Verdict:
     rungs = evidence.rungs
     if not rungs:
         reason = evidence.why_missing(CASES)
+        if reason is not None and reason.cause is Cause.NOTHING_TO_TRAIN:  # a benchmark is paid for its work, too
+            return Verdict.failed([_without_gold(evidence, [])])
         return Verdict.not_exercised(reason or "no case was played", "HE206", "HE202", "HE511")
     golds = [rung for rung in rungs if rung.name == GOLD and not rung.is_automatic]
     if not golds or all(rung.is_unfilled for rung in golds):

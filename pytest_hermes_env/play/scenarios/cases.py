@@ -6,7 +6,6 @@ may be right on the first items and wrong on most.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -28,8 +27,6 @@ MOST = 1_000
 """The most calls of get_next_item."""
 LEAST = 20
 """Calls without a new item, or as many as there are different ones, after which all are taken to be known."""
-CPU_S = 30.0
-"""Seconds of processor time of this process after which gold is played on no further item."""
 Item = TypeVar("Item")
 
 
@@ -42,6 +39,8 @@ class _Chosen:
     label: str
     other: Any = None
     depth: int = 0
+    turn: int = 0
+    """Its place among those of its entry and depth: entries take turns."""
 
 
 @dataclass(kw_only=True)
@@ -61,15 +60,7 @@ async def played_cases(stage: Stage) -> None:
     """Play each case of each item, with the automatic cases, then gold on further items."""
     if not await stage.prepare("setup of the cases"):
         return
-    assert isinstance(stage.cases, Cases | None)
-    declared = stage.cases.items if stage.cases is not None else ()
-    drawn = _Drawn()
-
-    async def take() -> None:
-        await _take(stage, declared, drawn)
-
-    has_items = stage.item is not None  # where it has none, other rules report why
-    trouble = (await stage.play("items of the cases", take)).error if has_items else str(stage.without_item or "")
+    declared, drawn, trouble = await _drawn(stage, "items of the cases")
     chosen, missing = _chosen(declared, drawn.items, trouble)
     if not chosen and not missing:
         if not drawn.items:
@@ -78,12 +69,10 @@ async def played_cases(stage: Stage) -> None:
         spread = _spread(list(enumerate(drawn.items)), FEW)
         chosen = [_Chosen(entry=None, item=item, label=f"training item {number}") for number, item in spread]
     played: list[PlayedCase] = [PlayedCase(rung=rung) for rung in missing]
-    sandbox, begun, golds = stage.sandbox, time.process_time(), 0
-    is_cut = False
-    for one in sorted(chosen, key=lambda each: each.depth):
+    sandbox, golds = stage.sandbox, 0
+    for one in sorted(chosen, key=lambda each: (each.depth, each.turn)):
         is_slow = any(case.runs_programs for case in played)
-        if one.depth and (golds >= (MANY_PROGRAMS if is_slow else MANY) or time.process_time() - begun > CPU_S):
-            is_cut = True
+        if one.depth and golds >= (MANY_PROGRAMS if is_slow else MANY):
             break
         if one.depth <= 1:
             played += await play_item(stage, one.entry, one.item, one.label, one.other, is_whole=not one.depth)
@@ -95,7 +84,7 @@ async def played_cases(stage: Stage) -> None:
         name=CASES,
         rungs=tuple(case.rung for case in played),
         played=tuple(record for case in played for record in case.records),
-        sweep=Sweep(drawn=drawn.calls, different=len(drawn.items), is_whole=drawn.is_whole, is_cut=is_cut),
+        sweep=Sweep(drawn=drawn.calls, different=len(drawn.items), is_whole=drawn.is_whole),
     )
 
 
@@ -108,15 +97,7 @@ async def played_elsewhere(stage: Stage) -> None:
     """Play the cases that are played as a whole, and the probes where no good work earned, as in a process that began elsewhere."""
     if not await stage.prepare("setup elsewhere"):
         return
-    assert isinstance(stage.cases, Cases | None)
-    declared = stage.cases.items if stage.cases is not None else ()
-    drawn = _Drawn()
-
-    async def take() -> None:
-        await _take(stage, declared, drawn)
-
-    if stage.item is not None:
-        await stage.play("items elsewhere", take)
+    declared, drawn, _ = await _drawn(stage, "items elsewhere")
     chosen = [one for one in _chosen(declared, drawn.items, "")[0] if not one.depth]
     played: list[PlayedCase] = []
     sandbox = stage.sandbox
@@ -128,6 +109,20 @@ async def played_elsewhere(stage: Stage) -> None:
     stage.scenarios[ELSEWHERE] = Scenario(name=ELSEWHERE, rungs=tuple(case.rung for case in played), probes=found)
 
 
+async def _drawn(stage: Stage, name: str) -> tuple[tuple[ItemCases, ...], _Drawn, str]:
+    """Return what is declared, the items that came, and what get_next_item raised before all of them had."""
+    assert isinstance(stage.cases, Cases | None)
+    declared = stage.cases.items if stage.cases is not None else ()
+    drawn = _Drawn()
+
+    async def take() -> None:
+        await _take(stage, declared, drawn)
+
+    if stage.item is None:  # other rules report why
+        return declared, drawn, str(stage.without_item or "")
+    return declared, drawn, (await stage.play(name, take)).error
+
+
 async def _take(stage: Stage, declared: tuple[ItemCases, ...], drawn: _Drawn) -> None:
     """Take training items until none is new, or as many as the declaration may refer to; items before a failure are kept."""
     wanted = max([1, *(entry.which + 1 for entry in declared if entry.kind == "index")])
@@ -137,6 +132,7 @@ async def _take(stage: Stage, declared: tuple[ItemCases, ...], drawn: _Drawn) ->
     while item is not None:
         drawn.calls += 1
         since += 1
+        stage.step()
         key = repr(picture(item))
         if key not in seen:
             seen.add(key)
@@ -193,7 +189,7 @@ def _of_many(entry: ItemCases, fits: list[int], given: list[Any]) -> list[_Chose
     has_gold = any(case.name == GOLD and case.of is not None for case in entry.cases)
     rest = [number for number in fits if number not in whole] if has_gold else []
     some = _spread(rest, SOME)
-    alone = _spread([number for number in rest if number not in some], MANY)
+    alone = _scattered(_spread([number for number in rest if number not in some], MANY))
     depths = [(0, whole), (1, some), (2, alone)]
     return [
         _Chosen(
@@ -202,7 +198,14 @@ def _of_many(entry: ItemCases, fits: list[int], given: list[Any]) -> list[_Chose
             label=f"training item {number}",
             other=given[fits[(fits.index(number) + 1) % len(fits)]] if len(fits) > 1 else None,
             depth=depth,
+            turn=turn,
         )
         for depth, numbers in depths
-        for number in numbers
+        for turn, number in enumerate(numbers)
     ]
+
+
+def _scattered(items: list[Item]) -> list[Item]:
+    """Return the items in an order of which any beginning is spread over all."""
+    bits = max(1, (len(items) - 1).bit_length())
+    return [items[at] for at in sorted(range(len(items)), key=lambda number: int(f"{number:0{bits}b}"[::-1], 2))]

@@ -8,7 +8,6 @@ import inspect
 import random
 import socket
 import sys
-import time
 from typing import Any
 
 from pytest_hermes_env.atropos.dataset_hub import hub_offline_without_caches
@@ -21,10 +20,6 @@ from pytest_hermes_env.play.stage import Stage
 
 MOST = 300
 """The most items that are taken."""
-MOST_S = 2.0
-"""Seconds after which no more items are taken."""
-REPEATED_S = 0.5
-"""Seconds for which get_next_item is called on, up to `MOST` times, after its items came again: it may count its passes."""
 PAUSES = 4
 """How often get_next_item is called again after None, the last time after a group was collected."""
 AFTER_REPEAT = 3
@@ -52,7 +47,6 @@ async def training_items(stage: Stage) -> None:
     async def take() -> None:
         held_out.extend(await _held_out(stage))
         left, first = MOST, ""
-        begun = time.monotonic()
         while left:
             try:
                 item = await stage.env.get_next_item()
@@ -70,15 +64,14 @@ async def training_items(stage: Stage) -> None:
             if len(seen) > 1 and seen[-1].key == first and left > AFTER_REPEAT:
                 end(ItemsEnd.REPEATED, len(seen) - 1)
                 left = AFTER_REPEAT
-            if time.monotonic() - begun > MOST_S:
-                end(ItemsEnd.TIME)
-                return
+            stage.step()
         end(ItemsEnd.LIMIT)
 
     async def take_more() -> None:
-        """Call on without a record: if items end after some passes, that replaces the end that was noted."""
-        begun, calls = time.monotonic(), len(seen)
-        while ended["items_end"] is ItemsEnd.REPEATED and calls < MOST and time.monotonic() - begun < REPEATED_S:
+        """Call on without a record, up to `MOST` times: if items end after some passes, that replaces the end that was noted."""
+        calls = len(seen)
+        while ended["items_end"] is ItemsEnd.REPEATED and calls < MOST:
+            stage.step()
             if await stage.env.get_next_item() is None:
                 if await _after_a_pause(stage, seen) is None:
                     ended.update(items_end=ItemsEnd.NONE, note=ItemsEnd.NONE.value.format(calls))

@@ -58,6 +58,36 @@ class ItemsAlikeEnv(ManyEnv):
         return float(bool(said) and said[-1].strip() in {one["word"] for one in self.many})
 
 
+class OnlyHereEnv(ManyEnv):
+    """Cannot be made where it is not now."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Look where it is."""
+        if Path.cwd().name.startswith("elsewhere-"):
+            raise LookupError("not here")
+        super().__init__(*args, **kwargs)
+
+
+class ExamEnv(ManyEnv):
+    """A benchmark: it trains nothing."""
+
+    async def get_next_item(self) -> Any:
+        """Have no items."""
+        raise NotImplementedError("an evaluation")
+
+
+class AskingEnv(ManyEnv):
+    """A model decides all."""
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Ask."""
+        answer = await self.server.chat_completion(messages=[{"role": "user", "content": "Is it right? 0 to 1."}], n=1)
+        try:
+            return float(answer.choices[0].message.content)
+        except ValueError:
+            return 0.25
+
+
 def judged(rule: str, env_class: type, declared: Any) -> Verdict:
     """Return what one rule says."""
     return contract_of(env_class, [find_rule(rule)], cases=declared).result(find_rule(rule))
@@ -105,6 +135,48 @@ def test_gold_that_is_not_paid_everywhere_is_named_with_its_items(env_class: typ
         assert verdict.findings[0].message.startswith(told)
     else:
         assert (verdict.outcome, verdict.blocked_by) == (Outcome.NOT_EXERCISED, ("HE405",))
+
+
+def test_entries_take_turns() -> None:
+    """The items of the second are not left out because the first selects many."""
+    gold = {"gold": lambda item: [say(item["word"])]}
+    late, early = (item_cases(where=lambda item, kind=kind: item["kind"] == kind, **gold) for kind in ("late", "early"))
+
+    contract = contract_of(ManyEnv, [find_rule("HE412")], cases=cases([late, early]))
+    assert contract.result(find_rule("HE412")).outcome is Outcome.PASSED
+    played = [int(rung.item.rpartition(" ")[2]) for rung in contract.rungs if rung.name == "gold"]
+
+    assert len(played) == 50
+    assert min(sum(number < 40 for number in played), sum(number >= 40 for number in played)) >= 20
+
+
+def test_what_was_not_played_elsewhere_is_not_judged() -> None:
+    """What another process did not show has not passed."""
+    verdict = judged("HE404", OnlyHereEnv, template())
+
+    assert (verdict.outcome, verdict.findings) == (Outcome.NOT_EXERCISED, ())
+    assert verdict.note.startswith("nothing was compared with another process: ")
+    assert "not here" in verdict.note
+
+
+def test_a_benchmark_needs_gold_too() -> None:
+    """It trains nothing, and its scores are believed all the same."""
+    without = judged("HE412", ExamEnv, None)
+    item = {"word": "w1", "kind": "early"}
+
+    assert without.outcome is Outcome.FAILED
+    assert "no good work that was paid" in without.findings[0].message
+    assert judged("HE412", ExamEnv, cases([item_cases(item=item, gold=[say("w1")])])).outcome is Outcome.PASSED
+
+
+def test_gold_beside_guesses_was_compared_with_nothing() -> None:
+    """The judge of the others says what nobody declared."""
+    gold = {"gold": case([say("w1")], judge="0.9")}
+    alone = judged("HE405", AskingEnv, cases([item_cases(where="*", **gold)]))
+    both = judged("HE405", AskingEnv, cases([item_cases(where="*", **gold, nothing=case([say("no")], judge="0.1"))]))
+
+    assert (alone.outcome, both.outcome) == (Outcome.NOT_EXERCISED, Outcome.PASSED)
+    assert "gold could be compared with nothing" in alone.note
 
 
 def test_gold_of_another_item_that_is_paid_on_each_is_an_error() -> None:

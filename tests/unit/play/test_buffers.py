@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from types import SimpleNamespace
 
-from pytest_hermes_env.play.buffers import copied, growth, snapshot
+from pytest_hermes_env.play.buffers import copied, growth, picture, snapshot
 
 
 @dataclass
@@ -47,6 +47,19 @@ def test_only_atropos_and_the_layer_s_link_are_left_out() -> None:
     names = ["_counts", "counts", "_run_api", "_buffer", "rewards", "_metrics", "_stats"]
 
     assert sorted(snapshot(SimpleNamespace(server=1, _hermes_run_api=[1], **{name: [1.0] for name in names}))) == sorted(names)
+
+
+def test_only_what_a_rollout_keeps_for_itself_is_left_out() -> None:
+    """State by a rollout's id is its own; numbers by it are metrics of all."""
+    own, other = "3f2b8c1e-0d4a-4c55-9e1b-7a6f5e4d3c2b", "0a1b2c3d-1111-4222-8333-444455556666"
+
+    def seen(kept: object) -> object:
+        return picture(kept, of_rollouts=False)
+
+    assert seen({own: {"path": "/a"}}) == seen({other: {"path": "/b"}}) == seen({})
+    assert seen({own: 1.0}) != seen({own: 2.0})
+    assert seen({own: [1.0, 0.0]}) != seen({})
+    assert seen({"train": {"path": "/a"}}) != seen({})
 
 
 def test_a_copy_shares_nothing_with_its_original_and_keeps_its_shape() -> None:
