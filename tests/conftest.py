@@ -20,6 +20,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 from hermes_env_shared import abandoned
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from pytest_hermes_env.play.player_process import PlayerProcess
 
 pytest_plugins = ["pytester"]
+
+hypothesis.settings.register_profile("any machine", deadline=None)
+hypothesis.settings.load_profile("any machine")
+"""A busy machine makes an example slower, never wrong."""
 
 KEPT = frozenset({
     "CI", "COLUMNS", "FORCE_COLOR", "LANG", "LANGUAGE", "LINES", "LOGNAME", "NO_COLOR", "PATH", "TERM", "TMPDIR", "TZ", "USER",
