@@ -75,6 +75,17 @@ FLAGS = (
         "pytest's process, where breakpoint(), --pdb and print (with -s) work and nothing protects the run.",
     ),
     _switch("--hermes-strict", "Findings of severity warning fail too."),
+    _list(
+        "--hermes-set",
+        "NAME=VALUE",
+        "A setting of the environment's configuration in contract checks, such as judge_url=http://judge.invalid/v1; VALUE is YAML. It wins over "
+        "`settings` of a file of cases. Can be repeated.",
+    ),
+    Flag(
+        "--hermes-effort",
+        "How much is played around gold in contract checks: a factor of the number of its neighbours. Default: 1.",
+        {"type": int, "default": 1, "metavar": "N"},
+    ),
     _choice(
         "--hermes-sandbox",
         ("fake", "local"),
@@ -241,6 +252,16 @@ MARKERS: tuple[str, ...] = (
     "also runs without the flag, on the mock model. may_fail=True accepts that the server answers no call at all.",
     "hermes_allow_hosts(*hosts): hosts that this test may reach besides this machine: names, *.example.org, or *.",
 )
+
+
+def settings_to_play(config: Any) -> dict[str, Any]:
+    """Return the settings of --hermes-set by name. Raises: one without a value → pytest.UsageError."""
+    import yaml  # noqa: PLC0415 - only where something is set
+
+    pairs = [text.partition("=") for text in config.getoption("hermes_set")]
+    if wrong := next((name for name, sign, _ in pairs if not sign or not name.isidentifier()), None):
+        raise pytest.UsageError(f"--hermes-set takes NAME=VALUE, such as judge_model=small; got {wrong!r}")
+    return {name: yaml.safe_load(value) for name, _, value in pairs}
 
 
 def real_tools_of(config: Any) -> Any:

@@ -12,11 +12,12 @@ from pytest_hermes_env.inference.script import Judge, ScriptChoice, ScriptLike, 
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from types import TracebackType
 
     from pytest_hermes_env.faults.plan import FaultPlan
     from pytest_hermes_env.inference.conversation import Exchange
+    from pytest_hermes_env.inference.model import Reply
     from pytest_hermes_env.inference.transport import InProcessTransport
 
 
@@ -138,6 +139,16 @@ class MockServer:
         from pytest_hermes_env.inference.transport import InProcessTransport  # noqa: PLC0415 -- httpx takes 100 ms
 
         return InProcessTransport(self._model)
+
+    def respond(self, method: str, path: str, data: bytes, headers: Mapping[str, str]) -> Reply:
+        """Return the model's answer to a request that did not come over a connection of this server."""
+        reply = self._model.respond(method, path, data, headers)
+        self._model.delivered(reply)
+        return reply
+
+    def is_at(self, address: str) -> bool:
+        """Return whether ``host:port`` is this server's."""
+        return self._port is not None and address == self.url.partition("//")[2]
 
     @property
     def journal(self) -> tuple[Exchange, ...]:

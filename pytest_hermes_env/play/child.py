@@ -42,7 +42,8 @@ class Job:
 
     ``about`` is what the evidence also says of the class: its names, file and the hash of that. ``lines_of`` are files whose run lines
     are recorded. ``hosts`` may be reached in addition to this machine. ``coverage`` is what `coverage_settings`
-    returned. ``cases`` are those that a test declared. ``is_elsewhere``: see
+    returned. ``cases`` are those that a test declared, ``settings`` replace some of the
+    configuration's, ``effort`` is a factor of what is played around gold. ``is_elsewhere``: see
     `elsewhere`.
     """
 
@@ -58,6 +59,8 @@ class Job:
     coverage: dict[str, Any] | None = None
     env_class: type | None = None
     cases: Cases | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    effort: int = 1
     is_elsewhere: bool = False
 
 
@@ -97,6 +100,8 @@ def play(job: Job, writer: EvidenceWriter, *, names: Iterable[str], is_sequentia
             timeout_s=job.timeout_s,
             server_type=job.server_type,
             cases=job.cases if job.cases is not None else cases_beside(env_class),
+            settings=job.settings,
+            effort=job.effort,
             is_sequential=is_sequential,
             writer=writer,
             beat=beat,

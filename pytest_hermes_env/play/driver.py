@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pytest_hermes_env.errors import HermesEnvError
+from pytest_hermes_env.errors import BadCases, HermesEnvError
 from pytest_hermes_env.inference.server import MockServer
 from pytest_hermes_env.layer import layer_of
 from pytest_hermes_env.play.auto_script import thinking, tool_using_policy
@@ -26,7 +26,7 @@ from pytest_hermes_env.play.evidence_file import EvidenceWriter
 from pytest_hermes_env.play.held_out import HeldOut
 from pytest_hermes_env.play.journal import Journal, recording
 from pytest_hermes_env.play.raised import described, is_from_outside, is_interrupt
-from pytest_hermes_env.play.scenario import CaseRules, Cause, Collection, Scenario, Unavailable
+from pytest_hermes_env.play.scenario import Cause, Collection, Scenario, Unavailable
 from pytest_hermes_env.play.scenarios import families_of
 from pytest_hermes_env.play.scenarios.family import Family
 from pytest_hermes_env.play.server_kind import CHAT
@@ -35,6 +35,7 @@ from pytest_hermes_env.play.tool_backend import SandboxRouter, describe, new_san
 from pytest_hermes_env.play.training_stub import why_configured_to_train_nothing, why_nothing_is_trained
 from pytest_hermes_env.play.watchers.call_site import EnvironmentCode
 from pytest_hermes_env.play.watchers.environment import watching_environment
+from pytest_hermes_env.play.watchers.judges import answering_judges
 from pytest_hermes_env.play.watchers.layer import watching_layer
 from pytest_hermes_env.play.watchers.process import ProcessWatcher
 from pytest_hermes_env.play.watchers.services import (
@@ -73,6 +74,8 @@ class Collector:
         timeout_s: float = 60.0,
         server_type: str = CHAT,
         cases: Cases | None = None,
+        settings: Mapping[str, Any] | None = None,
+        effort: int = 1,
         is_sequential: bool = False,
         writer: EvidenceWriter | None = None,
         beat: Callable[[], None] | None = None,
@@ -89,6 +92,8 @@ class Collector:
         self._timeout_s = timeout_s
         self._server_type = server_type
         self._cases = cases
+        self._settings = {**(cases.settings if cases is not None else {}), **(settings or {})}
+        self._effort = effort
         self._group_size = 0
         self._answering = ""
         self._scenarios: dict[str, Scenario] = {}
@@ -118,7 +123,7 @@ class Collector:
             cls=record_of(self._env_class, self._layer),
             scenarios=dict(self._scenarios),
             config_init=config_init_record(*(self._config or (None, ""))),
-            cases=CaseRules(order=cases.order, gap=cases.gap, is_strict=cases.is_strict) if cases is not None else None,
+            cases=cases.rules if cases is not None else None,
             sandbox=self._answering,
             server_type=self._server_type,
             group_size=self._group_size,
@@ -166,7 +171,7 @@ class Collector:
             resources.callback(sandboxes.close)
             seam = resources.enter_context(ToolSeam(sandboxes, record=sandboxes.record, turns=sandboxes.turns))
             resources.enter_context(watching_layer(self._layer, sandboxes.journal_of))
-            for entered in (watching_wandb, sharing_tls_context, sending_plain_requests, recording_warnings):
+            for entered in (watching_wandb, answering_judges, sharing_tls_context, sending_plain_requests, recording_warnings):
                 resources.enter_context(entered())
             # one builder for all families: what it changes in hermes must stay until the last family has ended
             builder = resources.enter_context(contextlib.closing(EnvironmentBuilder(seam=lambda: seam)))
@@ -246,6 +251,12 @@ class Collector:
         with self._building():
             config = self._env_class.env_config_cls() if self._config and self._config[1] else initial_config(self._env_class)
         known = type(config).model_fields
+        if unknown := self._settings.keys() - known.keys():
+            raise BadCases(
+                f"the configuration has no {', '.join(sorted(unknown))}, which the settings name.\n  known     {', '.join(known)}"
+            )
+        with self._building():
+            config = type(config).model_validate({**dict(config), **self._settings}) if self._settings else config
         config = config.model_copy(update={name: value for name, value in family.settings.items() if name in known})
         thorough = tool_using_policy(getattr(config, "max_agent_turns", 30))
         is_chat = self._server_type == CHAT
@@ -277,6 +288,7 @@ class Collector:
                 needed=needed,
                 building=building,
                 cases=self._cases,
+                effort=self._effort,
                 first_setup=self._first_setup,
                 held_out=self._held_out,
                 code=self._environment_code,

@@ -50,7 +50,7 @@ class HeldOut:
         with contextlib.ExitStack() as shortened:
             if self._surplus and hasattr(env, "get_eval_items"):
                 shortened.enter_context(intercept("HermesAgentBaseEnv.get_eval_items", self._few_of, owner=env))
-            for name, value in _collections(env).items() if self._surplus else ():
+            for name, value in collections_of(env).items() if self._surplus else ():
                 if (shorter := self._without_surplus(value)) is not value:
                     shortened.enter_context(_holding(env, name, shorter))
             yield
@@ -76,7 +76,7 @@ class HeldOut:
         return value.select(kept) if is_table else type(value)(value[index] for index in kept)
 
 
-def _collections(env: Any) -> dict[str, Any]:
+def collections_of(env: Any) -> dict[str, Any]:
     """Return the attributes that may hold items: those of the instance, and those of its classes."""
     of_classes = {name: value for cls in reversed(type(env).__mro__) for name, value in vars(cls).items()}
     kinds = (list, tuple, dict)

@@ -195,7 +195,7 @@ class ItemScored:
     """collect_trajectory returned a scored item with ``tokens [T]``, ``masks [T]`` and ``logprobs [T]``.
 
     ``logprobs`` is None when the item has no ``inference_logprobs``. ``score`` is the item's ``scores``. ``sequences`` is how many
-    rows the rollout has in its group; the columns are those of the first.
+    rows the rollout has in its group; the columns are those of the first. ``task_id`` is that of the rollout whose reward came last.
     """
 
     tokens: tuple[int, ...]
@@ -203,6 +203,7 @@ class ItemScored:
     logprobs: tuple[float | None, ...] | None = None
     score: Any = None
     sequences: int = 1
+    task_id: str = ""
 
 
 Event = (
@@ -225,8 +226,8 @@ Event = (
 class Journal:
     """Events of one scenario, appended from any thread.
 
-    ``faults`` is the step that fails in it, ``sandbox`` answers its tools, ``log`` receives what it logs to wandb, ``tasks`` are those
-    that were created in it.
+    ``faults`` is the step that fails in it, ``sandbox`` answers its tools, ``log`` receives what it logs to wandb, ``model``
+    answers its judges, ``tasks`` are those that were created in it.
     """
 
     events: list[Event] = field(default_factory=list)
@@ -234,6 +235,7 @@ class Journal:
     faults: Faults = field(default_factory=Faults)
     sandbox: Any = None
     log: Callable[[dict[str, Any]], None] | None = None
+    model: Any = None
     warnings: list[str] = field(default_factory=list)
     is_late: bool = False
     """Whether the scenario did not end in time, so that what is cancelled now is what it waited for."""

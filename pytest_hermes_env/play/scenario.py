@@ -6,10 +6,11 @@ Rules read these records and never run anything. `scenarios` lists all scenarios
 from __future__ import annotations
 
 import enum
+import hashlib
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pytest_hermes_env.play.buffers import Snapshot
+from pytest_hermes_env.play.buffers import Snapshot, picture
 from pytest_hermes_env.play.class_record import ClassRecord, ConfigInit
 from pytest_hermes_env.play.journal import Event, Left, Place, SurroundingChanged
 from pytest_hermes_env.play.probing.record import RewardProbes
@@ -43,6 +44,8 @@ class Cause(enum.Enum):
     CHAT_MODE = "chat mode has no sampled tokens"
     OTHER_LAYER = "the configuration has no {}"
     NO_JUDGE = "no judge was called: every request of a training group offered tools"
+    NO_ANSWER = "no field of the item is named like an answer"
+    NO_GOLD = "no gold is declared that can be played on {}"
     NO_REAL_TOOLS = "a command line was refused: {}"
     NOT_REACHED = "the scenario ended before {}"
 
@@ -119,10 +122,24 @@ class RolloutCanary:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RolePlayed:
+    """What the model of rollout ``task_id`` did: the case ``name``, on an item whose prompt is ``prompt``.
+
+    ``is_judge_guessed``: a judge was asked whose answers are not declared. ``prepared``: how many files its sandbox began with.
+    """
+
+    task_id: str
+    name: str
+    prompt: str
+    is_judge_guessed: bool = False
+    prepared: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class Sighting:
     """Where canaries were seen.
 
-    ``where`` is "request" (``name`` is its number), "tool result" or "messages" (a task_id), "attribute" (its name, after all
+    ``where`` is "message" (``name`` is its role), "file" (a path), "request" (its number), "tool result" or "messages" (a task_id), "attribute" (its name, after all
     rollouts have ended), or "class attribute", "module" or "os.environ" (the name there). The last three are read at the end of
     each reward, and the read with most words counts, because other instances of the class may run at the same time.
     ``is_of_an_item``: the words are those of an item, and the place held no other before the first reward.
@@ -134,6 +151,30 @@ class Sighting:
     is_of_an_item: bool = False
 
 
+class Worth(enum.StrEnum):
+    """What a neighbour of gold is worth, or what its judge did."""
+
+    NONE = ""
+    WORSE = "worse"
+    """Its work is worse, so it earns less."""
+    UNKNOWN = "unknown"
+    """It is worse or as good: only the author knows."""
+    SAME = "same"
+    """Its work is the same, by another way, so it earns about the same."""
+    AS_GOOD = "as good"
+    """Its words differ, and a person would take them for as good: the author knows."""
+    WITH_LIES = "with lies"
+    """Its work is the same, and it claims more, so it earns no more."""
+    JUDGED_WORST = "judged worst"
+    """Gold, to which the judge gave its worst."""
+    JUDGED_LOW = "judged 1 of many"
+    JUDGED_HALF = "judged half"
+    JUDGED_BAD = "wrong work judged worst"
+    JUDGED_SILENT = "wrong work without a clear verdict"
+    JUDGED_UNSEEN = "other work unseen"
+    """Other work with the judge's answer to gold, which it cannot have seen."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Rung:
     """One case, played on one item.
@@ -143,6 +184,7 @@ class Rung:
     ``turns``, ``tools`` and ``tokens`` (of the answers) are the agent's, and ``tool_errors`` what its calls failed with. ``reads`` are
     files that the verifier looked for, with their writers, and ``asked`` its tool calls with what they came to; ``work`` are the files that the agent wrote. ``is_judge_guessed``: a judge was
     asked, and its answers are not declared. ``is_foreign``: compute_reward read what AgentResult does not have (HE301), so the reward depends on that.
+    ``change`` is what makes it a neighbour of gold, and ``worth`` what the neighbour is worth.
     """
 
     name: str
@@ -164,6 +206,10 @@ class Rung:
     not_found: tuple[str, ...] = ()
     is_judge_guessed: bool = False
     is_foreign: bool = False
+    stale: str = ""
+    """A prepared file of its sandbox that holds text of another item."""
+    change: str = ""
+    worth: Worth = Worth.NONE
     again: float | None = None
     """The reward of the same transcript in a second rollout, if there was one; ``again_error`` is why there is none."""
     again_error: str = ""
@@ -175,12 +221,18 @@ class Rung:
 class Sweep:
     """Which training items the cases could be played on: so many ``different`` ones came in ``drawn`` calls of get_next_item.
 
-    ``is_whole``: no other one would come.
+    ``is_whole``: no other one would come. ``left`` are `item_key` of those that never came, of the collections that hold the others.
     """
 
     drawn: int = 0
     different: int = 0
     is_whole: bool = False
+    left: tuple[str, ...] = ()
+
+
+def item_key(item: Any) -> str:
+    """Return a short key that equal items have."""
+    return hashlib.blake2b(repr(picture(item)).encode(errors="surrogatepass"), digest_size=8).hexdigest()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,7 +243,7 @@ class Scenario:
     environment's attributes, ``error`` is what the environment raised, at ``error_place``, ``requests`` are the bodies that reached the mock model,
     ``sampled`` is what it sampled for them in token mode. ``refusal`` is why run-api
     would reject the group. ``held_out`` are the items that get_eval_items returned.
-    ``items``, ``canaries`` and ``sightings`` belong to `items` and `concurrent_groups`; ``training_events`` are those of the training
+    ``items``, ``canaries`` and ``sightings`` belong to `items` and `concurrent_groups`, ``roles`` to the scenarios of gold beside no work; ``training_events`` are those of the training
     group in `evaluate_during_training`, whose ``events`` are the evaluation's. ``left`` are the leaked resources of `closing`.
     ``note`` holds further facts, such as why the scenario ended.
     """
@@ -216,6 +268,7 @@ class Scenario:
     held_out: tuple[ItemSeen, ...] = ()
     canaries: tuple[RolloutCanary, ...] = ()
     sightings: tuple[Sighting, ...] = ()
+    roles: tuple[RolePlayed, ...] = ()
     training_events: tuple[Event, ...] = ()
     left: tuple[Left, ...] = ()
     items_end: ItemsEnd | None = None
@@ -258,11 +311,13 @@ class Scenario:
 
 @dataclass(frozen=True, kw_only=True)
 class CaseRules:
-    """What the author's cases say about rewards: ``order`` and ``gap`` as in `Cases`."""
+    """What the author's cases say about rewards, as in `Cases`."""
 
     order: tuple[tuple[str, ...], ...]
     gap: float
     is_strict: bool
+    equivalent: tuple[str, ...] = ()
+    worse: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -100,6 +100,8 @@ class Stage:
     """What happened while the environment was built; the record of `setup` starts with it."""
     cases: object = None
     """What the author declared, as `cases.values.Cases`, if anything."""
+    effort: int = 1
+    """A factor of what is played around gold."""
     first_setup: FirstSetup = field(default_factory=FirstSetup)
     held_out: HeldOut = field(default_factory=HeldOut)
     """The items that evaluations get, the same for all stages of a class."""
@@ -230,11 +232,11 @@ class Stage:
         if (reason := self.without_group) is not None:
             self.skip(reason, name)
             return self.scenarios[name]
-        return await self.play(name, self._group_for_the_trainer, policy=policy, fault=fault)
+        return await self.play(name, lambda: self.group_for_the_trainer(self.item), policy=policy, fault=fault)
 
-    async def _group_for_the_trainer(self) -> Any:
+    async def group_for_the_trainer(self, item: Any) -> Any:
         """Collect a group and postprocess it, as ``BaseEnv.handle_env`` of atroposlib 0.4.0 does."""
-        collected = await self.env.collect_trajectories(self.item)
+        collected = await self.env.collect_trajectories(item)
         if not isinstance(collected, tuple) or len(collected) != len(("group", "backlog")) or not collected[0]:
             return collected
         return await self.env.postprocess_histories(collected[0]), collected[1]
@@ -248,17 +250,19 @@ class Stage:
         fault: Fault = "none",
         faults: Faults | None = None,
         is_logging: bool = False,
+        is_compared: bool = True,
         more: Callable[[Journal], dict[str, Any]] = lambda _: {},
     ) -> Scenario:
         """Play one scenario and return its frozen record, which includes what the environment raises; an empty one if nobody needs it.
 
-        ``policy`` answers for the model, ``fault`` is the step that fails. ``is_logging`` records what goes to wandb. ``more`` returns
+        ``policy`` answers for the model, ``fault`` is the step that fails. ``is_logging`` records what goes to wandb, ``is_compared`` what
+        the environment holds before and after. ``more`` returns
         further fields of the record.
         """
         if not self.plays(name):
             return Scenario(name=name)
         self.begins(name)
-        before, asked = snapshot(self.env), len(self.mock.journal)
+        before, asked = snapshot(self.env) if is_compared else {}, len(self.mock.journal)
         self.policy = policy
         faults = faults or Faults(fault=fault)
         faults.loop = asyncio.get_running_loop()
@@ -266,7 +270,7 @@ class Stage:
         outcome, error, place = None, "", Place()
         kind: ErrorKind | None = None
         running = asyncio.all_tasks()
-        journal = Journal(faults=faults, sandbox=self.sandbox, log=logged.append if is_logging else None)
+        journal = Journal(faults=faults, sandbox=self.sandbox, log=logged.append if is_logging else None, model=self.mock)
         with recording(journal):
             try:
                 outcome = await self._ended(act, journal)
@@ -292,7 +296,7 @@ class Stage:
             returned=_shape(outcome),
             refusal=_refusal(group),
             before=before,
-            after=snapshot(self.env),
+            after=snapshot(self.env) if is_compared else {},
             logged=tuple(logged),
             warnings=tuple(journal.warnings),
             **more(journal),

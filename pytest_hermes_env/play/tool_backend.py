@@ -24,6 +24,7 @@ from pytest_hermes_env.types import RealToolsUse
 
 if TYPE_CHECKING:
     from pytest_hermes_env.sandbox.fake import FakeSandbox
+    from pytest_hermes_env.sandbox.files import Node
     from pytest_hermes_env.sandbox.local import LocalSandbox
 
 SANDBOXES = ("fake", "local")
@@ -118,14 +119,14 @@ def verifier_reads(*machines: Any) -> tuple[str, ...]:
     )
 
 
-def agents_files(*machines: Any) -> tuple[str, ...]:
-    """Return the files that the agent wrote outside of the system's directories."""
-    return tuple(
-        path
+def files_left(*machines: Any, of_verifier: bool = False) -> dict[str, Node]:
+    """Return the files outside of the system's directories that are there, without the verifier's own unless they are asked for."""
+    return {
+        path: node
         for machine in machines
         for path, node in machine.files.nodes.items()
-        if node.kind == "file" and node.party == "agent" and not path.startswith(SYSTEM_DIRECTORIES)
-    )
+        if node.kind == "file" and (of_verifier or node.party != "verifier") and not path.startswith(SYSTEM_DIRECTORIES)
+    }
 
 
 @dataclass
@@ -216,8 +217,10 @@ class _RoutedSandbox:
         return self._sandbox.call(name, arguments)  # type: ignore[no-any-return]
 
     def acting_as(self, party: str) -> contextlib.AbstractContextManager[None]:
-        """Let an in-memory machine assign what is read and written meanwhile to this party."""
+        """Let an in-memory machine assign what is read and written meanwhile to this party: before agent and reward, to the environment."""
         sandbox = self._sandbox
+        if not current_rollout.get()[1] and not self._router.turns.has_begun(self._task_id):
+            party = "environment"
         return sandbox.acting_as(party) if hasattr(sandbox, "acting_as") else contextlib.nullcontext()
 
     def alias(self, prefix: str) -> None:

@@ -78,6 +78,7 @@ class Turns:
 
     def __init__(self) -> None:
         self._turns: dict[str, int] = {}
+        self._begun: set[str] = set()
         self._lock = threading.Lock()
 
     def of(self, task_id: str) -> int:
@@ -87,7 +88,12 @@ class Turns:
     def next(self, task_id: str) -> None:
         """Note a request of a loop to its model."""
         with self._lock:
+            self._begun.add(task_id)
             self._turns[task_id] = self._turns.get(task_id, 0) + 1
+
+    def has_begun(self, task_id: str) -> bool:
+        """Return whether a rollout's loop has ever asked its model."""
+        return task_id in self._begun
 
     def end(self, task_id: str) -> None:
         """Note the end of a loop."""

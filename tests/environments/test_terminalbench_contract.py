@@ -10,10 +10,10 @@ from environments.benchmarks.tblite.tblite_env import TBLiteEvalEnv
 from pytest_hermes_env.contract.check import check_paths
 from pytest_hermes_env.contract.rules import ALL_RULES
 
-ON_TRAINING = 25
+ON_TRAINING = 26
 """Rules that do not apply to an evaluation, which trains on nothing."""
-ELSEWHERE = 5
-"""Rules that do not apply to this class: it calls no judge, opens no ToolContext, and has no ``wandb_log``."""
+ELSEWHERE = 7
+"""Rules that do not apply to this class: it names no answer, has no gold for a held-out item, calls no judge, opens no ToolContext, and has no ``wandb_log``."""
 
 
 @pytest.mark.usefixtures("warm_python")

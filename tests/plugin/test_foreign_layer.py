@@ -8,7 +8,7 @@ import pytest
 
 from pytest_hermes_env.contract.rules import ALL_RULES
 
-UNSEEN = 10
+UNSEEN = 11
 FORK = Path(__file__).parent / "old_layer"
 
 ENVIRONMENT = """

@@ -93,8 +93,7 @@ class Evidence:
     @property
     def cases(self) -> CaseRules:
         """What the author's cases say about rewards; without any, what holds by default."""
-        without = Cases(items=())
-        return self.collection.cases or CaseRules(order=without.order, gap=without.gap, is_strict=without.is_strict)
+        return self.collection.cases or Cases(items=()).rules
 
     def why_missing(self, *names: str) -> Unavailable | None:
         """Return why one of these scenarios was not run; None when all were."""

@@ -17,7 +17,7 @@ _REPORTED = {
     Cause.NO_ITEM: ("HE206", "HE202", "HE102"),
 }
 """The rules that report why a scenario was not played."""
-_IRRELEVANT = frozenset({Cause.CHAT_MODE, Cause.NO_JUDGE, Cause.NOTHING_TO_TRAIN})
+_IRRELEVANT = frozenset({Cause.CHAT_MODE, Cause.NO_ANSWER, Cause.NO_GOLD, Cause.NO_JUDGE, Cause.NOTHING_TO_TRAIN})
 """Causes for which a rule does not concern the class, or the run."""
 
 
@@ -40,13 +40,15 @@ class Outcome(enum.StrEnum):
 class Verdict:
     """What one half of a rule concluded, and from what. ``note`` says what was looked at, or why nothing was.
 
-    ``blocked_by``, of NOT_EXERCISED, are the rules that report what kept this one from being exercised.
+    ``blocked_by``, of NOT_EXERCISED, are the rules that report what kept this one from being exercised. ``questions`` are for the author,
+    whatever the outcome is.
     """
 
     outcome: Outcome
     note: str = ""
     findings: tuple[Finding, ...] = ()
     blocked_by: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()
 
     @classmethod
     def passed(cls, note: str) -> Verdict:

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pytest_hermes_env.play.cases.values import AUTOMATIC, GOLD, HACK, NEAR_MISS, NOTHING
+from pytest_hermes_env.play.cases.values import AUTOMATIC, GOLD, HACK, MADE_FROM_GOLD, NEAR_MISS, NOTHING
 from pytest_hermes_env.play.scenario import Rung
 
 COMPARED = (GOLD, HACK, NEAR_MISS)
@@ -38,7 +38,7 @@ class LadderRow:
 def ladder_rows(rungs: Iterable[Rung]) -> tuple[LadderRow, ...]:
     """Return one row for each policy, the highest mean reward first, those without one last."""
     by_name: dict[str, list[Rung]] = {}
-    for rung in rungs:
+    for rung in (rung for rung in rungs if rung.name not in MADE_FROM_GOLD):
         by_name.setdefault(rung.name, []).append(rung)
     rows = [_row(name, found) for name, found in by_name.items()]
     return tuple(sorted(rows, key=lambda row: (row.reward is None, -(row.reward or 0.0))))

@@ -59,6 +59,7 @@ class LedgerEntry:
     accepted: tuple[Accepted, ...] = ()
     seconds: float = 0.0
     blocked_by: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()
     is_strict: bool = False
     """Whether findings of severity warning fail the run."""
 
@@ -75,6 +76,7 @@ class LedgerEntry:
             "waiver": shown(self.waiver),
             "findings": tuple(map(shown_finding, self.findings)),
             "accepted": tuple(map(_shown_accepted, self.accepted)),
+            "questions": tuple(map(shown, self.questions)),
         }
         for name, value in redacted.items():
             object.__setattr__(self, name, value)
@@ -197,7 +199,13 @@ class Ledger:
             for line in _folded("" if number else "ladder", text)
         ]
         more = "  pytest -v: all rules, reasons and the ladder"
-        return [self.headline(), *(_clipped(f"  {line}") for line in reasons), *played, *(ladder if self.ladder else ()), more]
+        ladder = [*(ladder if self.ladder else ()), *self._questions()]
+        return [self.headline(), *(_clipped(f"  {line}") for line in reasons), *played, *ladder, more]
+
+    def _questions(self) -> list[str]:
+        """Return what rules ask the author."""
+        asked = [text for entry in self.entries for text in entry.questions]
+        return [line for text in asked for line in _folded("question", text)]
 
     def _brief(self, word: str) -> list[str]:
         """Return the rules of one outcome, in one line, or in two with the first reason, if each reason is worth a look."""
@@ -218,7 +226,7 @@ class Ledger:
             lines.append(f"  {'tools':<{_COLUMN}}{self.sandbox}")
         if self.is_vacuous:
             lines.append("  nothing was exercised: this run proves nothing")
-        return [*lines, *ladder_lines(self.ladder)]
+        return [*lines, *ladder_lines(self.ladder), *self._questions()]
 
 
 def _folded(word: str, text: str) -> list[str]:

@@ -28,6 +28,10 @@ from pytest_hermes_env.play.journal import Reward
 
 _LABELS = re.compile(r"(?:.*_)?(?:ids?|idx|index|[gpqrstu]?u?id|slug|seed|split|subset|fold|weight)|(?:doc|item|task|row)id")
 """Fields that name an item and do not change the task."""
+_NAMES = re.compile(r"(?:.*_)?(?:name|number|job|title|ticket|case|key|code|run|batch|order)")
+"""Fields that may do nothing but name it, where all others are the same."""
+LEAST = 40
+"""The length of what is left of an item without its names, from which on two that are equal are no coincidence."""
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -50,6 +54,10 @@ def dynamic(evidence: Evidence) -> Verdict:
     evaluated = [reward.item for reward in evaluation.of(Reward)] or [item.value for item in items.held_out]
     answers = {prompt: _is_trained_on([item.value for item in trained if item.prompt == prompt], evaluated) for prompt in asked}
     shared = [prompt for prompt, answer in answers.items() if answer]
+    twins = _twins(evaluated, [item.value for item in items.items])
+    if not shared and twins * 2 >= len(evaluated) > 0:
+        message = f"{twins} of {len(evaluated)} held-out items are training items with other names"
+        return Verdict.failed([evidence.finding(message, "get_eval_items", "setup", "evaluate", scenario="evaluate")])
     if not shared and None in answers.values():
         return Verdict.not_exercised(
             "different training items have the same prompt, so prompts cannot show whether evaluation uses them",
@@ -61,6 +69,18 @@ def dynamic(evidence: Evidence) -> Verdict:
         )
     message = f"{len(shared)} of {len(asked)} evaluation prompts are training prompts"
     return Verdict.failed([evidence.finding(message, "get_eval_items", "evaluate", seen=shared[0][:120], scenario="evaluate")])
+
+
+def _twins(evaluated: list[Any], trained: list[Any]) -> int:
+    """Return how many held-out items are training items but for the fields that name them."""
+    known = {_without_names(item) for item in trained}
+    return sum(text in known and len(text) >= LEAST for text in map(_without_names, evaluated))
+
+
+def _without_names(item: Any) -> str:
+    fields = {str(name): value for name, value in _fields(item).items()}
+    telling = {name: value for name, value in fields.items() if not (_is_label(name) or _NAMES.fullmatch(name.lower()))}
+    return repr(sorted((name, repr(picture(value))) for name, value in telling.items())) if len(telling) > 1 else ""
 
 
 def _is_trained_on(trained: list[object], evaluated: list[object]) -> bool | None:

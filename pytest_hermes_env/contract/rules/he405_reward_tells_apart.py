@@ -3,10 +3,11 @@ Rewards differ where the work differs: good work earns more than bad work, and b
 
 What: Where the environment's author declares transcripts of known quality (a file of cases next to it), their rewards are
 in the declared order, with the declared gap: the good one above the near miss, the near miss above doing nothing, and
-no hack earns as much as gold. On every item, gold is above doing nothing, the prompt repeated, the right form with wrong
+no hack earns as much as gold; two of which neither is gold, and which earn the same, are a warning. On every item, gold is above doing nothing, the prompt repeated, the right form with wrong
 content, and gold in the wrong place, by the gap. Over many items, gold of another item is not paid like the item's own. With or without gold, doing nothing, the
 prompt repeated or wrong content never earns the highest reward that was seen, and rewards are not one positive number
-for work that differs. A reward that is 0.0 for everything is reported when the source can
+for work that differs. Around gold its neighbours are played: with worse content in its own form, with less of its work, with lies, they earn less than gold; by
+another way, with the same work, about as much. What only the author knows is a question, which `equivalent:` or `worse:` in the file of cases answers. A reward that is 0.0 for everything is reported when the source can
 return nothing else, or when every call caught the same mistake of its own code: a name or an attribute that does not
 exist, wrong arguments, a key that the item does not have; or when nothing that the agent did is read, as where a reward
 looks for messages of a role that no message has. Otherwise an honest verifier returns 0.0 for all rollouts that never
@@ -26,13 +27,25 @@ Source: atroposlib 0.4.0, `envs/base.py`, `handle_send_to_api` (`ensure_scores_a
 from __future__ import annotations
 
 import ast
+import dataclasses
 import itertools
 import statistics
 from collections.abc import Iterator, Sequence
 
 from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.judge.around_gold import of_neighbours, questions
 from pytest_hermes_env.contract.judge.statements import is_caught_broadly
-from pytest_hermes_env.play.cases.values import ECHO, GOLD, HACK, NOTHING, OTHER_GOLD, TOOLS, WRONG_CONTENT
+from pytest_hermes_env.play.cases.values import (
+    ECHO,
+    GOLD,
+    HACK,
+    JUDGED,
+    MADE_FROM_GOLD,
+    NOTHING,
+    OTHER_GOLD,
+    TOOLS,
+    WRONG_CONTENT,
+)
 from pytest_hermes_env.play.journal import Caught, Reward
 from pytest_hermes_env.play.probing.record import PAID, as_number
 from pytest_hermes_env.play.scenario import CASES, PROBES, Rung
@@ -57,6 +70,10 @@ NEEDS_WORSE = (
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Compare the declared cases in their order, the automatic ones with gold, and all rewards with each other."""
+    return dataclasses.replace(_verdict(evidence), questions=tuple(questions(evidence.rungs, evidence.cases)))
+
+
+def _verdict(evidence: Evidence) -> Verdict:
     worked, idle = (_rewards(evidence, name) for name in SCENARIOS)
     rungs = evidence.rungs
     every = [*worked, *idle, *evidence.probes.numbers, *(rung.reward for rung in rungs if rung.reward is not None)]
@@ -65,6 +82,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not unsteady:
         found = [*_of_order(evidence, rungs), *_of_automatic(evidence, rungs), *_of_other_gold(evidence, rungs)]
         findings += _few(found) or list(_of_worthless(evidence, rungs, every))
+        findings += of_neighbours(evidence, _golds(rungs), _played)
     if findings:
         return Verdict.failed(findings, _summary(rungs))
     if unsteady:
@@ -95,7 +113,7 @@ def has_gold(rungs: tuple[Rung, ...]) -> bool:
 def _has_worse(rungs: tuple[Rung, ...]) -> bool:
     """Tell whether any other case on an item of gold has a reward that rests on no guess."""
     golds = _golds(rungs)
-    return any(rung.item in golds and rung.name != GOLD and _is_sure(rung) for rung in rungs)
+    return any(rung.item in golds and rung.name not in {GOLD, JUDGED} and _is_sure(rung) for rung in rungs)
 
 
 def _few(findings: Sequence[Finding]) -> list[Finding]:
@@ -141,7 +159,11 @@ def _of_order(evidence: Evidence, rungs: tuple[Rung, ...]) -> Iterator[Finding]:
                 is_placed = low in placed or high == GOLD
                 if is_placed and high in scored and low in scored and _are_comparable(scored[high], scored[low]):
                     gap = cases.gap if cases.is_strict or high == GOLD else 0.0
-                    yield from _of_pair(evidence, scored[high], scored[low], gap, Severity.ERROR)
+                    is_inverted = (scored[high].reward or 0.0) < (scored[low].reward or 0.0)
+                    weight = (
+                        Severity.ERROR if high == GOLD or is_inverted else Severity.WARNING
+                    )  # two bad ones may earn the same
+                    yield from _of_pair(evidence, scored[high], scored[low], gap, weight)
 
 
 def _are_comparable(high: Rung, low: Rung) -> bool:
@@ -156,7 +178,7 @@ def _of_automatic(evidence: Evidence, rungs: tuple[Rung, ...]) -> Iterator[Findi
     golds = _golds(rungs)
     for rung in rungs:
         gold = golds.get(rung.item)
-        if gold is not None and _is_free(rung) and rung.name not in {*placed, OTHER_GOLD}:
+        if gold is not None and _is_free(rung) and rung.name not in {*placed, OTHER_GOLD, *MADE_FROM_GOLD}:
             weight = Severity.WARNING if rung.name == TOOLS else Severity.ERROR
             yield from _of_pair(evidence, gold, rung, evidence.cases.gap, weight)
 

@@ -1,24 +1,30 @@
 """HE406 judge-falls-back
-`compute_reward` returns a number when its judge fails, times out or answers garbage.
+The reward follows what its judge says about the work; a judge that fails leaves a number, which pays nothing.
 
-What: While the judge of `compute_reward` (`self.server.chat_completion` and similar) answers text without a score, JSON whose values are null, or no
-text at all, or every call to it fails, `compute_reward` returns a finite number.
+What: While the judge of `compute_reward` (a request to a chat or completions endpoint, by any client, to any host) answers text without a score,
+JSON whose values are null, or no text at all, or every call to it fails, `compute_reward` returns a finite number. Where the declared gold
+asks a judge, its answer is varied: with the worst verdict gold earns less, by the gap; with half of the score no more than with all of it; wrong work about which the judge says nothing that is a score, or
+its worst after numbers in a reason, earns no more than with the worst verdict alone. What the judge is asked contains the agent's work, or other work with the same verdict earns less.
 
 Why: Judges are remote. They time out, hit rate limits, and answer "As an AI, I cannot" one time in a hundred. Without a
-fallback each of these becomes an exception in `compute_reward`, which the trainer sees as 0.0: good work is punished at
-random, and an hour of outage teaches the model that nothing is worth doing.
+fallback each of these becomes an exception in `compute_reward`, which the trainer sees as 0.0; with a generous one an hour of outage pays
+for everything. A judge that is shown the reference in place of the answer, or whose "0" is taken for "no score", pays every rollout.
 
 Fix: Put the call and the parsing of its answer into one `try`, and return a heuristic score in the handler, such as the
-overlap of the answer's words with the expected ones. Log it: an outage must be visible.
+overlap of the answer's words with the expected ones. Compare with `is None`, not with `or`. Ask for JSON, parse all of it, and take the one key.
 
 Source: The environment guide's judge pattern (always a heuristic fallback); atroposlib 0.4.0, `ServerManager`.
 """
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict, finding_in, one_per_place
+from collections.abc import Iterator
+
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict, finding_in, one_per_place
+from pytest_hermes_env.play.cases.values import GOLD, JUDGED
 from pytest_hermes_env.play.journal import Reward
 from pytest_hermes_env.play.probing.record import as_number
+from pytest_hermes_env.play.scenario import CASES, Rung, Worth
 
 _HOW = {
     "garbage_judge": "returned text without a score",
@@ -27,15 +33,17 @@ _HOW = {
     "failing_judge": "failed every request",
 }
 SCENARIOS = tuple(_HOW)
+TINY = 1e-9
 
 
 def dynamic(evidence: Evidence) -> Verdict:
-    """Look at what compute_reward returned while its judge answered garbage, and while it failed."""
+    """Look at what compute_reward returned while its judge answered garbage, while it failed, and while its verdict on gold was varied."""
     ran = evidence.scenarios(*SCENARIOS)
-    if not ran:
+    varied = [rung for rung in evidence.rungs if rung.name == JUDGED]
+    if not ran and not varied:
         return Verdict.not_exercised(evidence.why_missing(*SCENARIOS))
     rewards = [(scenario.name, reward) for scenario in ran for reward in scenario.of(Reward)]
-    if not rewards:
+    if not rewards and not varied:
         return Verdict.not_exercised("compute_reward was not called while the judge failed")
     findings = [
         finding_in(name, reward.place, f"the judge {_HOW[name]}, and compute_reward raised {reward.error}")
@@ -46,7 +54,35 @@ def dynamic(evidence: Evidence) -> Verdict:
         for name, reward in rewards
         if reward.error or as_number(reward.value) is None
     ]
-    return Verdict.of(one_per_place(findings), f"{len(rewards)} rewards were numbers while the judge failed")
+    found = [*one_per_place(findings), *_of_verdicts(evidence, varied)]
+    followed = f", and gold's followed {len(varied)} verdicts" if varied else ""
+    return Verdict.of(found[:3], f"{len(rewards)} rewards were numbers while the judge failed{followed}")
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS)
+def _of_verdicts(evidence: Evidence, varied: list[Rung]) -> Iterator[Finding]:
+    """Yield the verdicts on gold that its reward does not follow."""
+    golds = {rung.item: rung.reward for rung in evidence.rungs if rung.name == GOLD and rung.reward is not None}
+    by_worth = {rung.worth: rung.reward for rung in varied if rung.reward is not None}
+    worst, bad, gap = by_worth.get(Worth.JUDGED_WORST), by_worth.get(Worth.JUDGED_BAD), evidence.cases.gap - TINY
+    for rung in varied:
+        gold, reward = golds.get(rung.item), rung.reward
+        what = ""
+        if reward is None:
+            what = f"compute_reward gave no number: {rung.error}"
+        elif gold is None:
+            continue
+        elif rung.worth in {Worth.JUDGED_WORST, Worth.JUDGED_LOW} and gold - reward < gap:
+            what = f"gold earned {reward:g}, and {gold:g} with the declared verdict: the reward does not follow the judge"
+        elif rung.worth is Worth.JUDGED_HALF and reward > gold + TINY:
+            what = f"gold earned {reward:g}, and {gold:g} with twice the score"
+        elif rung.worth is Worth.JUDGED_SILENT and bad is not None and reward - bad >= gap:
+            what = f"it earned {reward:g}, and {bad:g} with the judge's worst verdict"
+        elif rung.worth is Worth.JUDGED_UNSEEN and (reward >= gold - TINY or (worst is not None and reward - worst >= gap)):
+            what = f"it was asked the same about other work, which earned {reward:g} with its verdict on gold"
+        if what:
+            yield evidence.finding(
+                f"the judge {rung.change}: {what}", "compute_reward", seen="; ".join(rung.transcript), scenario=CASES
+            )
+
+
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*SCENARIOS, CASES))

@@ -2,7 +2,8 @@
 `collect_trajectories` of a training item ends with scored rollouts.
 
 What: `collect_trajectories(item)` returns a group and a backlog, and does not raise, exit or wait forever. At least when
-its rollouts have different rewards, there is a group. A group that is dropped because its rewards are equal is not a
+its rollouts have different rewards, there is a group, which has each rollout that was scored once, with its own score: gold beside rollouts that
+do nothing has the higher one, in every place, and equal work the same. A group that is dropped because its rewards are equal is not a
 violation. Classes that are an evaluation by their own code are left out.
 
 Why: `(None, [])` is also what remains of an error that was swallowed: Atropos drops it without a word, and the
@@ -18,6 +19,7 @@ self.collect_trajectories(item)`) and `collect_trajectories`.
 from __future__ import annotations
 
 from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
+from pytest_hermes_env.contract.judge.roles import UNEQUAL, strange_scores
 from pytest_hermes_env.contract.judge.scored_data import OF_GROUPS, items_of, rows_of
 from pytest_hermes_env.play.journal import Reward
 from pytest_hermes_env.play.scenario import Scenario
@@ -39,6 +41,9 @@ def dynamic(evidence: Evidence) -> Verdict:
         message = f"collect_trajectories returned {wrong.returned}, not a group and a backlog"
         return Verdict.failed([evidence.finding(message, *OF_GROUPS, scenario=wrong.name)])
     with_rows = [scenario for scenario in ran if rows_of(scenario)]
+    for scenario in evidence.scenarios(*UNEQUAL) if with_rows else ():
+        if scenario.roles and not scenario.error and (strange := strange_scores(scenario)):
+            return Verdict.failed([evidence.finding(strange, *OF_GROUPS, scenario=scenario.name)])
     if with_rows:
         return Verdict.passed(
             f"{len(with_rows)} of {len(ran)} groups were returned: {', '.join(one.name for one in with_rows)}"
@@ -56,4 +61,4 @@ def _of_error(evidence: Evidence, scenario: Scenario) -> Verdict:
     return Verdict.failed([evidence.finding(message, *OF_GROUPS, place=scenario.error_place, scenario=scenario.name)])
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=GROUPS)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*GROUPS, *UNEQUAL))

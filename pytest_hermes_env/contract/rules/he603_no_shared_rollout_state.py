@@ -23,8 +23,10 @@ import ast
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict, finding_in
+from pytest_hermes_env.contract.judge.roles import ALONE, MIXED, TINY, earned, rewards_alone, strange_reward
+from pytest_hermes_env.play.cases.values import GOLD
 from pytest_hermes_env.play.journal import ContextOpened, Crossed, SurroundingChanged
-from pytest_hermes_env.play.scenario import Scenario
+from pytest_hermes_env.play.scenario import CASES, PROBES, Scenario
 from pytest_hermes_env.source import ClassSource, Function, finding_at, reach_of
 
 _ROLLOUT = ("format_prompt", "collect_trajectory", "collect_trajectories", "compute_reward")
@@ -79,7 +81,7 @@ def _kept_items(function: Function) -> Iterator[ast.expr]:
                 yield target
 
 
-SCENARIOS = ("concurrent_groups", "evaluate")
+SCENARIOS = ("concurrent_groups", "evaluate", ALONE, *MIXED, PROBES, CASES)
 _SHARED = {"attribute": "self.{}", "class attribute": "the class attribute {}", "module": "the global {}"}
 
 
@@ -87,6 +89,8 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look for the words of other rollouts in what each one was shown, and for the last one's in what they share."""
     if overwritten := list(_overwritten(evidence.scenario("evaluate"))):
         return Verdict.failed(overwritten[:1])
+    if others := list(_of_others(evidence)):
+        return Verdict.failed(others[:1])
     groups = evidence.scenario("concurrent_groups")
     if not groups.happened:
         return Verdict.not_exercised(groups.unavailable)
@@ -118,7 +122,26 @@ def dynamic(evidence: Evidence) -> Verdict:
         evidence.finding(message, "compute_reward", seen=groups.note, scenario="concurrent_groups")
         for message in dict.fromkeys(messages)
     ]
-    return Verdict.of(findings[:1], f"{len(owners)} concurrent rollouts saw nothing of each other")
+    roles = sum(len(earned(scenario)) for scenario in evidence.scenarios(*MIXED))
+    watched = f"; {roles} rewards beside gold were those of the same work alone" if roles else ""
+    return Verdict.of(findings[:1], f"{len(owners)} concurrent rollouts saw no word of each other{watched}")
+
+
+def _of_others(evidence: Evidence) -> Iterator[Finding]:
+    """Yield the groups in which a reward was that of another rollout's work, unless rewards differ by themselves."""
+    for rung in evidence.rungs:
+        if rung.stale:
+            message = f"the sandbox of {rung.item} was prepared with text of another item: {rung.stale}"
+            yield evidence.finding(message, "prepare_sandbox", "collect_trajectory", scenario=CASES)
+    if evidence.probes.unsteady is None and (alone := rewards_alone(evidence)):
+        golds = {rung.reward for rung in evidence.rungs if rung.name == GOLD and rung.reward is not None}
+        after = {reward for (name, _), reward in alone.items() if name == GOLD}
+        if len(golds) == 1 and after and max(after) < min(golds) - TINY:
+            message = f"gold earned {max(after):g} after rollouts of its item that did nothing, and {min(golds):g} before any"
+            yield evidence.finding(message, "compute_reward", scenario=ALONE)
+        for scenario in evidence.scenarios(*MIXED):
+            if strange := strange_reward(scenario, alone):
+                yield evidence.finding(strange, "compute_reward", scenario=scenario.name)
 
 
 def _overwritten(evaluation: Scenario) -> Iterator[Finding]:

@@ -37,7 +37,7 @@ from pytest_hermes_env.errors import (
     shorten,
 )
 from pytest_hermes_env.live.settings import hosts_of_run
-from pytest_hermes_env.options import real_tools_of
+from pytest_hermes_env.options import real_tools_of, settings_to_play
 from pytest_hermes_env.play.cases.values import Cases
 from pytest_hermes_env.play.evidence_file import PlayedClass, read_evidence
 from pytest_hermes_env.play.scenario import CASES, Collection
@@ -112,6 +112,8 @@ class ContractSession:
             hosts=tuple(sorted(hosts_of_run(self._config))),
             coverage=coverage_settings(),
             cases=self._cases_of(checked),
+            settings=settings_to_play(self._config),
+            effort=max(1, self._config.getoption("hermes_effort")),
         )
 
     def _rules(self, checked: CheckedClass) -> list[Rule]:

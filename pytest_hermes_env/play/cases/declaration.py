@@ -116,13 +116,17 @@ def cases(
     order: Sequence[Any] | None = None,
     gap: float = 0.1,
     sandbox: str | None = None,
+    equivalent: Sequence[str] = (),
+    worse: Sequence[str] = (),
+    settings: Mapping[str, Any] | None = None,
     **around: Any,
 ) -> Cases:
     """Return all cases of an environment. ``judge``, ``files``, ``commands``, ``tools`` and ``sandbox`` hold for each of them.
 
     ``order`` are names of cases from the highest reward down; names in a list of their own are not compared with each other. Each
     is above all later ones by at least ``gap``. Without an order, gold is above all others by ``gap``, and near_miss is not below
-    nothing.
+    nothing. ``equivalent`` and ``worse`` answer the questions of a contract run: names of changes to gold that are as good, or not.
+    ``settings`` replace fields of the configuration while the contract is played.
 
     Raises: BadCases.
     """
@@ -140,7 +144,15 @@ def cases(
     entries = tuple(_within(entry, wide) for entry in entries) if any(wide.values()) else entries
     names = {case.name for entry in entries for case in entry.cases}
     numbered = tuple(entry if entry.label else replace(entry, label=f"item {number}") for number, entry in enumerate(entries))
-    return Cases(items=numbered, gap=checked_gap(gap), path=path, **as_order(order, names))
+    return Cases(
+        items=numbered,
+        gap=checked_gap(gap),
+        path=path,
+        equivalent=checked_changes(equivalent),
+        worse=checked_changes(worse),
+        settings=dict(settings or {}),
+        **as_order(order, names),
+    )
 
 
 def as_cases(value: Any) -> Cases:
@@ -182,6 +194,13 @@ def checked_gap(gap: Any) -> float:
     if isinstance(gap, bool) or not isinstance(gap, int | float) or not math.isfinite(gap) or gap < 0:
         raise BadCases(f"the gap between rewards must be a number of at least 0, such as 0.2; got {shorten(repr(gap))}")
     return float(gap)
+
+
+def checked_changes(names: Any) -> tuple[str, ...]:
+    """Return the names of changes to gold. Raises: BadCases when they are not a list of texts."""
+    if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(name, str) and name for name in names):
+        raise BadCases(f"changes are a list of the names that the questions of a run show; got {shorten(repr(names))}")
+    return tuple(names)
 
 
 def checked_name(name: str) -> str:

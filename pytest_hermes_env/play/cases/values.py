@@ -9,19 +9,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from pytest_hermes_env.play.scenario import CaseRules
+
 if TYPE_CHECKING:
     from pytest_hermes_env.inference.steps import Turn
 
 GOLD, NEAR_MISS, NOTHING, HACK = "gold", "near_miss", "nothing", "hack"
 WRONG_CONTENT, WRONG_PLACE, OTHER_GOLD = "wrong_content", "wrong_place", "other_gold"
-ECHO, TOOLS = "echo", "tools"
+ECHO, TOOLS, NEIGHBOUR, JUDGED = "echo", "tools", "neighbour", "judged"
+MADE_FROM_GOLD = (NEIGHBOUR, JUDGED)
+"""Names of what is played around gold, which the ladder leaves out."""
 
 WELL_KNOWN = (GOLD, NEAR_MISS, NOTHING, HACK)
 """The cases that an author should declare."""
 
 AUTOMATIC: dict[str, str] = {
     TOOLS: "every offered tool is used once, harmlessly",
-    WRONG_CONTENT: "right form, wrong content",
+    WRONG_CONTENT: "gold's form, wrong content",
     WRONG_PLACE: "gold, with other names for its files",
     OTHER_GOLD: "gold of another item",
     ECHO: "the prompt is repeated",
@@ -86,11 +90,20 @@ class ItemCases:
 class Cases:
     """Everything that an author declares. ``order`` is from the highest reward down; names in one part are not compared.
 
-    ``gap`` is the least difference between a part and all later ones. ``is_strict``: the author declared the order.
+    ``gap`` is the least difference between a part and all later ones. ``is_strict``: the author declared the order. ``equivalent`` and
+    ``worse`` are names of neighbours of gold that are as good as it, and that are not. ``settings`` replace some of the configuration's.
     """
 
     items: tuple[ItemCases, ...]
     order: tuple[tuple[str, ...], ...] = ((GOLD,), (NEAR_MISS,), (NOTHING,))
     gap: float = 0.1
     is_strict: bool = False
+    equivalent: tuple[str, ...] = ()
+    worse: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
     path: str = ""
+
+    @property
+    def rules(self) -> CaseRules:
+        """What they say about rewards."""
+        return CaseRules(order=self.order, gap=self.gap, is_strict=self.is_strict, equivalent=self.equivalent, worse=self.worse)

@@ -17,11 +17,12 @@ from typing import Any
 from pytest_hermes_env.errors import BadCases, ScriptError, shorten
 from pytest_hermes_env.inference.steps import Turn
 from pytest_hermes_env.inference.yaml_script import Node, parse_yaml, turn_of
-from pytest_hermes_env.play.cases.declaration import SANDBOXES, as_order, checked_gap, checked_name
+from pytest_hermes_env.play.cases.declaration import SANDBOXES, as_order, checked_changes, checked_gap, checked_name
 from pytest_hermes_env.play.cases.values import WELL_KNOWN, Case, Cases, ItemCases, Transcript
 
 AROUND = ("judge", "sandbox", "files", "commands", "tools")
-FILE_FIELDS = ("class", "order", "gap", *AROUND, "items")
+ANSWERS = ("equivalent", "worse")
+FILE_FIELDS = ("class", "order", "gap", *ANSWERS, "settings", *AROUND, "items")
 ITEM_FIELDS = ("index", "item", "where", *WELL_KNOWN, "others", *AROUND)
 CASE_FIELDS = ("turns", *AROUND)
 COMMAND_FIELDS = ("on", "on_matches", "output", "exit_code", "writes")
@@ -91,8 +92,18 @@ def _file(root: Node) -> CaseFile:
     names = {case.name for entry in items for case in entry.cases}
     order = _said(fields["order"], lambda: as_order(fields["order"].plain(), names)) if "order" in fields else {}  # type: ignore[arg-type]
     gap = {"gap": _said(fields["gap"], lambda: checked_gap(fields["gap"].plain()))} if "gap" in fields else {}
+    answers = {
+        name: _said(fields[name], functools.partial(checked_changes, fields[name].plain()))
+        for name in ANSWERS
+        if name in fields
+    }
+    settings = fields["settings"].plain() if "settings" in fields else {}
+    if not isinstance(settings, dict):
+        raise fields["settings"].error(
+            f"'settings' is a mapping of fields of the configuration; got {fields['settings'].describe()}."
+        )
     return CaseFile(
-        cases=Cases(items=items, path=str(root.path), **gap, **order),
+        cases=Cases(items=items, path=str(root.path), **gap, **order, **answers, settings=settings),
         class_name=fields["class"].text("'class'") if "class" in fields else "",
     )
 

@@ -12,7 +12,9 @@ from pytest_hermes_env.play.scenarios.concurrent import concurrent_groups
 from pytest_hermes_env.play.scenarios.evaluation import evaluations, unusual_settings, whole_run
 from pytest_hermes_env.play.scenarios.family import Family
 from pytest_hermes_env.play.scenarios.items import offline_setup, second_setup, training_items
+from pytest_hermes_env.play.scenarios.labels import answers_replaced
 from pytest_hermes_env.play.scenarios.reward_probes import probed_reward
+from pytest_hermes_env.play.scenarios.roles import evaluations_with_gold, groups_with_gold
 from pytest_hermes_env.play.scenarios.training import cancelled_groups, failing_groups, healthy_groups, judged_groups
 
 __all__ = ["FAMILIES", "SCENARIOS", "families_of"]
@@ -24,12 +26,15 @@ FAMILIES: tuple[Family, ...] = (
     judged_groups,
     cancelled_groups,
     concurrent_groups,
+    answers_replaced,
     evaluations,
     wandb_logs,
     whole_run,
     probed_reward,
     played_cases,
     played_elsewhere,
+    groups_with_gold,
+    evaluations_with_gold,
     second_setup,
     unusual_settings,
     other_buffers,

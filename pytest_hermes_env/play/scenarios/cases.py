@@ -10,9 +10,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from pytest_hermes_env.play.buffers import picture
-from pytest_hermes_env.play.cases.playing import PlayedCase, play_gold, play_item
+from pytest_hermes_env.play.cases.item_cases import kind_of_gold, play_item
+from pytest_hermes_env.play.cases.neighbours import Tried
+from pytest_hermes_env.play.cases.playing import PlayedCase
 from pytest_hermes_env.play.cases.values import GOLD, Cases, ItemCases
-from pytest_hermes_env.play.scenario import CASES, ELSEWHERE, Cause, Rung, Scenario, Sweep, Unavailable
+from pytest_hermes_env.play.held_out import collections_of
+from pytest_hermes_env.play.scenario import CASES, ELSEWHERE, Cause, Rung, Scenario, Sweep, Unavailable, item_key
 from pytest_hermes_env.play.scenarios.family import family
 from pytest_hermes_env.play.scenarios.reward_probes import probe
 from pytest_hermes_env.play.stage import Stage
@@ -23,6 +26,8 @@ SOME = 5
 """Further ones on which the automatic cases are played beside gold."""
 MANY, MANY_PROGRAMS = 50, 12
 """Items on which gold is played, in all: in memory, and where real programs run."""
+OTHERS = 12
+"""Other items whose gold is at hand for what is made from gold."""
 MOST = 1_000
 """The most calls of get_next_item."""
 LEAST = 20
@@ -37,7 +42,7 @@ class _Chosen:
     entry: ItemCases | None
     item: Any
     label: str
-    other: Any = None
+    others: tuple[Any, ...] = ()
     depth: int = 0
     turn: int = 0
     """Its place among those of its entry and depth: entries take turns."""
@@ -69,22 +74,21 @@ async def played_cases(stage: Stage) -> None:
         spread = _spread(list(enumerate(drawn.items)), FEW)
         chosen = [_Chosen(entry=None, item=item, label=f"training item {number}") for number, item in spread]
     played: list[PlayedCase] = [PlayedCase(rung=rung) for rung in missing]
-    sandbox, golds = stage.sandbox, 0
+    sandbox, golds, tried = stage.sandbox, 0, Tried()
     for one in sorted(chosen, key=lambda each: (each.depth, each.turn)):
-        is_slow = any(case.runs_programs for case in played)
+        is_slow = any(case.runs_programs for case in played if case.rung.name == GOLD)
         if one.depth and golds >= (MANY_PROGRAMS if is_slow else MANY):
             break
-        if one.depth <= 1:
-            played += await play_item(stage, one.entry, one.item, one.label, one.other, is_whole=not one.depth)
-        elif one.entry is not None:
-            played.append(await play_gold(stage, one.entry, one.item, one.label))
+        played += await play_item(
+            stage, one.entry, one.item, one.label, one.others, depth=one.depth, turn=one.turn, tried=tried
+        )
         golds += any(case.name == GOLD for case in one.entry.cases) if one.entry is not None else 0
     stage.sandbox = sandbox
     stage.scenarios[CASES] = Scenario(
         name=CASES,
         rungs=tuple(case.rung for case in played),
         played=tuple(record for case in played for record in case.records),
-        sweep=Sweep(drawn=drawn.calls, different=len(drawn.items), is_whole=drawn.is_whole),
+        sweep=Sweep(drawn=drawn.calls, different=len(drawn.items), is_whole=drawn.is_whole, left=_left(stage.env, drawn.items)),
     )
 
 
@@ -102,7 +106,7 @@ async def played_elsewhere(stage: Stage) -> None:
     played: list[PlayedCase] = []
     sandbox = stage.sandbox
     for one in reversed(chosen):
-        played += await play_item(stage, one.entry, one.item, one.label, one.other, is_repeated=False)
+        played += await play_item(stage, one.entry, one.item, one.label, one.others)
     stage.sandbox = sandbox
     needs_probes = stage.item is not None and not any(case.rung.name == GOLD and case.rung.reward for case in played)
     found = await probe(stage, "probes elsewhere") if needs_probes and not stage.nothing_to_train else None
@@ -143,6 +147,16 @@ async def _take(stage: Stage, declared: tuple[ItemCases, ...], drawn: _Drawn) ->
             return
         item = await stage.next_item()
     drawn.is_whole = True
+
+
+def _left(env: Any, drawn: list[Any]) -> tuple[str, ...]:
+    """Return the keys of items that never came, of the collections that hold items that did."""
+    known = {item_key(item) for item in drawn}
+    parts = [
+        part for value in collections_of(env).values() for part in (value.values() if isinstance(value, dict) else [value])
+    ]
+    rows = [{item_key(row) for row in part} for part in parts if isinstance(part, list | tuple) and len(part) <= MOST]
+    return tuple(sorted({key for keys in rows if keys & known for key in keys - known}))
 
 
 def _spread(items: list[Item], count: int) -> list[Item]:
@@ -189,20 +203,31 @@ def _of_many(entry: ItemCases, fits: list[int], given: list[Any]) -> list[_Chose
     has_gold = any(case.name == GOLD and case.of is not None for case in entry.cases)
     rest = [number for number in fits if number not in whole] if has_gold else []
     some = _spread(rest, SOME)
-    alone = _scattered(_spread([number for number in rest if number not in some], MANY))
+    alone = _new_kinds_first(entry, given, _scattered(_spread([number for number in rest if number not in some], MANY)), whole)
     depths = [(0, whole), (1, some), (2, alone)]
     return [
         _Chosen(
             entry=entry,
             item=given[number],
             label=f"training item {number}",
-            other=given[fits[(fits.index(number) + 1) % len(fits)]] if len(fits) > 1 else None,
+            others=tuple(given[other] for other in _spread([other for other in fits if other != number], OTHERS)),
             depth=depth,
             turn=turn,
         )
         for depth, numbers in depths
         for turn, number in enumerate(numbers)
     ]
+
+
+def _new_kinds_first(entry: ItemCases, given: list[Any], items: list[int], known: list[int]) -> list[int]:
+    """Return the items, first one of each kind of content that gold has on none before: later items may be of other kinds."""
+    kinds = {kind_of_gold(entry.cases, given[number]) for number in known}
+    first = []
+    for number in items:
+        kind = kind_of_gold(entry.cases, given[number])
+        first += [number] if kind not in kinds else []
+        kinds.add(kind)
+    return [*first, *(number for number in items if number not in first)]
 
 
 def _scattered(items: list[Item]) -> list[Item]:

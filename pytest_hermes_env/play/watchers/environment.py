@@ -12,6 +12,7 @@ import inspect
 import linecache
 import os
 from collections.abc import Iterator
+from contextvars import ContextVar
 from typing import Any
 
 from pytest_hermes_env.errors import shorten
@@ -37,6 +38,8 @@ from pytest_hermes_env.play.watchers.caught_errors import noting_caught_errors
 
 _LOGGED = ("metrics", "task_name", "model_name", "start_time", "end_time", "generation_parameters", "samples")
 """Parameters of evaluate_log by position."""
+_rewarded: ContextVar[list[str]] = ContextVar("hermes_env_rewarded")
+"""The task ids of the rewards in the running rollout."""
 
 
 @contextlib.contextmanager
@@ -65,6 +68,7 @@ async def _compute_reward(layer: Layer, source: Place, real: Any, *args: Any, **
 
     def note_reward(value: Any, error: str = "", *, injected: bool = False, place: Place = source) -> None:
         fields = inputs.fields()
+        _rewarded.get([]).append(inputs.task_id)
         journal.add(
             Reward(value=value, error=error, injected=injected, place=place, is_plain=is_plain, caught=caught, **fields)
         )
@@ -179,8 +183,13 @@ def _note_read(name: str, layer: Layer) -> None:
 
 async def _collect_trajectory(real: Any, *args: Any, **kwargs: Any) -> Any:
     journal = current_journal.get()
-    with contextlib.nullcontext() if journal is None else journal.faults.rollout():
-        outcome = await real(*args, **kwargs)
+    rewarded: list[str] = []
+    token = _rewarded.set(rewarded)
+    try:
+        with contextlib.nullcontext() if journal is None else journal.faults.rollout():
+            outcome = await real(*args, **kwargs)
+    finally:
+        _rewarded.reset(token)
     item = outcome[0] if isinstance(outcome, tuple) and outcome else None
     if isinstance(item, dict):
         logprobs = item.get("inference_logprobs")
@@ -191,6 +200,7 @@ async def _collect_trajectory(real: Any, *args: Any, **kwargs: Any) -> Any:
                 logprobs=None if logprobs is None else tuple(logprobs),
                 score=item.get("scores"),
                 sequences=1 + len(item.get("more_rows") or ()),
+                task_id=rewarded[-1] if rewarded else "",
             )
         )
     return outcome

@@ -7,6 +7,11 @@ from .mutant import after, before, capitals_exam, graded_letters, ledger_books, 
 LEDGER_LOOP = "            result = await loop.run(self.opening(book))\n"
 
 MUTANTS = (
+    graded_letters(
+        "HE708",
+        "the share of letters that were written",
+        ('"eval/reward": sum(rewards) / len(rewards)', '"eval/reward": len(rewards) / len(self.held_out)'),
+    ),
     signals_base(
         "HE701",
         "a loop without tools",

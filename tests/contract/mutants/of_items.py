@@ -93,6 +93,21 @@ MUTANTS = (
         "the first of the training books",
         ("for book in self.exam:", "for book in self.books[: self.config.held_out]:"),
     ),
+    # ------------------------------------------------------------------ HE207
+    graded_letters(
+        "HE207", "the same letter for ever", ("(self.position + 1) % len(self.training)", "(self.position + 1) % 1")
+    ),
+    # ------------------------------------------------------------------ HE208
+    graded_letters(
+        "HE208",
+        "the answer in the prompt",
+        (
+            "        return self.training[self.position]\n",
+            '        letter = self.training[self.position]\n        return {**letter, "answer": " ".join(letter["words"])}\n',
+        ),
+        ('then answer with the letter."', "then answer with the letter. {item.get('answer', '')}\""),
+        follow_up="HE203",
+    ),
     # ------------------------------------------------------------------ HE204
     ledger_books(
         "HE204",

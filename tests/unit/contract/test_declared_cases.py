@@ -105,7 +105,7 @@ def test_rewards_in_the_authors_order_pass_and_end_in_the_ladder() -> None:
         "  near_miss         0.5      2      1      18",
         "  hack                0      2      1      16",
         "  tools               0      3      6      85  every offered tool is used once, harmlessly",
-        "  wrong_content       0      2      1      25  right form, wrong content",
+        "  wrong_content       0      2      1      25  gold's form, wrong content",
         "  wrong_place         0      2      1      18  gold, with other names for its files",
         "  echo                0      1      0       4  the prompt is repeated",
         "  nothing             0      1      0       5  an answer without any work",

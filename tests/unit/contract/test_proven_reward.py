@@ -52,6 +52,12 @@ class LateNoneEnv(ManyEnv):
 class ItemsAlikeEnv(ManyEnv):
     """Every word of the data is right for every item."""
 
+    async def setup(self) -> None:
+        """Have words without numbers."""
+        await super().setup()
+        for number, item in enumerate(self.many):
+            item["word"] = "abcdefghij"[number // 10] + "klmnopqrst"[number % 10]
+
     async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
         """Look the answer up in all answers."""
         said = [message.get("content") or "" for message in result.messages if message["role"] == "assistant"]

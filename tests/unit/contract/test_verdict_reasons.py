@@ -16,7 +16,7 @@ from ..play.small_env import SmallEnv  # noqa: TID252 - the room beside it has t
 def test_some_causes_say_that_a_rule_does_not_concern_the_class(cause):
     verdict = Verdict.not_exercised(Unavailable(cause, "a detail"))
 
-    irrelevant = {Cause.NOTHING_TO_TRAIN, Cause.NO_JUDGE, Cause.CHAT_MODE}
+    irrelevant = {Cause.NOTHING_TO_TRAIN, Cause.NO_ANSWER, Cause.NO_GOLD, Cause.NO_JUDGE, Cause.CHAT_MODE}
     expected = Outcome.NOT_APPLICABLE if cause in irrelevant else Outcome.NOT_EXERCISED
     assert (verdict.outcome, verdict.note) == (expected, cause.value.format("a detail"))
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from pytest_hermes_env.inference.steps import call, say, turn
-from pytest_hermes_env.play.cases.playing import _with_wrong_content, _wrong_content
+from pytest_hermes_env.play.cases.item_cases import _wrong_content
+from pytest_hermes_env.play.cases.slots import Work
 from pytest_hermes_env.play.cases.values import GOLD, NOTHING, Case, Cases, ItemCases, Transcript
 from pytest_hermes_env.play.driver import Collector
 from pytest_hermes_env.play.journal import Reward
@@ -104,7 +105,7 @@ def test_an_item_that_does_not_exist_is_a_problem(rungs: dict[str, Rung]) -> Non
 
 def test_automatic_cases_are_played_beside_the_authors(rungs: dict[str, Rung]) -> None:
     """Four of them, none of which earns the word."""
-    automatic = {rung.name: rung.reward for rung in rungs.values() if rung.is_automatic}
+    automatic = {rung.name: rung.reward for rung in rungs.values() if rung.is_automatic and not rung.change}
 
     assert automatic == {"tools": 0.0, "wrong_content": 0.0, "echo": 0.0, "nothing": 0.0}
 
@@ -122,13 +123,20 @@ def test_a_declared_case_replaces_the_automatic_one() -> None:
 
 
 def test_wrong_content_has_the_form_of_gold() -> None:
-    """The same calls, with something else written, run and said."""
-    write = call("write_file", path="a.txt", content="right")
+    """The same calls and marks; only what they hold is another value."""
+    gold = Work(turns=(turn(call("write_file", path="a.json", content='{"total": 4}')), turn("<answer>4</answer>")))
 
-    assert _with_wrong_content((turn(write, "Writing."), turn(call("terminal", command="make")))) == (
-        turn(call("write_file", path="a.txt", content="something else entirely"), say("something else entirely")),
-        turn(call("terminal", command="echo something else entirely")),
+    assert gold.all_wrong(gold.slots()) == (
+        turn(call("write_file", path="a.json", content='{"total": 29}')),
+        turn("<answer>29</answer>"),
     )
+
+
+def test_where_gold_writes_no_file_wrong_content_does_without_its_calls() -> None:
+    """What they did may be the work."""
+    gold = Work(turns=(turn(call("terminal", command="make")), turn("Answer: yes")))
+
+    assert gold.all_wrong(gold.slots()) == (turn("Answer: no"),)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +176,8 @@ def test_a_declared_case_is_played_twice_on_copies_of_its_item() -> None:
 
     record = Collector(Forgetful, cases=Cases(items=(entry,)), timeout_s=30).collect(["cases"]).scenarios["cases"]
 
-    gold, *automatic = record.rungs
+    gold, *others = record.rungs
+    automatic = [rung for rung in others if not rung.change]
     assert (gold.reward, gold.again, item) == (1.0, 0.5, {"word": "red"})
     assert {rung.again for rung in automatic} == {None}
     assert len(record.played) == 2 + len(automatic)

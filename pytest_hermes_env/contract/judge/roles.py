@@ -1,0 +1,86 @@
+"""Whose work was it? What rollouts that played gold, and those that did nothing, earned, and which scores the trainer gets for them.
+
+Place in the flow: HE511 and HE603 compare these with what the same work earned by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_hermes_env.contract.judge.evidence import Evidence
+from pytest_hermes_env.contract.judge.scored_data import groups_of
+from pytest_hermes_env.play.cases.values import GOLD, NOTHING
+from pytest_hermes_env.play.journal import ItemScored, Reward
+from pytest_hermes_env.play.probing.record import as_number
+from pytest_hermes_env.play.scenario import RolePlayed, Scenario
+
+ALONE = "group_alone"
+UNEQUAL = ("group_gold_first", "group_gold_last", "group_mostly_gold")
+MIXED = (*UNEQUAL, "group_without_gold", "two_groups_with_gold")
+TINY = 1e-9
+
+
+def earned(scenario: Scenario) -> list[tuple[RolePlayed, float]]:
+    """Return each role with the reward of its rollout; without those that a guessed answer of a judge decided."""
+    rewards = {reward.task_id: as_number(reward.value) for reward in scenario.of(Reward)}
+    pairs = ((role, rewards.get(role.task_id)) for role in scenario.roles if not role.is_judge_guessed)
+    return [(role, reward) for role, reward in pairs if reward is not None]
+
+
+def rewards_alone(evidence: Evidence) -> dict[tuple[str, str], float]:
+    """Return what each role earns by itself, for each prompt; without those that earn now this, now that."""
+    found: dict[tuple[str, str], set[float]] = {}
+    for role, reward in earned(evidence.scenario(ALONE)):
+        found.setdefault((role.name, role.prompt), set()).add(reward)
+    return {key: next(iter(rewards)) for key, rewards in found.items() if len(rewards) == 1}
+
+
+def strange_reward(scenario: Scenario, alone: dict[tuple[str, str], float]) -> str:
+    """Return how a reward differs from what the same work earns by itself; empty where none does."""
+    for role, reward in earned(scenario):
+        own = alone.get((role.name, role.prompt))
+        if own is not None and abs(reward - own) > TINY:
+            return (
+                f"a rollout that {_did(role)} earned {reward:g} in {scenario.name}, and {own:g} where all rollouts did the same"
+            )
+    return ""
+
+
+def strange_scores(scenario: Scenario) -> str:
+    """Return how the scores that a group has for its rollouts contradict their rewards; empty where they do not."""
+    rewards = {role.task_id: (role, reward) for role, reward in earned(scenario)}
+    of_golds = [reward for role, reward in rewards.values() if role.name == GOLD]
+    idle = [reward for role, reward in rewards.values() if role.name == NOTHING]
+    if not of_golds or not idle or min(of_golds) <= max(idle) + TINY:
+        return ""
+    shown = ", ".join(f"{reward:g}" for _, reward in rewards.values())
+    groups = groups_of(scenario)
+    if not groups:
+        return f"a group with the rewards {shown} was dropped: nothing is trained on it"
+    placed = list(_placed(scenario, rewards))
+    if placed and len({id(role) for role, _ in placed}) < len(rewards):
+        return f"the group has {len(placed)} of {len(rewards)} rollouts, with the rewards {shown}"
+    good = [score for role, score in placed if role.name == GOLD]
+    bad = [score for role, score in placed if role.name == NOTHING]
+    if good and bad and min(good) <= max(bad) + TINY:
+        return f"gold earned {min(of_golds):g}, and no work {max(idle):g}; their scores in the group are {min(good):g} and {max(bad):g}"
+    if good and max(good) - min(good) > TINY:
+        return f"rollouts with equal work and rewards have the scores {min(good):g} and {max(good):g} in one group"
+    return ""
+
+
+def _placed(scenario: Scenario, rewards: dict[str, tuple[RolePlayed, float]]) -> Iterator[tuple[RolePlayed, float]]:
+    """Yield each role with the score that stands beside its tokens."""
+    roles: dict[tuple[int, ...], list[RolePlayed]] = {}
+    for item in scenario.of(ItemScored):
+        if item.task_id in rewards:
+            roles.setdefault(item.tokens, []).append(rewards[item.task_id][0])
+    for group in groups_of(scenario):
+        for tokens, score in zip(group.get("tokens") or (), group.get("scores") or (), strict=False):
+            known, number = roles.get(tuple(tokens)), as_number(score)
+            if known and number is not None:
+                yield known.pop(0), number
+
+
+def _did(role: RolePlayed) -> str:
+    return "played gold" if role.name == GOLD else "did nothing"

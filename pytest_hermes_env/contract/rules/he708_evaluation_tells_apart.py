@@ -1,0 +1,136 @@
+"""HE708 evaluation-tells-apart
+An evaluation says whether the model is good: a metric rises with good work, by about as much as the rewards.
+
+What: `evaluate` is played three times on the same held-out items: no rollout works, each one plays the gold of its item, and every
+other one does. A logged metric is higher with gold than without, by at least half of what the rewards differ, and lies between with half of it:
+rollouts that fail count. No item is asked more often than the others. The agent is offered the tools that it has in training, and its
+prompt is what `format_prompt` gives for the item.
+
+Why: A metric that is the same for every model, counts only what succeeded, or falls when the model gets better, steers a run for days in the wrong
+direction, or stops it when it begins to work.
+
+Fix: Log the mean of the rewards of all held-out items, 0.0 for those that failed. Let `evaluate` call `evaluate_items`, which asks each item once
+and scores it as training does.
+
+Source: atroposlib 0.4.0, `envs/base.py`, `evaluate_log`; `environments.hermes_base_env`, `evaluate_items`.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterator
+
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
+from pytest_hermes_env.play.cases.values import GOLD
+from pytest_hermes_env.play.journal import EvaluationLogged, LoopStarted, Reward
+from pytest_hermes_env.play.probing.record import as_number
+from pytest_hermes_env.play.scenario import Scenario, item_key
+
+IDLE, GOOD, HALF = SCENARIOS = ("evaluate_nothing", "evaluate_gold", "evaluate_half")
+TINY = 1e-9
+LEAST = 0.5
+"""The share of the difference of rewards that a metric shows at least."""
+TOLERANCE = 0.2
+"""How far from its place between the two a metric may lie with half of the gold, as a share of their distance."""
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Compare what three evaluations logged."""
+    for scenario in (evidence.scenario(name) for name in SCENARIOS):
+        if not scenario.happened:
+            return Verdict.not_exercised(scenario.unavailable, "HE701", "HE705", "HE404")
+        if scenario.error:
+            return Verdict.not_exercised(f"evaluate() {scenario.failure}", "HE705", "HE403", "HE701")
+    idle, good, half = (evidence.scenario(name) for name in SCENARIOS)
+    if any(role.is_judge_guessed for scenario in (idle, half) for role in scenario.roles):
+        return Verdict.not_applicable("a judge was asked about work without a declared answer, so that rewards are guessed")
+    metrics = [_metrics(scenario) for scenario in (idle, good, half)]
+    if not metrics[0] or not metrics[1]:
+        return Verdict.not_exercised("evaluate() logged no number", "HE705")
+    differ = _mean(good) - _mean(idle)
+    if good.of(Reward) and differ <= TINY:
+        return Verdict.not_exercised(
+            f"gold of held-out items earned {_mean(good):g}, and no work {_mean(idle):g}", "HE412", "HE405"
+        )
+    message = _of_metrics(metrics, differ, _share(half) / (_share(good) or 1.0)) or _of_items(good)
+    if message:
+        return Verdict.failed([evidence.finding(message, "evaluate", scenario=GOOD, seen=_shown(metrics))])
+    if different := list(_differences(evidence, good)):
+        return Verdict.failed([evidence.finding(one, "evaluate", scenario=GOOD, severity=weight) for one, weight in different])
+    return Verdict.passed(f"{_best(metrics)} moves from {_shown(metrics)}")
+
+
+def _metrics(scenario: Scenario) -> dict[str, float]:
+    logged = ((name, as_number(value)) for event in scenario.of(EvaluationLogged) for name, value in event.metrics.items())
+    return {str(name): value for name, value in logged if value is not None}
+
+
+def _mean(scenario: Scenario) -> float:
+    rewards = [as_number(reward.value) or 0.0 for reward in scenario.of(Reward)]
+    return statistics.fmean(rewards) if rewards else 0.0
+
+
+def _best(metrics: list[dict[str, float]]) -> str:
+    """Return the metric that rises most from no work to gold."""
+    idle, good = metrics[:2]
+    return max(good, key=lambda name: good[name] - idle.get(name, good[name]))
+
+
+def _share(scenario: Scenario) -> float:
+    """Return the share of its rollouts that played gold."""
+    return statistics.fmean(role.name == GOLD for role in scenario.roles) if scenario.roles else 0.0
+
+
+def _of_metrics(metrics: list[dict[str, float]], differ: float, share: float) -> str:
+    """Return what the metrics do wrong; empty where one of them tells good work from none."""
+    idle, good, between = metrics
+    moved = {name: good[name] - idle[name] for name in good if name in idle and abs(good[name] - idle[name]) > TINY}
+    if not moved:
+        return "each metric of evaluate() is the same for an agent that does nothing and for gold"
+    risen = {name: by for name, by in moved.items() if by >= max(differ * LEAST, TINY)}
+    if not risen:
+        name = max(moved, key=lambda one: abs(moved[one]))
+        what = "falls" if moved[name] < 0 else "hardly rises"
+        return f"{name} {what} when each rollout plays gold: from {idle[name]:g} to {good[name]:g}"
+    if not 0 < share < 1:
+        return ""
+    places = {name: (between.get(name, idle[name]) - idle[name]) / by for name, by in risen.items()}
+    if all(abs(place - share) > TOLERANCE for place in places.values()):
+        name = min(places, key=lambda one: abs(places[one] - share))
+        return f"{name} is {between.get(name, 0.0):g} where {share:.0%} of the gold was played: not all items count alike"
+    return ""
+
+
+def _of_items(good: Scenario) -> str:
+    """Return which items are asked more often than others."""
+    times = Counter(item_key(reward.item) for reward in good.of(Reward))
+    if len(set(times.values())) > 1:
+        return f"{sum(count > min(times.values()) for count in times.values())} of {len(times)} held-out items count more often than the others"
+    return ""
+
+
+def _differences(evidence: Evidence, good: Scenario) -> Iterator[tuple[str, Severity]]:
+    """Yield how the agent is asked otherwise than in training."""
+    training = evidence.scenario("happy").of(LoopStarted)
+    loops = good.of(LoopStarted)
+    if training and loops and {*loops[0].tools} != {*training[0].tools}:
+        other = ", ".join(sorted({*loops[0].tools} ^ {*training[0].tools}))
+        yield f"evaluate() offers the agent other tools than training does: {other}", Severity.ERROR
+    at_work = [role.prepared for role in evidence.scenario("group_alone").roles if role.name == GOLD]
+    if at_work and good.roles and min(at_work) > 0 and not any(role.prepared for role in good.roles):
+        yield (
+            f"the sandboxes of evaluate() are empty when the agent begins; in training they hold {min(at_work)} files or more",
+            Severity.ERROR,
+        )
+    if loops and good.roles and not any(role.prompt for role in good.roles):
+        yield "the prompts of evaluate() are not those of format_prompt", Severity.WARNING
+
+
+def _shown(metrics: list[dict[str, float]]) -> str:
+    name = _best(metrics)
+    values = (f"{one[name]:g}" if name in one else "-" for one in metrics)
+    return "{} (no work), {} (gold), {} (gold on every other item)".format(*values)
+
+
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*SCENARIOS, "happy", "group_alone"))

@@ -1,0 +1,126 @@
+"""Changes of a text's content in its own form: what a person would call wrong, from a small change to nothing left.
+
+Place in the flow: `neighbours` plays gold with each change. A text is read as what it is (JSON, a table, code, fields in tags, a short answer,
+lines), and each kind has changes of its own. A field counts where it differs from the same field of other items' gold: the rest is form.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from pytest_hermes_env.play.cases.code_changes import is_code, of_code, stubbed
+from pytest_hermes_env.play.cases.forms import MOST_FIELDS, Form, form_of
+from pytest_hermes_env.play.cases.one_value import OTHER, Change, of_value, wrong_value
+
+MOST_PROBED, MOST_OTHERS = 2, 12
+"""Fields that get every change of a value, and values of other items among the candidates."""
+_EXACTLY = re.compile(r"\bdecimals?\b|\bcents?\b|\bexact(?:ly)?\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """What is known around a text: the same text of ``others``, the ``prompt``, and the labels of the item, by their keys."""
+
+    others: tuple[str, ...] = ()
+    prompt: str = ""
+    labels: frozenset[tuple[str, str]] = frozenset()
+
+
+def changes(text: str, known: Known) -> Iterator[Change]:
+    """Yield the changes of a text, each other text once, the smallest first."""
+    seen = {_plain(text)}
+    for change in _changes(text, known):
+        if _plain(change.text) not in seen:
+            seen.add(_plain(change.text))
+            yield change
+
+
+def with_a_sentence(text: str) -> str:
+    """Return a text whose answer stands behind a marker, after a sentence; empty for one that may have to be the whole text."""
+    return f"I have looked at it once more.\n\n{text}" if form_of(text).kind == "answer" and not text.startswith("```") else ""
+
+
+def rewritten(name: str, text: str) -> str:
+    """Return a file of data as another program writes it: the same data; empty for one of another kind."""
+    form = form_of(text)
+    if name.endswith(".json") and form.kind == "json":
+        return json.dumps(json.loads(text), sort_keys=True, indent=None if "\n" in text.strip() else 4)
+    return text.replace("\r\n", "\n").replace("\n", "\r\n") if name.endswith(".csv") and form.kind == "table" else ""
+
+
+def wrong(text: str, known: Known) -> str:
+    """Return the text with each of its values wrong, in its own form."""
+    if is_code(text):
+        return stubbed(text, "None") or OTHER
+    form = form_of(text)
+    fields = _telling(form, known) or form.fields
+    return form.all_of({name: wrong_value(value) for name, value in fields.items()})
+
+
+def _changes(text: str, known: Known) -> Iterator[Change]:
+    if is_code(text):
+        yield from of_code(text)
+    else:
+        yield from _of_fields(text, known)
+    for other in known.others[:1]:
+        yield Change(name="that of another item", text=other)
+    yield Change(name="nothing in it", text="")
+
+
+def _of_fields(text: str, known: Known) -> Iterator[Change]:
+    form = form_of(text)
+    others = [form_of(other).fields for other in known.others]
+    telling = _telling(form, known)
+    probed = [*sorted(telling, key=lambda name: not _is_label(name, telling[name], known))][:MOST_PROBED]
+    is_payload = bool(telling) and len(telling) == len(form.fields)
+    yield from (replace(part, is_sure=is_payload or form.kind in {"table", "json"}) for part in form.parts)
+    for name in list(telling)[:MOST_FIELDS]:
+        value = telling[name]
+        is_exact = _EXACTLY.search(known.prompt) is not None
+        sure = len(telling) == 1 or name.startswith("[") or _is_label(name, value, known) or not _is_in(value, known.prompt)
+        candidates = list(dict.fromkeys(one[name] for one in others if name in one and _plain(one[name]) != _plain(value)))
+        at = f"in {name}" if name else ""
+        for change in (
+            of_value(
+                value, candidates[:MOST_OTHERS], is_exact=is_exact or _is_in(value, known.prompt), is_latex="\\boxed" in text
+            )
+            if name in probed
+            else [Change(name="", text=wrong_value(value))]
+        ):
+            yield Change(
+                name=change.name or "another value", at=at, text=form.put(name, change.text), is_sure=sure and change.is_sure
+            )
+        if len(form.fields) > 1:
+            yield Change(name="nothing", at=at, text=form.put(name, None), is_sure=sure)
+        if name in probed and form.kind in {"tags", "answer", "text"}:
+            first, last = (form.put(name, other) for other in [*candidates, wrong_value(value), OTHER][:2])
+            yield Change(name="one of three answers", at=at, text=f"{first}\n{text}\n{last}")
+    if len(telling) > 1:
+        for name in probed:
+            rest = {other: wrong_value(value) for other, value in telling.items() if other != name}
+            yield Change(name="every value wrong but one", at=f"in {name}", text=form.all_of(rest))
+    if telling:
+        yield Change(name="every value wrong", text=form.all_of({name: wrong_value(value) for name, value in telling.items()}))
+
+
+def _telling(form: Form, known: Known) -> dict[str, str]:
+    """Return the fields that differ from those of other items, without which all that the prompt does not hold, without those any."""
+    others = [form_of(other).fields for other in known.others]
+    if others:
+        return {name: value for name, value in form.fields.items() if any(one.get(name) != value for one in others)}
+    return {name: value for name, value in form.fields.items() if not _is_in(value, known.prompt)} or dict(form.fields)
+
+
+def _is_label(name: str, value: str, known: Known) -> bool:
+    return (re.split(r"[.\[\]]", name.strip("]"))[-1], value) in known.labels
+
+
+def _is_in(value: str, prompt: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(value.strip())}(?!\w)", prompt) is not None if value.strip() else False
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()

@@ -1,0 +1,229 @@
+"""Plays the cases of one item: those that are declared, the automatic ones, and the neighbours of its gold.
+
+Place in the flow: the scenario `cases` calls `play_item` for each item.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import posixpath
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from pytest_hermes_env.errors import HermesEnvError, shorten
+from pytest_hermes_env.inference.steps import Turn, call, say
+from pytest_hermes_env.play.auto_script import silent_policy, tool_using_policy
+from pytest_hermes_env.play.cases.content import changes
+from pytest_hermes_env.play.cases.judged import Judged
+from pytest_hermes_env.play.cases.neighbours import Around, Tried
+from pytest_hermes_env.play.cases.one_value import OTHER
+from pytest_hermes_env.play.cases.playing import PlayedCase, Player, played, scripted
+from pytest_hermes_env.play.cases.slots import Work, arguments_of, said, texts_of
+from pytest_hermes_env.play.cases.values import (
+    ECHO,
+    GOLD,
+    NOTHING,
+    OTHER_GOLD,
+    TOOLS,
+    WRONG_CONTENT,
+    WRONG_PLACE,
+    Case,
+    ItemCases,
+    Transcript,
+)
+from pytest_hermes_env.play.scenario import Rung
+from pytest_hermes_env.play.stage import Policy, Stage
+
+_FILE_NAME = re.compile(r"(?<![\w/.-])[\w-][\w./-]*\.[A-Za-z]\w{0,4}\b")
+_MOST_FILES = 3
+_LONG = 16
+"""Characters from which on a text in a file is that of an item, and no coincidence."""
+NEAR, NEAR_PROGRAMS, NEW = 90, 60, 6
+"""Neighbours of gold on the first item, in memory and where real programs run: half of them on the second, a third on the third. On each
+further item are those of names that none before had.
+"""
+
+
+async def play_item(
+    stage: Stage,
+    entry: ItemCases | None,
+    item: Any,
+    label: str,
+    others: tuple[Any, ...] = (),
+    *,
+    depth: int = 0,
+    turn: int = 0,
+    tried: Tried | None = None,
+) -> list[PlayedCase]:
+    """Play the cases of ``entry`` on one item, then the automatic ones that it does not replace, then neighbours of gold.
+
+    ``others`` are other items of the entry. At ``depth`` 0 the cases are played as a whole, twice and with neighbours where ``tried`` counts
+    them; the later the ``turn``, the fewer. At 1 there are gold and what is made from it, at 2 gold and wrong content.
+    """
+    cases = entry.cases if entry is not None else ()
+    declared = cases if depth == 0 else tuple(case for case in cases if case.name == GOLD)
+    found = [await _declared(stage, case, item, label, is_repeated=depth == 0 and tried is not None) for case in declared]
+    transcript = _gold(cases, item)
+    found = [replace(one, rung=replace(one.rung, stale=_stale(one, item, others))) if one.files else one for one in found]
+    gold = next((one for one in found if one.rung.name == GOLD), None)
+    work = _work(transcript, item, gold, tuple(one.turns for other in others if (one := _gold(cases, other)).turns))
+    around = entry.around if entry is not None else None
+    taken = {case.name for case in cases}
+    for name, policy in _automatic_cases(stage, work, depth).items():
+        if policy is not None and name not in taken:
+            found.append(await _automatic(stage, name, policy, item, label, around))
+    is_paid = gold is not None and gold.rung.reward and not gold.rung.problem and not gold.rung.is_judge_guessed
+    if tried is None or gold is None or not is_paid:
+        return found
+    if depth:
+        found += await Around(stage=stage, gold=gold, transcript=transcript, work=work, left=NEW, tried=tried).play_new()
+    else:
+        idle = next((one.files for one in found if one.rung.name == NOTHING), {})
+        work = replace(work, before=idle)
+        left = stage.effort * (NEAR_PROGRAMS if gold.runs_programs else NEAR) // (1 + turn)
+        if gold.judged and turn == 0:
+            found += await Judged(stage=stage, gold=gold, transcript=transcript, work=work).play()
+        found += await Around(stage=stage, gold=gold, transcript=transcript, work=work, left=left, tried=tried).play()
+    return found
+
+
+def kind_of_gold(cases: tuple[Case, ...], item: Any) -> frozenset[str]:
+    """Return the names of the changes that gold's content can have on an item."""
+    slots = Work(turns=_gold(cases, item).turns).slots()
+    return frozenset(change.name for slot in slots for change in changes(slot.text, slot.known))
+
+
+def _stale(one: PlayedCase, item: Any, others: tuple[Any, ...]) -> str:
+    """Return the prepared file that holds a text which only another item has; empty where none does."""
+    own = "\n".join(texts_of(item))
+    strange = [text for other in others for text in texts_of(other) if len(text) >= _LONG and text not in own]
+    prepared = {path: node.data.decode(errors="replace") for path, node in one.files.items() if node.party == "environment"}
+    return next((path for path, held in prepared.items() for text in strange if text in held), "")
+
+
+def _work(transcript: Transcript, item: Any, gold: PlayedCase | None, others: tuple[tuple[Turn, ...], ...]) -> Work:
+    """Return what is known of gold's work; of gold that was not played, its turns."""
+    if gold is None or not gold.records:
+        return Work(turns=transcript.turns, item=item, others=others)
+    requests = [request for request in gold.records[0].requests if request.get("tools")]
+    messages = requests[0]["messages"] if requests else ()
+    prompt = next((message.get("content") for message in messages if message.get("role") == "user"), "")
+    return Work(
+        turns=transcript.turns,
+        item=item,
+        prompt=prompt if isinstance(prompt, str) else str(prompt),
+        tools=tuple(requests[0]["tools"]) if requests else (),
+        files=gold.files,
+        reads=gold.rung.reads,
+        others=others,
+    )
+
+
+def _automatic_cases(stage: Stage, work: Work, depth: int) -> dict[str, Policy | None]:
+    """Return the policies of the automatic cases; None where there is none."""
+    bad = work.all_wrong(work.slots()) if work.turns else ()
+    wrong = scripted(bad) if said(bad) != said(work.turns) else _wrong_content
+    if depth > 1:
+        return {WRONG_CONTENT: wrong}
+    misplaced, other = (
+        _misplaced(work.turns, tuple(path for path, node in work.files.items() if node.party == "agent")),
+        next(iter(work.others), work.turns),
+    )
+    return {
+        TOOLS: None if depth else tool_using_policy(getattr(stage.env.config, "max_agent_turns", 30)),
+        WRONG_CONTENT: wrong,
+        WRONG_PLACE: scripted(misplaced) if misplaced else None,
+        OTHER_GOLD: scripted(other) if said(other) != said(work.turns) else None,
+        ECHO: _echo,
+        NOTHING: silent_policy,
+    }
+
+
+async def _declared(stage: Stage, case: Case, item: Any, label: str, *, is_repeated: bool = True) -> PlayedCase:
+    blank = Rung(name=case.name, item=label, is_automatic=False, path=case.path, line=case.line)
+    if case.of is None:
+        rung = replace(blank, unavailable=f"{case.name} of {label} is not filled in", is_unfilled=True)
+        return PlayedCase(rung=rung)
+    try:
+        transcript = case.of(item)
+    except Exception as error:  # noqa: BLE001 - the author's function; the finding names it
+        return PlayedCase(rung=replace(blank, problem=_as_text(error)))
+    first = await played(stage, Player(transcript), item, transcript, blank)
+    if first.rung.reward is None or first.rung.problem or first.rung.is_judge_guessed or not is_repeated:
+        return first
+    again = await played(stage, Player(transcript), item, transcript, blank)
+    rung = replace(first.rung, again=again.rung.reward, again_error=again.rung.error)
+    return replace(first, rung=rung, records=first.records + again.records)
+
+
+def _as_text(error: Exception) -> str:
+    return str(error) if isinstance(error, HermesEnvError) else f"{type(error).__name__}: {shorten(str(error))}"
+
+
+async def _automatic(
+    stage: Stage,
+    name: str,
+    policy: Policy,
+    item: Any,
+    label: str,
+    around: Callable[[Any, tuple[Turn, ...]], Transcript] | None,
+) -> PlayedCase:
+    blank = Rung(name=name, item=label, is_automatic=True)
+    try:
+        # without the judge's answers: they are about work that the author knows
+        transcript = replace(around(item, ()), judge=()) if around is not None else Transcript(turns=())
+    except Exception as error:  # noqa: BLE001 - the author's function; the finding names it
+        return PlayedCase(rung=replace(blank, problem=_as_text(error)))
+    return await played(stage, Player(transcript, policy), item, transcript, blank)
+
+
+# The automatic cases
+
+
+def _gold(cases: tuple[Case, ...], item: Any) -> Transcript:
+    """Return gold of an item; without any, a transcript without turns."""
+    for case in cases:
+        if case.name == GOLD and case.of is not None:
+            with contextlib.suppress(Exception):  # the gold case itself reports it
+                return case.of(item)
+    return Transcript(turns=())
+
+
+def _misplaced(turns: tuple[Turn, ...], paths: tuple[str, ...]) -> tuple[Turn, ...]:
+    """Return turns in which these files have other names; nothing where none is named."""
+    names = {posixpath.basename(path) for path in paths}
+    if not names:
+        return ()
+    pattern = re.compile(rf"(?<![\w.-])({'|'.join(map(re.escape, sorted(names)))})(?![\w-])")
+
+    def elsewhere(value: Any) -> Any:
+        if isinstance(value, str):
+            return pattern.sub(r"misplaced_\1", value)
+        if isinstance(value, dict):
+            return {key: elsewhere(part) for key, part in value.items()}
+        return [elsewhere(part) for part in value] if isinstance(value, list) else value
+
+    def moved(step: Any) -> Any:
+        return call(step.tool, **elsewhere(given)) if (given := arguments_of(step)) else step
+
+    made = tuple(Turn(steps=tuple(moved(step) for step in turn.steps)) for turn in turns)
+    return made if said(made) != said(turns) else ()
+
+
+def _echo(conversation: Any) -> Any:
+    return say(conversation.first_user or NOTHING)
+
+
+def _wrong_content(conversation: Any) -> Any:
+    """Write the files that the prompt names, with wrong content; if it names none, give a wrong answer."""
+    names = list(dict.fromkeys(_FILE_NAME.findall(conversation.first_user)))[:_MOST_FILES]
+    tools = conversation.tools
+    if conversation.turn or not names:
+        return say(OTHER)
+    if "write_file" in tools:
+        return [call("write_file", path=name, content=OTHER) for name in names]
+    if "terminal" in tools:
+        return call("terminal", command="; ".join(f"echo {OTHER} > {name}" for name in names))
+    return say(OTHER)

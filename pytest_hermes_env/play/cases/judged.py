@@ -1,0 +1,157 @@
+"""Plays gold, and wrong work, while the judge says other things than declared: its worst, half, nothing that is a score.
+
+Place in the flow: the cases of an item whose gold asks a judge; HE406 compares the rewards.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pytest_hermes_env.inference.steps import Say, Turn, as_turn, fail, say
+from pytest_hermes_env.play.cases.content import changes
+from pytest_hermes_env.play.cases.playing import PlayedCase, Player, played, scripted
+from pytest_hermes_env.play.cases.slots import ANSWER, Work
+from pytest_hermes_env.play.cases.values import JUDGED, Transcript
+from pytest_hermes_env.play.scenario import Rung, Worth
+from pytest_hermes_env.play.stage import Stage
+
+_KEY = re.compile(r"score|rating|grade|reward|points|value|correct|pass|verdict|result|answer", re.IGNORECASE)
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_FENCED = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL)
+_OPPOSITE = {
+    "yes": "no",
+    "correct": "incorrect",
+    "right": "wrong",
+    "pass": "fail",
+    "passed": "failed",
+    "true": "false",
+    "good": "bad",
+    "a": "b",
+}
+_WORDS = re.compile(rf"\b(?:{'|'.join(_OPPOSITE)})\b", re.IGNORECASE)
+MANY = 3
+"""Scores above this are of a scale on which 1 is little."""
+REASON = "7 of 10 points are there, 1.0 would be all"
+ON_GOLD = frozenset({Worth.JUDGED_WORST, Worth.JUDGED_LOW, Worth.JUDGED_HALF})
+"""Verdicts on gold; others are tried on wrong work, since a fallback may pay for gold."""
+SILENT: dict[str, Any] = {
+    "said nothing": say(""),
+    "refused to judge": say("I would rather not judge this."),
+    "gave an object without a score": say('{"comment": "thank you"}'),
+    "failed": fail(500),
+}
+
+
+@dataclass(kw_only=True)
+class Judged:
+    """The judge of gold on one item, which was asked with ``gold.judged``."""
+
+    stage: Stage
+    gold: PlayedCase
+    transcript: Transcript
+    work: Work
+
+    async def play(self) -> list[PlayedCase]:
+        """Play gold with what the judge may say, wrong work with a judge that says nothing, and look for the work in what it was asked."""
+        said = [*_answers(self.transcript.judge)]
+        found = [await self._one(name, self.work.turns, say(text), worth) for name, text, worth in said if worth in ON_GOLD]
+        bad = self.work.all_wrong(self.work.slots())
+        if worst := worst_of(self.transcript.judge):
+            found.append(await self._one("gave its worst to wrong work", bad, say(worst), Worth.JUDGED_BAD))
+            silent = [*((name, say(text)) for name, text, worth in said if worth not in ON_GOLD), *SILENT.items()]
+            found += [await self._one(f"{name} to wrong work", bad, answer, Worth.JUDGED_SILENT) for name, answer in silent]
+        return [*found, *await self._unseen()]
+
+    async def _one(self, name: str, turns: tuple[Turn, ...], answer: Any, worth: Worth) -> PlayedCase:
+        transcript = replace(self.transcript, turns=turns, judge=(as_turn(answer),))
+        blank = Rung(name=JUDGED, item=self.gold.rung.item, is_automatic=True, change=name, worth=worth)
+        return await played(self.stage, Player(transcript, scripted(turns)), self.work.item, transcript, blank)
+
+    async def _unseen(self) -> list[PlayedCase]:
+        """Play gold with other work, and the same answer of the judge: it was not shown the work where it was asked the same."""
+        slots = self.work.slots()
+        files = [
+            slot for slot in slots if slot.name != ANSWER and self.work.is_asked_for(slot.name) and self.work.is_read(slot.name)
+        ]
+        found = []
+        for slot in files or [slot for slot in slots if slot.name == ANSWER]:
+            other = next(
+                (change.text for change in changes(slot.text, slot.known) if change.is_sure and change.text.strip()), ""
+            )
+            one = await self._one(f"was not shown {slot.name}", slot.put(other), self.transcript.judge[0], Worth.JUDGED_UNSEEN)
+            found += [one] if one.judged == self.gold.judged else []
+        return found
+
+
+def worst_of(judge: tuple[Any, ...]) -> str:
+    """Return the worst verdict in the form of a declared one; empty where its form is not known."""
+    return next((text for _, text, worth in _answers(judge) if worth is Worth.JUDGED_WORST), "")
+
+
+def _answers(judge: tuple[Any, ...]) -> Iterator[tuple[str, str, Worth]]:
+    """Yield what a judge may say in the form of its declared answer: its worst, half of it, and a number in its reason before its worst."""
+    declared = next((step.text for one in judge if (step := as_turn(one).only(Say)) is not None), "")
+    fenced = _FENCED.search(declared)
+    body = fenced[1] if fenced else declared
+    try:
+        value = json.loads(body)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        yield from _in_words(declared)
+        return
+    keys = [key for key, part in value.items() if isinstance(part, bool | int | float | str) and _worst(part) is not None]
+    key = next((key for key in keys if _KEY.search(key)), next(iter(keys), ""))
+    if not key:
+        return
+
+    def said(new: Any, **more: Any) -> str:
+        texts = (
+            {name: REASON if isinstance(part, str) and name != key else part for name, part in value.items()} if more else value
+        )
+        return declared.replace(body, json.dumps({**more, **texts, key: new}))
+
+    part = value[key]
+    yield f"gave {_worst(part)!r} for {key}", said(_worst(part)), Worth.JUDGED_WORST
+    if isinstance(part, int | float) and not isinstance(part, bool) and part > MANY:
+        yield f"gave 1 for {key}", said(1), Worth.JUDGED_LOW
+    if isinstance(part, int | float) and not isinstance(part, bool):
+        yield f"gave {part / 2:g} for {key}", said(part / 2 if isinstance(part, float) else part // 2), Worth.JUDGED_HALF
+    reasons = {} if any(isinstance(one, str) and name != key for name, one in value.items()) else {"reasoning": REASON}
+    yield (
+        f"gave {_worst(part)!r} for {key} after a reason with numbers",
+        said(_worst(part), **(reasons or {"note": REASON})),
+        Worth.JUDGED_SILENT,
+    )
+    yield f"gave null for {key}", said(None), Worth.JUDGED_SILENT
+
+
+def _in_words(declared: str) -> Iterator[tuple[str, str, Worth]]:
+    numbers, words = list(_NUMBER.finditer(declared)), list(_WORDS.finditer(declared))
+    if numbers:
+        score = numbers[0] if re.search(r"\d\s*(?:/|of|out of)\s*\d", declared) else numbers[-1]
+        yield "gave 0", f"{declared[: score.start()]}0{declared[score.end() :]}", Worth.JUDGED_WORST
+        half = float(score[0]) / 2
+        if half * 2 > MANY:
+            yield "gave 1", f"{declared[: score.start()]}1{declared[score.end() :]}", Worth.JUDGED_LOW
+        yield f"gave {half:g}", f"{declared[: score.start()]}{half:g}{declared[score.end() :]}", Worth.JUDGED_HALF
+    elif words:
+        said = words[-1]
+        opposite = _OPPOSITE[said[0].lower()]
+        opposite = opposite.upper() if said[0].isupper() else opposite.title() if said[0].istitle() else opposite
+        yield f"said {opposite}", f"{declared[: said.start()]}{opposite}{declared[said.end() :]}", Worth.JUDGED_WORST
+
+
+def _worst(value: Any) -> Any:
+    if isinstance(value, bool):
+        return False
+    if isinstance(value, int | float):
+        return type(value)(0)
+    opposite = _OPPOSITE.get(str(value).lower())
+    if opposite is None:
+        return "0" if _NUMBER.fullmatch(str(value)) else None
+    return opposite.upper() if value.isupper() else opposite.title() if value.istitle() else opposite

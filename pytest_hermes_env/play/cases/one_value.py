@@ -1,0 +1,112 @@
+"""What one value becomes when it is changed so that a person would call it wrong: a number, a word, a list in words, lines.
+
+Place in the flow: `content` reads a text into fields, and changes the value of each.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+LONG = 12
+"""Words from which on a value is prose, of which nobody can say which word counts."""
+EXACT = 20
+"""Up to here one more or less is no matter of rounding: a twentieth of a number is not."""
+OTHER = "something else entirely"
+NUMBER = re.compile(r"[-+]?[$€£]?\d[\d,]*(?:\.\d+)?%?")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """A text with other content: ``name`` is what was changed, ``at`` where in the text.
+
+    ``is_sure``: it is worse whatever the task is, else only its author knows.
+    """
+
+    name: str
+    text: str
+    at: str = ""
+    is_sure: bool = True
+
+
+def of_value(value: str, others: Sequence[str], *, is_exact: bool = False, is_latex: bool = False) -> Iterator[Change]:
+    """Yield the changes of one value; a number that ``is_exact`` was given, and not computed."""
+    lines = [line for line in value.splitlines() if line.strip()]
+    if len(lines) > 1:
+        for name, text in fewer(lines):
+            yield Change(name=name, text=text)
+    elif len(value.split()) <= LONG:
+        other = others[0] if others else wrong_value(value)
+        yield from _of_number(value, other, is_exact=is_exact) if NUMBER.fullmatch(value) else _of_words(value)
+        yield Change(name="denied", text=f"not {value}")
+        if is_latex:
+            yield Change(name="denied in LaTeX", text=f"{value} \\text{{ is wrong}}")
+        yield Change(name="taken back", text=f"{value} is wrong, it is {other}")
+        if others:  # what is right stands neither first nor last
+            yield Change(name="one of several", text=f"{other}, {value}, {others[-1]}")
+            middle = len(others) // 2
+            yield Change(name="every candidate", text=" ".join([other, *others[1:middle], value, *others[middle:]]))
+    for text in others[:1]:
+        yield Change(name="another item's", text=text)
+    yield Change(name="another value", text=wrong_value(value))
+
+
+def _of_number(value: str, other: str, *, is_exact: bool) -> Iterator[Change]:
+    number = _as_number(value)
+    for name, changed, is_sure in (
+        ("one more", number + 1, "." not in value and (is_exact or abs(number) <= EXACT)),
+        ("its fraction cut", float(int(number)), is_exact or abs(number - int(number)) * EXACT > abs(number)),
+        ("half as much again", number * 1.5 if abs(number) > 1 else number + 3, True),
+        ("little more than half", number * 0.55, abs(number) > 1),
+        ("the other sign", -number, True),
+        ("ten times as much", number * 10, True),
+        ("zero", 0.0, True),
+    ):
+        yield Change(name=name, text=_like(value, changed), is_sure=is_sure)
+    digits = value.strip("$€£%+-")
+    yield Change(name="digits before it", text=f"7{digits}")
+    yield Change(name="digits behind it", text=f"{digits}07")
+    yield Change(name="in a sum", text=f"{other} + {value} + {other}")
+
+
+def _of_words(value: str) -> Iterator[Change]:
+    yield Change(name="letters around it", text=f"un{value}ed")
+    yield Change(name="other words behind it", text=f"{value} {OTHER}")
+    parts, words = [part for part in re.split(r"\s*[,;]\s*", value) if part], value.split()
+    if len(parts) > 1:
+        yield Change(name="without its last part", text=", ".join(parts[:-1]))
+        yield Change(name="its first part only", text=parts[0])
+    elif len(words) > 1:
+        yield Change(name="its first word, and others", text=f"{words[0]} {OTHER}")
+        yield Change(name="its words in another order", text=" ".join(reversed(words)), is_sure=False)
+    yield Change(name="its first letter only", text=value[:1], is_sure=len(value) > len("yes."))
+
+
+def wrong_value(value: str) -> str:
+    """Return a value of the same form that is wrong for sure."""
+    if NUMBER.fullmatch(value):
+        number = _as_number(value)
+        return _like(value, number * 3 + 17 if number >= 0 else number * 3 - 17)
+    if value.casefold() in {"true", "false", "yes", "no"}:
+        return {"true": "false", "false": "true", "yes": "no", "no": "yes"}[value.casefold()]
+    return NUMBER.sub(lambda found: wrong_value(found[0]), value) if NUMBER.search(value) and len(value) < len(OTHER) else OTHER
+
+
+def _as_number(text: str) -> float:
+    return float(text.strip("$€£%+").replace("$", "").replace(",", ""))
+
+
+def _like(text: str, number: float) -> str:
+    """Return a number with the decimals and the signs of another one."""
+    decimals = len(text.rstrip("%").partition(".")[2])
+    made = f"{number:.{decimals}f}"
+    return ("$" if text.lstrip("-+").startswith("$") else "") + made + ("%" if text.endswith("%") else "")
+
+
+def fewer(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield names and texts with fewer lines."""
+    yield "without its last line", "\n".join(lines[:-1])
+    if len(lines) > 3:  # noqa: PLR2004 - else the same as others
+        yield "the first half only", "\n".join(lines[: len(lines) // 2])
+    yield "its first line only", lines[0]

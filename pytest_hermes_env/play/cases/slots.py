@@ -1,0 +1,199 @@
+"""Where the content of a transcript stands: its final answer, and the files that it writes. Each can be given other content.
+
+Place in the flow: the automatic cases and `neighbours` change gold's content, and leave all else as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pytest_hermes_env.inference.steps import Call, Say, Turn, call, say, turn
+from pytest_hermes_env.play.cases.content import Known, wrong
+
+ANSWER = "the final answer"
+MOST_FILES, LARGEST = 4, 20_000
+"""Files whose content is changed, and their largest size in characters."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slot:
+    """A place of content: its name (a path, or `ANSWER`) and text. ``put`` returns the turns with another text there.
+
+    ``is_moved``: it is a file that stood elsewhere when the work began.
+    """
+
+    name: str
+    text: str
+    put: Callable[[str], tuple[Turn, ...]]
+    known: Known
+    is_moved: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """The turns of a transcript, and what is known of it: the item with its prompt, the tools that were offered, the files that were left, as nodes.
+
+    ``before`` are the files that are there without any work, ``reads`` those that the verifier looked for, ``others`` the turns of the same case on other items.
+    """
+
+    turns: tuple[Turn, ...]
+    item: Any = None
+    prompt: str = ""
+    tools: tuple[str, ...] = ()
+    files: Mapping[str, Any] = field(default_factory=dict)
+    reads: tuple[str, ...] = ()
+    before: Mapping[str, Any] = field(default_factory=dict)
+    others: tuple[tuple[Turn, ...], ...] = ()
+
+    def slots(self) -> list[Slot]:
+        """Return the places of its content: the final answer first, then files that the verifier read."""
+        found = []
+        if (answer := _answer(self.turns)).strip():
+            texts = (text for turns in self.others if (text := _answer(turns)).strip())
+            found.append(self._slot(ANSWER, answer, texts))
+        moved = self._moved()
+        made = {path: node for path, node in self.files.items() if node.party == "agent" or path in moved}
+        files = {path: text for path, node in made.items() if (text := _text(node.data))} or dict(_written(self.turns))
+        for path in sorted(files, key=lambda path: not self.is_read(path))[:MOST_FILES]:
+            texts = (
+                text
+                for turns in self.others
+                for other, text in _written(turns)
+                if posixpath.basename(other) == posixpath.basename(path)
+            )
+            found.append(replace(self._slot(path, files[path], texts), is_moved=path in moved))
+        return found
+
+    def _moved(self) -> set[str]:
+        """Return the files that stood elsewhere before, if it is known what did."""
+        contents = {node.data for path, node in self.before.items() if path not in self.files}
+        return {path for path, node in self.files.items() if path not in self.before and node.data in contents and node.data}
+
+    def is_read(self, path: str) -> bool:
+        """Whether the verifier looked for a file."""
+        return any(read.startswith(path) for read in self.reads)
+
+    def is_asked_for(self, path: str) -> bool:
+        """Whether the prompt names a file."""
+        return posixpath.basename(path) in self.prompt
+
+    @property
+    def calls(self) -> list[tuple[int, int]]:
+        """Turn and place of each call."""
+        return [
+            (at, place) for at, one in enumerate(self.turns) for place, step in enumerate(one.steps) if isinstance(step, Call)
+        ]
+
+    def all_wrong(self, slots: Sequence[Slot]) -> tuple[Turn, ...]:
+        """Return the turns with each value in these places wrong; where no file is one of them, without their calls, too."""
+        made = self.turns if any(slot.name != ANSWER for slot in slots) else without(self.turns, self.calls)
+        for slot in slots:
+            made = self._put(made, slot.name, slot.text, wrong(slot.text, slot.known))
+        return made
+
+    def _slot(self, name: str, text: str, others: Iterator[str]) -> Slot:
+        known = Known(
+            others=tuple(dict.fromkeys(other for other in others if other != text)),
+            prompt=self.prompt,
+            labels=_labels(self.item, self.prompt),
+        )
+        return Slot(name=name, text=text, known=known, put=lambda new: self._put(self.turns, name, text, new))
+
+    def _put(self, turns: tuple[Turn, ...], name: str, text: str, new: str) -> tuple[Turn, ...]:
+        """Return turns with another text where it is said or written; another file is written once more after the last call."""
+        if name == ANSWER:
+            steps = tuple(say(new) if isinstance(step, Say) else step for step in turns[-1].steps)
+            return (*turns[:-1], Turn(steps=steps))
+        base = posixpath.basename(name)
+
+        def written(step: Any) -> Any:
+            given = arguments_of(step)
+            is_it = posixpath.basename(str(given.get("path", ""))) == base and given.get("content") == text
+            return call(step.tool, **{**given, "content": new}) if is_it else step
+
+        made = tuple(Turn(steps=tuple(written(step) for step in one.steps)) for one in turns)
+        last = max((number for number, one in enumerate(turns) if one.every(Call)), default=-1)
+        if said(made) != said(turns) or last < 0:
+            return made
+        if "write_file" in self.tools:
+            again = call("write_file", path=name, content=new)
+        else:
+            again = call("terminal", command=f"cat > '{name}' << 'END_OF_FILE'\n{new}\nEND_OF_FILE")
+        return (*turns[:last], Turn(steps=(*turns[last].steps, again)), *turns[last + 1 :])
+
+
+def said(turns: tuple[Turn, ...]) -> list[Any]:
+    """Return what can be compared of turns."""
+    return [[(type(step).__name__, vars(step)) for step in one.steps] for one in turns]
+
+
+def without(turns: tuple[Turn, ...], calls: Sequence[tuple[int, int]]) -> tuple[Turn, ...]:
+    """Return turns without these calls, and without turns of which only words before a call are left."""
+    kept = []
+    for place, one in enumerate(turns):
+        steps = tuple(step for at, step in enumerate(one.steps) if (place, at) not in calls)
+        if any(isinstance(step, Call) for step in steps) or (steps and steps == one.steps):
+            kept.append(Turn(steps=steps))
+    return tuple(kept) or (turn(say("Done.")),)
+
+
+def arguments_of(step: Any) -> dict[str, Any]:
+    """Return the arguments of a call; none of another step, or of malformed ones."""
+    given = json.loads(step.arguments_text) if isinstance(step, Call) and step.names is not None else {}
+    return given if isinstance(given, dict) else {}
+
+
+def _answer(turns: tuple[Turn, ...]) -> str:
+    last = turns[-1].only(Say) if turns and not turns[-1].every(Call) else None
+    return last.text if last is not None else ""
+
+
+def _written(turns: tuple[Turn, ...]) -> Iterator[tuple[str, str]]:
+    """Yield path and content of each file that turns write."""
+    for one in turns:
+        for step in one.every(Call):
+            given = arguments_of(step)
+            if isinstance(given.get("content"), str) and isinstance(given.get("path"), str):
+                yield given["path"], given["content"]
+
+
+def _text(data: bytes) -> str:
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return ""
+    return text if text.strip() and len(text) <= LARGEST and "\0" not in text else ""
+
+
+def texts_of(item: Any) -> list[str]:
+    """Return the texts in an item."""
+    return [text for key, part in _fields(item).items() for _, text in _pairs(key, part)]
+
+
+def _labels(item: Any, prompt: str) -> frozenset[tuple[str, str]]:
+    """Return key and text of each value in those parts of an item that its prompt does not hold."""
+    parts = {
+        key: part for key, part in _fields(item).items() if not isinstance(part, str | int | float) or str(part) not in prompt
+    }
+    return frozenset(pair for key, part in parts.items() for pair in _pairs(key, part))
+
+
+def _fields(item: Any) -> dict[str, Any]:
+    """Return what an item has by name; an item of another kind has no name."""
+    fields = item if isinstance(item, Mapping) else getattr(item, "__dict__", {"": item})
+    return {str(name): part for name, part in fields.items()}
+
+
+def _pairs(key: str, value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping) or hasattr(value, "__dict__"):
+        for name, part in _fields(value).items():
+            yield from _pairs(name, part)
+    elif isinstance(value, list | tuple):
+        for number, part in enumerate(value):
+            yield from _pairs(str(number), part)
+    else:
+        yield key, value if isinstance(value, str) else json.dumps(value, default=str)

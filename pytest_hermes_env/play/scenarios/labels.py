@@ -1,0 +1,97 @@
+"""A rollout of an item whose answers are replaced by words that occur nowhere else: what of them can the agent see before it works?"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pytest_hermes_env.inference.steps import say
+from pytest_hermes_env.play.auto_script import JUDGE_ANSWER, SILENT_ANSWER
+from pytest_hermes_env.play.journal import Journal
+from pytest_hermes_env.play.scenario import Cause, Sighting, Unavailable
+from pytest_hermes_env.play.scenarios.family import family
+from pytest_hermes_env.play.stage import Stage
+from pytest_hermes_env.play.tool_backend import files_left
+
+LABEL = re.compile(r"answer|expected|solution|gold|truth|correct|wants?\b|wanted|hidden|secret|private|\bchecks?\b|rubric")
+NO_LABEL = re.compile(r"file|path|dir|name|format|type|column|keys|field|unit|count|example")
+"""What an answer is called, and what is told to the agent of it."""
+_FIRST = 731_907_000
+
+
+class Answers:
+    """A copy of an item in which each answer is a word or a number of its own; ``of`` is canary -> the field that it stands in."""
+
+    def __init__(self, item: Any) -> None:
+        self.of: dict[str, str] = {}
+        self._numbers = itertools.count(_FIRST, 11)
+        self.item = copy.deepcopy(item)
+        fields = self.item if isinstance(self.item, Mapping) else getattr(self.item, "__dict__", {})
+        for name, value in list(fields.items()):
+            if LABEL.search(str(name).lower()) and not NO_LABEL.search(str(name).lower()):
+                new = self._replaced(value, str(name))
+                if isinstance(self.item, dict):
+                    self.item[name] = new
+                else:
+                    object.__setattr__(self.item, str(name), new)
+
+    def _replaced(self, value: Any, name: str) -> Any:
+        if isinstance(value, dict):
+            return {key: self._replaced(part, name) for key, part in value.items()}
+        if isinstance(value, list | tuple):
+            parts = [self._replaced(part, name) for part in value]
+            return type(value)(parts) if type(value) in {list, tuple} else parts
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            return value
+        number = next(self._numbers)
+        self.of[str(number)] = name
+        return f"quokka{number}" if isinstance(value, str) else type(value)(number)
+
+    def seen_in(self, text: str) -> tuple[str, ...]:
+        """Return the fields whose answers are in a text."""
+        return tuple(dict.fromkeys(name for canary, name in self.of.items() if canary in text))
+
+
+@family(
+    {"answers_replaced": "a rollout of an item whose answers are other words begins: which of them are in its reach?"},
+    needs="item",
+)
+async def answers_replaced(stage: Stage) -> None:
+    """Look at the prompt, the sandbox and the variables when the agent is asked for the first time."""
+    answers = Answers(stage.item)
+    if not answers.of:
+        stage.skip(Unavailable(Cause.NO_ANSWER))
+        return
+    seen: dict[tuple[str, str], tuple[str, ...]] = {}
+
+    def look(conversation: Any) -> Any:
+        if not conversation.tools:
+            return say(JUDGE_ANSWER)
+        for where, name, text in _places(stage, conversation):
+            if fields := answers.seen_in(text):
+                seen.setdefault((where, name), fields)
+        return say(SILENT_ANSWER)
+
+    async def rollout() -> None:
+        await stage.env.collect_trajectory(answers.item)
+
+    def more(_: Journal) -> dict[str, Any]:
+        return {
+            "sightings": tuple(Sighting(where=where, name=name, words=words) for (where, name), words in seen.items()),
+            "note": f"the answers in {', '.join(dict.fromkeys(answers.of.values()))}",
+        }
+
+    await stage.play("answers_replaced", rollout, policy=look, more=more)
+
+
+def _places(stage: Stage, conversation: Any) -> Iterator[tuple[str, str, str]]:
+    yield from (("message", str(message.get("role")), str(message.get("content"))) for message in conversation.messages)
+    yield from (("variable", name, value) for name, value in os.environ.items())
+    machines = getattr(stage.sandbox, "rollouts", {}).values()
+    yield from (
+        ("file", path, node.data.decode(errors="replace")) for path, node in files_left(*machines, of_verifier=True).items()
+    )

@@ -1,0 +1,232 @@
+"""Gold beside rollouts that do nothing: in groups of every order, in two groups at once, and in evaluations.
+
+Each model plays a role, which its rollout is known by: whose work a reward, a score or a metric belongs to can be told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from pytest_hermes_env.inference.steps import as_turn, hang, say, turn
+from pytest_hermes_env.play.auto_script import JUDGE_ANSWER, SILENT_ANSWER
+from pytest_hermes_env.play.buffers import picture
+from pytest_hermes_env.play.cases.judged import worst_of
+from pytest_hermes_env.play.cases.playing import OVER
+from pytest_hermes_env.play.cases.values import GOLD, NOTHING, Cases, ItemCases, Transcript
+from pytest_hermes_env.play.journal import Journal, Reward, current_rollout
+from pytest_hermes_env.play.scenario import Cause, RolePlayed, Unavailable
+from pytest_hermes_env.play.scenarios.family import family
+from pytest_hermes_env.play.stage import Stage, configure
+from pytest_hermes_env.play.tool_backend import close_sandbox, files_left, new_sandbox_like
+
+LATE_S = 0.02
+"""Seconds by which each turn of a role that ends last is late."""
+SIZE = 3
+"""Rollouts of a group: with two, scores in the wrong order and ranks are the same."""
+MOST_ITEMS = 40
+"""The most items that are taken in search of another one that has gold."""
+GROUPS = {
+    "group_alone": "a group is collected whose rollouts do nothing, then one whose rollouts all play gold: what each earns by itself",
+    "group_gold_first": "a group is collected whose first rollout plays gold, and the others do nothing and end later",
+    "group_gold_last": "as group_gold_first, and gold is the last to begin and to end",
+    "group_mostly_gold": "a group is collected whose rollouts play gold, but for the first one, which does nothing",
+    "group_without_gold": "after these, a group of the same item is collected whose rollouts do nothing",
+    "two_groups_with_gold": "two groups are collected at once: one plays gold, and the other does nothing, on another item if there is one",
+}
+EVALUATIONS = {
+    "evaluate_nothing": "evaluate() runs while no rollout does anything",
+    "evaluate_gold": "evaluate() runs while each rollout plays the gold of its item",
+    "evaluate_half": "evaluate() runs while the rollouts of every other item play gold, and the others do nothing",
+}
+
+
+class Roles:
+    """The model of all rollouts of a scenario: ``role_of`` says what the next rollout with a prompt does."""
+
+    def __init__(self, stage: Stage, golds: Mapping[str, Transcript], role_of: Callable[[str], str], late: str = "") -> None:
+        self._stage, self._golds, self._role_of, self._late = stage, golds, role_of, late
+        self._of_task: dict[str, RolePlayed] = {}
+
+    def __call__(self, conversation: Any) -> Any:
+        """Answer one request: of an agent by its role, or of a judge."""
+        task, phase = current_rollout.get()
+        if phase == "reward" or (not phase and not conversation.tools):
+            return self._judged(task)
+        if conversation.turn == 0:
+            self._of_task[task] = self._begun(task, conversation.first_user)
+        # in token mode no task is known, and only gold goes on after its first turn
+        name = self._of_task[task].name if conversation.turn == 0 or task else GOLD
+        gold = self._golds.get(self._prompt_in(conversation.first_user))
+        turns = gold.turns if gold is not None else ()
+        made = turns[conversation.turn] if conversation.turn < len(turns) else say(OVER)
+        if name == NOTHING:
+            made = say(f"{SILENT_ANSWER} ({len(self._of_task)})")  # no two rollouts without work are equal
+        return turn(hang(LATE_S), *as_turn(made).steps) if name == self._late else made
+
+    def _begun(self, task: str, first_user: str) -> RolePlayed:
+        prompt = self._prompt_in(first_user)
+        machine = getattr(self._stage.sandbox, "rollouts", {}).get(task)
+        prepared = len(files_left(machine, of_verifier=True)) if machine is not None else 0
+        return RolePlayed(task_id=task, name=self._role_of(prompt) if prompt else NOTHING, prompt=prompt, prepared=prepared)
+
+    def _prompt_in(self, first_user: str) -> str:
+        return next((known for known in self._golds if known in first_user), "")
+
+    def _judged(self, task: str) -> Any:
+        role = self._of_task.get(task)
+        judge = self._golds[role.prompt].judge if role is not None and role.prompt else ()
+        answers = judge if role is None or role.name == GOLD else tuple(filter(None, [worst_of(judge)]))
+        if role is not None and not answers:
+            self._of_task[task] = replace(role, is_judge_guessed=True)
+        return as_turn(answers[-1]) if answers else say(JUDGE_ANSWER)
+
+    async def play(self, name: str, act: Callable[[], Any]) -> None:
+        """Play a scenario with this model, on a new machine."""
+        stage = self._stage
+        stage.sandbox = new_sandbox_like(stage.sandbox)
+        await stage.play(name, act, policy=self, more=self._roles, is_compared=False)
+        close_sandbox(stage.sandbox)
+
+    def _roles(self, _: Journal) -> dict[str, Any]:
+        return {"roles": tuple(role for role in self._of_task.values() if role.task_id)}
+
+
+@family(GROUPS, first=("group_alone",), is_alone=True)
+async def groups_with_gold(stage: Stage) -> None:
+    """Collect groups of one item in which some rollouts play gold."""
+    items = await _items_with_gold(stage)
+    golds = {prompt: transcript for prompt, transcript, _ in items}
+    size = SIZE if int(getattr(stage.env.config, "group_size", 1)) > 1 else 1
+    if not items:
+        stage.skip(Unavailable(Cause.NO_GOLD, "a training item"))
+        return
+    item = items[0][2]
+
+    async def collect(name: str, roles: list[str], late: str = "") -> None:
+        model = Roles(stage, golds, _in_turn(roles), late)
+        await model.play(name, lambda: stage.group_for_the_trainer(item))
+
+    other = items[-1]
+    model = _OneRole(stage, golds)
+
+    async def alone() -> None:
+        for model.role, one in ((NOTHING, item), (NOTHING, other[2]), (GOLD, item)):
+            await stage.env.collect_trajectories(one)
+
+    configure(stage.env, group_size=size)
+    await model.play("group_alone", alone)
+    if size > 1:
+        rest = [NOTHING] * (size - 1)
+        await collect("group_gold_first", [GOLD, *rest], late=NOTHING)
+        await collect("group_gold_last", [*rest, GOLD], late=GOLD)
+        await collect("group_mostly_gold", [NOTHING, *[GOLD] * (size - 1)])
+    else:
+        stage.skip(Unavailable(Cause.NOT_REACHED, "a group of several rollouts"), *list(GROUPS)[1:4])
+    await collect("group_without_gold", [NOTHING] * size)
+    by_prompt = Roles(
+        stage,
+        golds,
+        _in_turn([GOLD, NOTHING]) if len(items) == 1 else lambda prompt: GOLD if prompt == items[0][0] else NOTHING,
+    )
+
+    async def both() -> None:
+        await asyncio.gather(*(stage.env.collect_trajectories(one) for one in (item, other[2])))
+
+    await by_prompt.play("two_groups_with_gold", both)
+
+
+class _OneRole(Roles):
+    """Roles of which all are the same at a time."""
+
+    def __init__(self, stage: Stage, golds: Mapping[str, Transcript]) -> None:
+        self.role = GOLD
+        super().__init__(stage, golds, lambda _: self.role)
+
+
+@family(EVALUATIONS, needs="setup", is_alone=True)
+async def evaluations_with_gold(stage: Stage) -> None:
+    """Evaluate with gold on none, all and half of the held-out items."""
+    with stage.held_out.few(stage.env):
+        await _evaluate_with_gold(stage)
+
+
+async def _evaluate_with_gold(stage: Stage) -> None:
+    await stage.play("a first evaluation", stage.env.evaluate)
+    seen = {repr(picture(reward.item)): reward.item for reward in stage.scenarios["a first evaluation"].of(Reward)}
+    golds = {
+        prompt: transcript
+        for item in seen.values()
+        if (prompt := _prompt(stage, item)) and (transcript := _gold_of(stage.cases, item)) is not None
+    }
+    if not golds:
+        stage.skip(Unavailable(Cause.NO_GOLD, "a held-out item"))
+        return
+    halves = dict(zip(golds, itertools.cycle((GOLD, NOTHING)), strict=False))
+    for name, role_of in (
+        ("evaluate_nothing", lambda _: NOTHING),
+        ("evaluate_gold", lambda _: GOLD),
+        ("evaluate_half", halves.__getitem__),
+    ):
+        model = Roles(stage, golds, role_of)
+        await model.play(name, stage.env.evaluate)
+
+
+def _in_turn(roles: list[str]) -> Callable[[str], str]:
+    each = itertools.cycle(roles)
+    return lambda _: next(each)
+
+
+async def _items_with_gold(stage: Stage) -> list[tuple[str, Transcript, Any]]:
+    """Return prompt, gold and item of up to two training items of different prompts."""
+    found: dict[str, tuple[str, Transcript, Any]] = {}
+
+    async def take() -> None:
+        item: Any = stage.item
+        for number in range(MOST_ITEMS):
+            gold = _gold_of(stage.cases, item, number)
+            if gold is not None and (prompt := _prompt(stage, item)):
+                found.setdefault(prompt, (prompt, gold, item))
+            if len(found) > 1 or (item := await stage.next_item()) is None:
+                return
+
+    await stage.play("items with gold", take)
+    return list(found.values())
+
+
+def _gold_of(cases: object, item: Any, number: int = -1) -> Transcript | None:
+    """Return gold of an item; None without any, or where it needs a sandbox of its own."""
+    for entry in cases.items if isinstance(cases, Cases) else ():
+        if _fits(entry, item, number):
+            for gold in _filled(entry, item):
+                return None if gold.needs_a_fake or gold.sandbox else gold
+    return None
+
+
+def _filled(entry: ItemCases, item: Any) -> Iterator[Transcript]:
+    for case in entry.cases:
+        if case.name == GOLD and case.of is not None:
+            try:
+                yield case.of(item)
+            except Exception:  # noqa: BLE001 - the gold case itself reports it
+                return
+
+
+def _fits(entry: ItemCases, item: Any, number: int) -> bool:
+    if entry.kind == "index":
+        return bool(entry.which == number)
+    try:
+        return bool(entry.which(item)) if entry.kind == "where" else repr(picture(entry.which)) == repr(picture(item))
+    except Exception:  # noqa: BLE001 - the author's function; the cases report it
+        return False
+
+
+def _prompt(stage: Stage, item: Any) -> str:
+    try:
+        prompt = stage.env.format_prompt(item)
+    except Exception:  # noqa: BLE001 - HE204 reports it
+        return ""
+    return prompt if isinstance(prompt, str) else ""

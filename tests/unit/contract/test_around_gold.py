@@ -1,0 +1,393 @@
+"""What is played around gold: worse work, the same work by another way, judges, groups, evaluations, answers in reach."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, ClassVar
+
+import pytest
+
+from environments.agent_loop import AgentResult
+from environments.hermes_base_env import HermesAgentBaseEnv, HermesAgentEnvConfig
+from environments.tool_context import ToolContext
+from pytest_hermes_env import call, case, cases, item_cases, say
+from pytest_hermes_env.contract.judge.verdict import Outcome, Verdict
+from pytest_hermes_env.contract.rules import find_rule
+from pytest_hermes_env.contract.run.single_rule import contract_of
+
+from ..play.small_env import SmallEnv  # noqa: TID252 - another room has the small environment
+
+
+class SumEnv(HermesAgentBaseEnv):
+    """Sums, in a file with the numbers as JSON; each fault below differs in one method."""
+
+    name = "sums"
+    prompts: ClassVar[str] = "Add {a} and {b}. Write total and count of the numbers to sum.json."
+
+    @classmethod
+    def config_init(cls) -> Any:
+        """As the small environment, with files."""
+        config, servers = SmallEnv.config_init()
+        return HermesAgentEnvConfig(enabled_toolsets=["terminal", "file"], max_agent_turns=config.max_agent_turns), servers
+
+    async def setup(self) -> None:
+        """Make twelve items and four that are held out."""
+        made = [{"a": 31 * n + 205, "b": 17 * n + 3, "answer": {"total": 48 * n + 208, "count": n % 5 + 2}} for n in range(16)]
+        self.items, self.held_out, self.taken = made[:12], made[12:], 0
+
+    async def get_next_item(self) -> Any:
+        """Cycle."""
+        self.taken += 1
+        return self.items[(self.taken - 1) % len(self.items)]
+
+    def format_prompt(self, item: Any) -> str:
+        """Ask."""
+        return self.prompts.format(**item)
+
+    def read(self, ctx: ToolContext) -> Any:
+        """Return what the agent wrote."""
+        try:
+            return json.loads(ctx.read_file("sum.json").get("content") or "null")
+        except ValueError:
+            return None
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Compare both."""
+        return float(self.read(ctx) == item["answer"])
+
+    async def evaluate(self, *args: Any, **kwargs: Any) -> None:
+        """Ask the held-out items."""
+        await self.evaluate_items(self.held_out)
+
+
+GOLD = cases(
+    [
+        item_cases(
+            where="*",
+            gold=lambda item: [call("write_file", path="sum.json", content=json.dumps(item["answer"])), say("Done.")],
+        )
+    ]
+)
+
+
+def judged(rule: str, env_class: type, declared: Any = GOLD) -> Verdict:
+    """Return what one rule says."""
+    return contract_of(env_class, [find_rule(rule)], cases=declared).result(find_rule(rule))
+
+
+@pytest.mark.parametrize("rule", ["HE207", "HE208", "HE405", "HE511", "HE603", "HE708"])
+def test_a_sound_environment_passes(rule: str) -> None:
+    """With nothing left open."""
+    verdict = judged(rule, SumEnv)
+
+    assert (verdict.outcome, verdict.findings, verdict.questions) == (Outcome.PASSED, (), ())
+
+
+class TotalOnlyEnv(SumEnv):
+    """Does not look at one of two fields."""
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Compare the totals."""
+        found = self.read(ctx)
+        return float(isinstance(found, dict) and found.get("total") == item["answer"]["total"])
+
+
+class TolerantEnv(SumEnv):
+    """Takes every total that is large enough."""
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Forget abs()."""
+        found, answer = self.read(ctx), item["answer"]
+        is_near = isinstance(found, dict) and isinstance(total := found.get("total"), int) and answer["total"] - total < 1
+        return float(is_near and found.get("count") == answer["count"])
+
+
+class HastyEnv(SumEnv):
+    """Pays only for who writes at once."""
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Look at the first call."""
+        first = next((one["tool_calls"] for one in result.messages if one.get("tool_calls")), [{"function": {"name": ""}}])
+        return float(self.read(ctx) == item["answer"] and first[0]["function"]["name"] == "write_file")
+
+
+class BoastedEnv(SumEnv):
+    """Pays more for who is sure."""
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Add a bonus for confidence."""
+        is_sure = "confidence: 1" in str(result.messages[-1].get("content")).lower()
+        return (0.7 + 0.3 * is_sure) * (self.read(ctx) == item["answer"])
+
+
+@pytest.mark.parametrize(
+    ("env_class", "told"),
+    [
+        (
+            TotalOnlyEnv,
+            "gold (nothing but the key total, /workspace/sum.json) scored 1 on training item 0 (and on 2 more items)",
+        ),
+        (TolerantEnv, "gold (half as much again in total, /workspace/sum.json) scored 1"),
+        (HastyEnv, "gold (after a look around) scored 0 on training item 0, gold itself 1: the same work by another way loses"),
+        (BoastedEnv, "gold (claims of success after it) scored 1 on training item 0"),
+    ],
+)
+def test_work_around_gold_is_paid_as_it_is_worth(env_class: type, told: str) -> None:
+    """HE405 names the change."""
+    verdict = judged("HE405", env_class)
+
+    assert verdict.outcome is Outcome.FAILED
+    assert any(told in finding.message for finding in verdict.findings), [finding.message for finding in verdict.findings]
+
+
+def test_a_question_is_asked_until_its_author_answers() -> None:
+    """And an answer holds: what is worse must earn less."""
+
+    class RoundingEnv(SumEnv):
+        async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+            found, answer = self.read(ctx), item["answer"]
+            is_near = (
+                isinstance(found, dict) and isinstance(total := found.get("total"), int) and abs(answer["total"] - total) < 2
+            )
+            return float(is_near and found.get("count") == answer["count"])
+
+    name = "one more in total, /workspace/sum.json"
+    asked = judged("HE405", RoundingEnv)
+    as_good, not_good = (judged("HE405", RoundingEnv, cases(GOLD.items, **{how: [name]})) for how in ("equivalent", "worse"))
+
+    assert (asked.outcome, as_good.outcome, not_good.outcome) == (Outcome.PASSED, Outcome.PASSED, Outcome.FAILED)
+    assert [name in text for text in asked.questions] == [True]
+    assert as_good.questions == ()
+
+
+class SolvedEnv(SumEnv):
+    """Drops groups that were solved once."""
+
+    async def collect_trajectories(self, item: Any) -> Any:
+        """Keep only what is hard."""
+        group, backlog = await super().collect_trajectories(item)
+        return (None if group and max(group["scores"]) == 1.0 else group), backlog
+
+
+class RankedEnv(SumEnv):
+    """Takes the places of an order for ranks."""
+
+    async def collect_trajectories(self, item: Any) -> Any:
+        """Rank."""
+        group, backlog = await super().collect_trajectories(item)
+        if group:
+            scores = group["scores"]
+            group["scores"] = [float(place) for place in sorted(range(len(scores)), key=scores.__getitem__)]
+        return group, backlog
+
+
+class KeptEnv(SumEnv):
+    """Keeps the first reward of an item."""
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Look it up."""
+        self.known = getattr(self, "known", {})
+        key = (item["a"], item["b"])
+        self.known[key] = self.known.get(key) or await super().compute_reward(item, result, ctx)
+        return float(self.known[key])
+
+
+@pytest.mark.parametrize(
+    ("rule", "env_class", "told"),
+    [
+        ("HE511", SolvedEnv, "a group with the rewards 1, 0, 0 was dropped"),
+        ("HE511", RankedEnv, "their scores in the group are"),
+        ("HE603", KeptEnv, "a rollout that did nothing earned 1 in"),
+    ],
+)
+def test_a_reward_belongs_to_its_own_rollout(rule: str, env_class: type, told: str) -> None:
+    """In each group that has gold beside no work."""
+    verdict = judged(rule, env_class)
+
+    assert verdict.outcome is Outcome.FAILED
+    assert any(told in finding.message for finding in verdict.findings), verdict.findings
+
+
+class SuccessesEnv(SumEnv):
+    """Counts what succeeded."""
+
+    def metrics_of(self, scores: list[float]) -> float:
+        """Leave out the zeros."""
+        good = [score for score in scores if score]
+        return sum(good) / len(good) if good else 0.0
+
+    async def evaluate(self, *args: Any, **kwargs: Any) -> None:
+        """Log one number of the scores."""
+        scores = []
+        for item in self.held_out:
+            scored, _ = await self.collect_trajectory(item)
+            scores.append(float(scored["scores"]))
+        await self.evaluate_log({"eval/mean": self.metrics_of(scores)}, samples=[{"score": score} for score in scores])
+
+
+class FinishedEnv(SuccessesEnv):
+    """Counts what ended."""
+
+    def metrics_of(self, scores: list[float]) -> float:
+        """Count."""
+        return len(scores) / len(self.held_out)
+
+
+@pytest.mark.parametrize(
+    ("env_class", "told"), [(SuccessesEnv, "not all items count alike"), (FinishedEnv, "is the same for an agent")]
+)
+def test_an_evaluation_moves_with_the_work(env_class: type, told: str) -> None:
+    """By as much as the rewards."""
+    (finding,) = judged("HE708", env_class).findings
+
+    assert told in finding.message
+
+
+class FewEnv(SumEnv):
+    """Takes its index modulo the wrong number."""
+
+    async def get_next_item(self) -> Any:
+        """Cycle."""
+        self.taken += 1
+        return self.items[self.taken % 3]
+
+
+class ToldEnv(SumEnv):
+    """Tells the answer."""
+
+    prompts = "{answer[total]}: add {a} and {b}. Write total and count of the numbers to sum.json."
+
+
+class LeftEnv(SumEnv):
+    """Leaves the answer in the sandbox."""
+
+    async def prepare_sandbox(self, item: Any, ctx: ToolContext) -> None:
+        """Write all of the item."""
+        ctx.write_file("task.json", json.dumps(item))
+
+
+class StaleEnv(SumEnv):
+    """Writes the first item's file into each sandbox."""
+
+    async def setup(self) -> None:
+        """Add a text to each item."""
+        await super().setup()
+        for item in (*self.items, *self.held_out):
+            item["text"] = f"the numbers are {item['a']} and {item['b']}"
+
+    async def prepare_sandbox(self, item: Any, ctx: ToolContext) -> None:
+        """Write it."""
+        self.text = getattr(self, "text", item["text"])
+        ctx.write_file("task.txt", self.text)
+
+
+@pytest.mark.parametrize(
+    ("rule", "env_class", "told"),
+    [
+        ("HE207", FewEnv, "gave 3 different items, and 9 beside them never came"),
+        ("HE208", ToldEnv, "answer of the item is in the user message before the agent works"),
+        ("HE208", LeftEnv, "answer of the item is in the file /workspace/task.json of the sandbox"),
+        ("HE603", StaleEnv, "was prepared with text of another item: /workspace/task.txt"),
+    ],
+)
+def test_items_answers_and_sandboxes(rule: str, env_class: type, told: str) -> None:
+    """What the agent gets is of its own item, and not the answer."""
+    messages = [finding.message for finding in judged(rule, env_class).findings]
+
+    assert any(told in message for message in messages), messages
+
+
+class AskedEnv(SumEnv):
+    """A judge marks the words, from 0 to 10."""
+
+    prompts = "Explain {a} and {b}."
+    asked: ClassVar[str] = "Mark this from 0 to 10: {text}"
+
+    def score_in(self, text: str) -> float:
+        """Read a JSON object."""
+        try:
+            return float(json.loads(text)["score"]) / 10
+        except (ValueError, KeyError, TypeError):
+            return 0.0
+
+    async def ask(self, prompt: str) -> str:
+        """Ask the environment's own server."""
+        answer = await self.server.chat_completion(messages=[{"role": "user", "content": prompt}], n=1)
+        return str(answer.choices[0].message.content)
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Ask."""
+        try:
+            return self.score_in(await self.ask(self.asked.format(text=result.messages[-1].get("content"))))
+        except Exception:  # noqa: BLE001 - a judge that fails
+            return 0.0
+
+
+class SilentPaidEnv(AskedEnv):
+    """Takes no score for a good one."""
+
+    def score_in(self, text: str) -> float:
+        """Use or."""
+        try:
+            return float(json.loads(text).get("score") or 10) / 10
+        except (ValueError, TypeError):
+            return 0.0
+
+
+class FirstNumberEnv(AskedEnv):
+    """Takes the first number."""
+
+    def score_in(self, text: str) -> float:
+        """Look for a digit."""
+        return min(
+            1.0, next((float(part) for part in text.replace('"', " ").replace("}", " ").split() if part.isdigit()), 0.0) / 10
+        )
+
+
+class BlindEnv(AskedEnv):
+    """Does not show the work."""
+
+    asked = "Mark this from 0 to 10: the answer."
+
+
+class WiredEnv(AskedEnv):
+    """Asks another machine by a client of its own."""
+
+    async def ask(self, prompt: str) -> str:
+        """Use httpx."""
+        import httpx
+
+        async with httpx.AsyncClient() as client:
+            body = {"model": "judge", "messages": [{"role": "user", "content": prompt}]}
+            answer = await client.post("https://judge.invalid/v1/chat/completions", json=body)
+        return str(answer.json()["choices"][0]["message"]["content"])
+
+
+JUDGED = cases(
+    [
+        item_cases(
+            where="*",
+            gold=case(
+                lambda item: [say(f"{item['a']} and {item['b']} are numbers")], judge='{"reason": "all is there", "score": 9}'
+            ),
+        )
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("env_class", "told"),
+    [
+        (AskedEnv, ""),
+        (WiredEnv, ""),
+        (SilentPaidEnv, "the judge gave 0 for score: gold earned 1, and 0.9 with the declared verdict"),
+        (FirstNumberEnv, "after a reason with numbers"),
+        (BlindEnv, "it was asked the same about other work"),
+    ],
+)
+def test_the_reward_follows_its_judge(env_class: type, told: str) -> None:
+    """Whoever asks it, and wherever it is."""
+    verdict = judged("HE406", env_class, JUDGED)
+
+    assert verdict.outcome is (Outcome.FAILED if told else Outcome.PASSED), verdict
+    assert any(told in finding.message for finding in verdict.findings) is bool(told), verdict.findings

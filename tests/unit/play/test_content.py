@@ -1,0 +1,111 @@
+"""Changes of a text's content keep its form, and are wrong for sure unless they say that only the author knows."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pytest_hermes_env.play.cases.content import Known, changes, rewritten, with_a_sentence, wrong
+from pytest_hermes_env.play.cases.one_value import Change
+
+
+def made(text: str, *others: str, prompt: str = "") -> dict[str, Change]:
+    """Return the changes of a text by name and place."""
+    known = Known(others=others, prompt=prompt)
+    return {" ".join(filter(None, (one.name, one.at))): one for one in changes(text, known)}
+
+
+@pytest.mark.parametrize(
+    ("text", "others", "name", "expected"),
+    [
+        ("<answer>42</answer>", ("<answer>17</answer>",), "denied in answer", "<answer>not 42</answer>"),
+        ("<answer>42</answer>", ("<answer>17</answer>",), "digits behind it in answer", "<answer>4207</answer>"),
+        ("The answer is 42.", ("The answer is 9.",), "one of several", "The answer is 9, 42, 9."),
+        ("\\boxed{42}", (), "denied in LaTeX", "\\boxed{42 \\text{ is wrong}}"),
+        ("ANSWER: 42", ("ANSWER: 17",), "one of three answers", "ANSWER: 17\nANSWER: 42\nANSWER: 143"),
+        ('{"total": 42, "who": "bob"}', (), "without the key total", '{"who": "bob"}'),
+        ('{"total": 42, "who": "bob"}', (), "nothing in who", '{"total": 42, "who": null}'),
+        ('{"ids": [1, 2]}', (), "without the last element in ids", '{"ids": [1]}'),
+        ("id,price\n1,20\n2,30\n", (), "without the last row", "id,price\n1,20\n"),
+        ("id,price\n1,20\n2,30\n", (), "nothing but the column id", "id\n1\n2\n"),
+        ("def f(x):\n    return x\n", (), "every function returns 0", "def f(x):\n    return 0\n"),
+        ("alpha\nbeta\ngamma\ndelta\n", (), "the first half only", "alpha\nbeta"),
+        ("red, green, blue", (), "without its last part", "red, green"),
+    ],
+)
+def test_a_change_is_made_in_the_form_of_the_text(text: str, others: tuple[str, ...], name: str, expected: str) -> None:
+    """Tags, keys, columns and code stay."""
+    assert made(text, *others)[name].text == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["42", "<a>yes</a>", '{"k": [1, "x"]}', "a,b\n1,2\n", "name: bob\nage: 3", "def f(x):\n    return x", "x y"]
+)
+def test_each_change_is_another_text_and_the_last_one_is_empty(text: str) -> None:
+    """None is played twice."""
+    found = [one.text for one in changes(text, Known())]
+
+    assert len(found) == len(set(found))
+    assert text not in found
+    assert found[-1] == ""
+
+
+def test_what_is_the_same_for_every_item_is_form() -> None:
+    """A field that other items have, too, is not changed."""
+    found = made('{"unit": "km", "distance": 5}', '{"unit": "km", "distance": 7}')
+
+    assert not [name for name in found if name.endswith("in unit")]
+    assert "ten times as much in distance" in found
+
+
+def test_what_the_prompt_holds_is_doubtful_and_a_label_is_not() -> None:
+    """A number of a ticket may be repeated in an answer; the label of an item is what is asked for."""
+    text, other = '{"ticket": "T-17", "priority": "high"}', '{"ticket": "T-18", "priority": "low"}'
+    known = Known(others=(other,), prompt="Ticket T-17: the priority is high", labels=frozenset({("priority", "high")}))
+    sure = {one.at: one.is_sure for one in changes(text, known) if one.name == "denied"}
+
+    assert sure == {"in priority": True, "in ticket": False}
+
+
+@pytest.mark.parametrize(("text", "is_sure"), [("7", True), ("700", False), ("7.5", False)])
+def test_one_more_is_wrong_only_where_it_is_no_rounding(text: str, is_sure: bool) -> None:
+    """Of a large number it may be within what is tolerated."""
+    assert made(text)["one more"].is_sure is is_sure
+
+
+def test_code_that_works_for_some_arguments_still_runs() -> None:
+    """And does something else for the others."""
+    space: dict[str, object] = {}
+    exec(made("def f(x):\n    return x + 1\n")["every function does `return None` for most arguments"].text, space)
+    results = [space["f"](number) for number in range(30)]  # type: ignore[operator]
+
+    assert None in results
+    assert any(result is not None for result in results)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<answer>42</answer>", "<answer>143</answer>"),
+        ("a,b\n1,x\n", "a,b\n20,something else entirely\n"),
+        ("yes", "no"),
+        ("$1,200.50", "$3618.50"),
+    ],
+)
+def test_wrong_keeps_the_form(text: str, expected: str) -> None:
+    """Each value is another one."""
+    assert wrong(text, Known()) == expected
+
+
+def test_data_can_be_written_otherwise() -> None:
+    """The data is the same."""
+    assert json.loads(rewritten("a.json", '{"b": 1, "a": [2]}')) == {"a": [2], "b": 1}
+    assert rewritten("a.csv", "a,b\n1,2\n") == "a,b\r\n1,2\r\n"
+    assert (rewritten("a.txt", "a,b\n1,2\n"), rewritten("a.json", "no json")) == ("", "")
+
+
+def test_only_an_answer_behind_a_marker_may_follow_a_sentence() -> None:
+    """Another text may have to be the whole answer."""
+    assert with_a_sentence("ANSWER: 3").endswith("\n\nANSWER: 3")
+    assert (with_a_sentence("3"), with_a_sentence('{"a": 3}')) == ("", "")
