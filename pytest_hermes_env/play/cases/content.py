@@ -17,7 +17,6 @@ from pytest_hermes_env.play.cases.one_value import OTHER, Change, of_value, wron
 
 MOST_PROBED, MOST_OTHERS = 2, 12
 """Fields that get every change of a value, and values of other items among the candidates."""
-_EXACTLY = re.compile(r"\bdecimals?\b|\bcents?\b|\bexact(?:ly)?\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,14 +78,11 @@ def _of_fields(text: str, known: Known) -> Iterator[Change]:
     yield from (replace(part, is_sure=is_payload or form.kind in {"table", "json"}) for part in form.parts)
     for name in list(telling)[:MOST_FIELDS]:
         value = telling[name]
-        is_exact = _EXACTLY.search(known.prompt) is not None
         sure = len(telling) == 1 or name.startswith("[") or _is_label(name, value, known) or not _is_in(value, known.prompt)
         candidates = list(dict.fromkeys(one[name] for one in others if name in one and _plain(one[name]) != _plain(value)))
         at = f"in {name}" if name else ""
         for change in (
-            of_value(
-                value, candidates[:MOST_OTHERS], is_exact=is_exact or _is_in(value, known.prompt), is_latex="\\boxed" in text
-            )
+            of_value(value, candidates[:MOST_OTHERS], is_exact=_is_in(value, known.prompt), is_latex="\\boxed" in text)
             if name in probed
             else [Change(name="", text=wrong_value(value))]
         ):

@@ -56,7 +56,7 @@ def _of_number(value: str, other: str, *, is_exact: bool) -> Iterator[Change]:
     number = _as_number(value)
     for name, changed, is_sure in (
         ("one more", number + 1, "." not in value and (is_exact or abs(number) <= EXACT)),
-        ("its fraction cut", float(int(number)), is_exact or abs(number - int(number)) * EXACT > abs(number)),
+        ("its fraction cut", float(int(number)), abs(number - int(number)) * EXACT > abs(number)),
         ("half as much again", number * 1.5 if abs(number) > 1 else number + 3, True),
         ("little more than half", number * 0.55, abs(number) > 1),
         ("the other sign", -number, True),
