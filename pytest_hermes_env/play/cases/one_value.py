@@ -66,7 +66,8 @@ def _of_number(value: str, other: str, *, is_exact: bool) -> Iterator[Change]:
         yield Change(name=name, text=_like(value, changed), is_sure=is_sure)
     digits = value.strip("$€£%+-")
     yield Change(name="digits before it", text=f"7{digits}")
-    yield Change(name="digits behind it", text=f"{digits}07")
+    if "." not in digits:  # behind a fraction they are hardly a change
+        yield Change(name="digits behind it", text=f"{digits}07")
     yield Change(name="in a sum", text=f"{other} + {value} + {other}")
 
 
