@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
+import enum
 import hashlib
 import re
 from collections import deque
@@ -60,6 +61,16 @@ def picture(value: Any, *, of_rollouts: bool = True) -> Any:
     Without those ``of_rollouts``, what a mapping holds by the ids of rollouts is left out: each rollout's own is shared with no other. Numbers stay.
     """
     return _picture(value, DEEP, of_rollouts=of_rollouts)
+
+
+def fields_of(item: Any) -> dict[str, Any]:
+    """Return what an item has by name: of a mapping, of an object with or without slots; nothing of a value, a class or an enum's member."""
+    if isinstance(item, Mapping):
+        return {str(name): part for name, part in item.items()}
+    if isinstance(item, type | enum.Enum | str | int | float) or callable(item):
+        return {}
+    slots = [name for kind in type(item).__mro__ for name in getattr(kind, "__slots__", ()) if isinstance(name, str)]
+    return {name: getattr(item, name) for name in (*slots, *getattr(item, "__dict__", {})) if hasattr(item, name)}
 
 
 def copied(value: Any) -> Any:

@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
-from pytest_hermes_env.play.buffers import picture
+from pytest_hermes_env.play.buffers import fields_of, picture
 from pytest_hermes_env.play.journal import Reward
 
 _LABELS = re.compile(r"(?:.*_)?(?:ids?|idx|index|[gpqrstu]?u?id|slug|seed|split|subset|fold|weight)|(?:doc|item|task|row)id")
@@ -78,8 +78,9 @@ def _twins(evaluated: list[Any], trained: list[Any]) -> int:
 
 
 def _without_names(item: Any) -> str:
-    fields = {str(name): value for name, value in _fields(item).items()}
-    telling = {name: value for name, value in fields.items() if not (_is_label(name) or _NAMES.fullmatch(name.lower()))}
+    telling = {
+        name: value for name, value in fields_of(item).items() if not (_is_label(name) or _NAMES.fullmatch(name.lower()))
+    }
     return repr(sorted((name, repr(picture(value))) for name, value in telling.items())) if len(telling) > 1 else ""
 
 

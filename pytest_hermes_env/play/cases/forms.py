@@ -100,7 +100,7 @@ def _as_lines(text: str) -> Form | None:
 def _as_json(text: str) -> Form | None:
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(value, dict | list) or not value:
         return None

@@ -5,6 +5,7 @@ Place in the flow: `content` reads a text into fields, and changes the value of 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ def of_value(value: str, others: Sequence[str], *, is_exact: bool = False, is_la
             yield Change(name=name, text=text)
     elif len(value.split()) <= LONG:
         other = others[0] if others else wrong_value(value)
-        yield from _of_number(value, other, is_exact=is_exact) if NUMBER.fullmatch(value) else _of_words(value)
+        yield from _of_number(value, other, is_exact=is_exact) if _is_number(value) else _of_words(value)
         yield Change(name="denied", text=f"not {value}")
         if is_latex:
             yield Change(name="denied in LaTeX", text=f"{value} \\text{{ is wrong}}")
@@ -86,7 +87,7 @@ def _of_words(value: str) -> Iterator[Change]:
 
 def wrong_value(value: str) -> str:
     """Return a value of the same form that is wrong for sure."""
-    if NUMBER.fullmatch(value):
+    if _is_number(value):
         number = _as_number(value)
         return _like(value, number * 3 + 17 if number >= 0 else number * 3 - 17)
     if value.casefold() in {"true", "false", "yes", "no"}:
@@ -94,8 +95,13 @@ def wrong_value(value: str) -> str:
     return NUMBER.sub(lambda found: wrong_value(found[0]), value) if NUMBER.search(value) and len(value) < len(OTHER) else OTHER
 
 
+def _is_number(text: str) -> bool:
+    """Return whether a text is a number that can be computed with."""
+    return NUMBER.fullmatch(text) is not None and math.isfinite(_as_number(text))
+
+
 def _as_number(text: str) -> float:
-    return float(text.strip("$€£%+").replace("$", "").replace(",", ""))
+    return float(re.sub(r"[$€£%+,]", "", text))
 
 
 def _like(text: str, number: float) -> str:

@@ -5,6 +5,7 @@ Place in the flow: the automatic cases and `neighbours` change gold's content, a
 
 from __future__ import annotations
 
+import enum
 import json
 import posixpath
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,11 +13,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_hermes_env.inference.steps import Call, Say, Turn, call, say, turn
+from pytest_hermes_env.play.buffers import fields_of
 from pytest_hermes_env.play.cases.content import Known, wrong
 
 ANSWER = "the final answer"
 MOST_FILES, LARGEST = 4, 20_000
 """Files whose content is changed, and their largest size in characters."""
+DEEP = 6
+"""Levels of an item that are read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,29 +175,21 @@ def _text(data: bytes) -> str:
 
 def texts_of(item: Any) -> list[str]:
     """Return the texts in an item."""
-    return [text for key, part in _fields(item).items() for _, text in _pairs(key, part)]
+    return [text for key, part in (fields_of(item) or {"": item}).items() for _, text in _pairs(key, part)]
 
 
 def _labels(item: Any, prompt: str) -> frozenset[tuple[str, str]]:
     """Return key and text of each value in those parts of an item that its prompt does not hold."""
-    parts = {
-        key: part for key, part in _fields(item).items() if not isinstance(part, str | int | float) or str(part) not in prompt
-    }
-    return frozenset(pair for key, part in parts.items() for pair in _pairs(key, part))
+    parts = fields_of(item).items()
+    hidden = {key: part for key, part in parts if not isinstance(part, str | int | float) or str(part) not in prompt}
+    return frozenset(pair for key, part in hidden.items() for pair in _pairs(key, part))
 
 
-def _fields(item: Any) -> dict[str, Any]:
-    """Return what an item has by name; an item of another kind has no name."""
-    fields = item if isinstance(item, Mapping) else getattr(item, "__dict__", {"": item})
-    return {str(name): part for name, part in fields.items()}
-
-
-def _pairs(key: str, value: Any) -> Iterator[tuple[str, str]]:
-    if isinstance(value, Mapping) or hasattr(value, "__dict__"):
-        for name, part in _fields(value).items():
-            yield from _pairs(name, part)
-    elif isinstance(value, list | tuple):
-        for number, part in enumerate(value):
-            yield from _pairs(str(number), part)
-    else:
+def _pairs(key: str, value: Any, depth: int = DEEP) -> Iterator[tuple[str, str]]:
+    """Yield key and text of each value in a part of an item, as deep as data goes: objects may hold each other."""
+    parts = {str(number): part for number, part in enumerate(value)} if isinstance(value, list | tuple) else fields_of(value)
+    if not parts:
+        value = value.value if isinstance(value, enum.Enum) else value
         yield key, value if isinstance(value, str) else json.dumps(value, default=str)
+    for name, part in parts.items() if depth else ():
+        yield from _pairs(name, part, depth - 1)

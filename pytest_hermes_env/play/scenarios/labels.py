@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from pytest_hermes_env.inference.steps import say
 from pytest_hermes_env.play.auto_script import JUDGE_ANSWER, SILENT_ANSWER
+from pytest_hermes_env.play.buffers import copied, fields_of
 from pytest_hermes_env.play.journal import Journal
 from pytest_hermes_env.play.scenario import Cause, Sighting, Unavailable
 from pytest_hermes_env.play.scenarios.family import family
@@ -29,9 +29,8 @@ class Answers:
     def __init__(self, item: Any) -> None:
         self.of: dict[str, str] = {}
         self._numbers = itertools.count(_FIRST, 11)
-        self.item = copy.deepcopy(item)
-        fields = self.item if isinstance(self.item, Mapping) else getattr(self.item, "__dict__", {})
-        for name, value in list(fields.items()):
+        self.item = copied(item)
+        for name, value in fields_of(self.item).items():
             if LABEL.search(str(name).lower()) and not NO_LABEL.search(str(name).lower()):
                 new = self._replaced(value, str(name))
                 if isinstance(self.item, dict):
@@ -49,7 +48,7 @@ class Answers:
             return value
         number = next(self._numbers)
         self.of[str(number)] = name
-        return f"quokka{number}" if isinstance(value, str) else type(value)(number)
+        return f"quokka{number}" if isinstance(value, str) else float(number) if isinstance(value, float) else number
 
     def seen_in(self, text: str) -> tuple[str, ...]:
         """Return the fields whose answers are in a text."""

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+import enum
+import http
 import json
+from typing import Any
 
 import pytest
 
 from pytest_hermes_env.play.cases.content import Known, changes, rewritten, with_a_sentence, wrong
 from pytest_hermes_env.play.cases.one_value import Change
+from pytest_hermes_env.play.cases.slots import texts_of
+from pytest_hermes_env.play.scenarios.labels import Answers
 
 
 def made(text: str, *others: str, prompt: str = "") -> dict[str, Change]:
@@ -109,3 +115,35 @@ def test_only_an_answer_behind_a_marker_may_follow_a_sentence() -> None:
     """Another text may have to be the whole answer."""
     assert with_a_sentence("ANSWER: 3").endswith("\n\nANSWER: 3")
     assert (with_a_sentence("3"), with_a_sentence('{"a": 3}')) == ("", "")
+
+
+@pytest.mark.parametrize("text", ["9" * 400, "-€5", "+$1,000.5%", "[" * 5000, '{"a": {}}', "a,a\n1,2", "\x00", "١٢"])
+def test_no_text_is_too_strange_to_be_changed(text: str) -> None:
+    """A model writes what it likes."""
+    assert list(changes(text, Known()))[-1].text == ""
+
+
+class Level(enum.Enum):
+    """A value of an item."""
+
+    EASY = "easy enough"
+
+
+@dataclasses.dataclass(slots=True)
+class Slotted:
+    """An item without a __dict__, that holds itself."""
+
+    answer: int
+    level: Level
+    me: Any = None
+
+
+def test_items_of_any_class_are_read() -> None:
+    """With slots, with enums, with a circle; a class and a function hold nothing of an item."""
+    item = Slotted(42, Level.EASY)
+    item.me = item
+
+    assert {*texts_of(item)} >= {"42", "easy enough"}
+    assert Answers(item).of != {}
+    assert Answers({"answer": http.HTTPStatus.OK}).of != {}
+    assert texts_of({"kind": Slotted, "call": len}) != []
