@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from pytest_hermes_env.play.cases.code_changes import is_code, of_code, stubbed
 from pytest_hermes_env.play.cases.forms import MOST_FIELDS, Form, form_of
-from pytest_hermes_env.play.cases.one_value import OTHER, Change, of_value, wrong_value
+from pytest_hermes_env.play.cases.one_value import LONG, OTHER, Change, of_value, wrong_value
 
 MOST_PROBED, MOST_OTHERS = 2, 12
 """Fields that get every change of a value, and values of other items among the candidates."""
@@ -74,11 +74,12 @@ def _of_fields(text: str, known: Known) -> Iterator[Change]:
     others = [form_of(other).fields for other in known.others]
     telling = _telling(form, known)
     probed = [*sorted(telling, key=lambda name: not _is_label(name, telling[name], known))][:MOST_PROBED]
-    is_payload = bool(telling) and len(telling) == len(form.fields)
-    yield from (replace(part, is_sure=is_payload or form.kind in {"table", "json"}) for part in form.parts)
+    yield from (replace(part, is_sure=_is_work(part, form, known)) for part in form.parts)
     for name in list(telling)[:MOST_FIELDS]:
         value = telling[name]
-        sure = len(telling) == 1 or name.startswith("[") or _is_label(name, value, known) or not _is_in(value, known.prompt)
+        is_prose = len(value.split()) > LONG  # a reason, which nobody may grade
+        is_asked = not is_prose and (name.startswith("[") or not _is_in(value, known.prompt))
+        sure = len(telling) == 1 or is_asked or _is_label(name, value, known)
         candidates = list(dict.fromkeys(one[name] for one in others if name in one and _plain(one[name]) != _plain(value)))
         at = f"in {name}" if name else ""
         for change in (
@@ -100,6 +101,19 @@ def _of_fields(text: str, known: Known) -> Iterator[Change]:
             yield Change(name="every value wrong but one", at=f"in {name}", text=form.all_of(rest))
     if telling:
         yield Change(name="every value wrong", text=form.all_of({name: wrong_value(value) for name, value in telling.items()}))
+
+
+def _is_work(part: Change, form: Form, known: Known) -> bool:
+    """Whether what a part leaves out or adds is asked for: a key or a column that the prompt names or a label has, lines no other item has."""
+    if part.at and form.kind in {"json", "table"} and not part.at.startswith("in "):
+        names = {part.at} if part.name.startswith("without") else {one for one in form.names if one != part.at}
+        labels = {key for key, _ in known.labels}
+        return any(name in labels or _is_in(name, known.prompt) for name in names)
+    if form.kind in {"json", "table"}:
+        return True
+    left_out = {*form.lines} - {line.strip() for line in part.text.splitlines()}
+    common = {line.strip() for other in known.others for line in other.splitlines()}
+    return bool(known.others) and bool(left_out - common)
 
 
 def _telling(form: Form, known: Known) -> dict[str, str]:

@@ -37,6 +37,9 @@ class Form:
     put: Callable[[str, str | None], str]
     parts: tuple[Change, ...] = ()
     """Texts with parts left out or added."""
+    names: tuple[str, ...] = ()
+    """Keys of an object, and columns of a table."""
+    lines: tuple[str, ...] = ()
     all_of: Callable[[Mapping[str, str]], str] = field(default=lambda _: "")
 
 
@@ -73,6 +76,7 @@ def _spans(text: str, kind: str, spans: Sequence[tuple[str, int, int]]) -> Form:
         fields={name: text[start:end].strip() for name, (start, end) in named.items()},
         put=lambda name, value: put_all({name: value}),
         parts=parts,
+        lines=tuple(line.strip() for line in lines),
         all_of=put_all,
     )
 
@@ -127,6 +131,7 @@ def _as_json(text: str) -> Form | None:
         fields={name: one if isinstance(one, str) else json.dumps(one) for name, (_, one) in leaves.items()},
         put=lambda name, new: put_all({name: new}),
         parts=tuple(Change(name=name, at=at, text=dumped(made)) for name, at, made in _pruned(value)),
+        names=tuple(map(str, value)) if isinstance(value, dict) else (),
         all_of=put_all,
     )
 
@@ -197,6 +202,8 @@ def _wrong_json(value: Any) -> Any:
 def _as_table(text: str) -> Form | None:
     lines = [line for line in text.strip().splitlines() if line.strip()]
     delimiter = next((one for one in (",", "\t", "|", ";") if lines and lines[0].count(one)), "")
+    if delimiter == "," and any(", " in line for line in lines):
+        return None  # sentences
     if len(lines) < 2 or not delimiter or len({line.count(delimiter) for line in lines}) != 1:  # noqa: PLR2004 - a head and a row
         return None
     rows = list(csv.reader(lines, delimiter=delimiter))
@@ -232,5 +239,6 @@ def _as_table(text: str) -> Form | None:
         fields={name: rows[row][column] for name, (row, column) in cells.items()},
         put=lambda name, value: put_all({name: value}),
         parts=tuple(parts),
+        names=tuple(rows[0]),
         all_of=put_all,
     )

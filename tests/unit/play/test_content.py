@@ -147,3 +147,29 @@ def test_items_of_any_class_are_read() -> None:
     assert Answers(item).of != {}
     assert Answers({"answer": http.HTTPStatus.OK}).of != {}
     assert texts_of({"kind": Slotted, "call": len}) != []
+
+
+def test_only_what_is_asked_for_must_be_there() -> None:
+    """A reason beside the answer may be left out; a key that the prompt names may not."""
+    text, other = '{"total": 42, "why": "a"}', '{"total": 7, "why": "b"}'
+    found = made(text, other, prompt="Give the total as JSON.")
+
+    # without the reason, the total is all that is left: one text
+    assert (found["without the key total"].is_sure, found["nothing but the key total"].is_sure) == (True, False)
+
+
+def test_sentences_are_no_table_and_their_last_one_may_be_form() -> None:
+    """What each item's gold says at its end is no work."""
+    text = "It was Bob, as he said.\nI looked twice, to be sure."
+    found = made(text, "It was Al, as she said.\nI looked twice, to be sure.")
+
+    assert "without the last row" not in found
+    assert found["without its last line"].is_sure is False
+
+
+def test_a_long_reason_is_not_surely_graded() -> None:
+    """Nobody can say which of its words counts."""
+    reason, other = " ".join(f"a{n}" for n in range(20)), " ".join(f"b{n}" for n in range(20))
+    found = made(json.dumps({"n": 1, "why": reason}), json.dumps({"n": 2, "why": other}))
+
+    assert found["nothing in why"].is_sure is False
