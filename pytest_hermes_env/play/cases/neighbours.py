@@ -33,6 +33,9 @@ _LAST = re.compile(r"\b(?:ends?|finish|conclude|last line|final line|at the bott
 """Where the prompt asks for an answer behind other words."""
 _EXACT = re.compile(r"line ?break|new ?line|line end|trailing|exactly|byte", re.IGNORECASE)
 """Where the prompt says how a file ends."""
+_COUNTED = re.compile(r"\b(?:one|single|exactly|only)\b[^.\n]{0,20}\b(?:command|call|turn|step)s?\b", re.IGNORECASE)
+_NAMED = re.compile(r"\bmv\b|\bwrite_file\b")
+"""Where the prompt says how many calls may be made, or by which the work is to be done."""
 _PARTS = re.compile(r"\s*(?:&&|;|\n)\s*")
 
 
@@ -42,6 +45,13 @@ class Tried:
 
     names: Counter[str] = field(default_factory=Counter)
     live: set[bool] = field(default_factory=set)
+    known: set[str] = field(default_factory=set)
+    """The names of all changes that there are."""
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """The names of changes that no item had, because no play was left."""
+        return tuple(sorted(self.known - {name for name, times in self.names.items() if times}))
 
 
 @dataclass(kw_only=True)
@@ -61,7 +71,8 @@ class Around:
     async def play(self) -> list[PlayedCase]:
         """Play them, and return those that say something."""
         found: list[PlayedCase] = []
-        live = [slot for slot in self.work.slots() if await self._matters(slot, found)]
+        mattering = [slot for slot in self.work.slots() if await self._matters(slot, found)]
+        live = [slot for slot in mattering if not slot.is_moved]  # what stands in a file that was moved is not the agent's
         self.tried.live.update(slot.name == ANSWER for slot in live)
         found += await self._less_work()
         found += await self._ways(live)
@@ -85,6 +96,7 @@ class Around:
 
     def _unseen_first(self, near: list[tuple[int, Slot, Change]]) -> list[tuple[int, Slot, Change]]:
         """Return as many as may be played, first those of a name that no item has had, in the order of each place of content."""
+        self.tried.known.update(change.name for _, _, change in near)
         times = Counter(self.tried.names)
         ranked: list[tuple[int, int, Slot, Change]] = []
         for place, slot, change in sorted(near, key=lambda one: one[0]):
@@ -96,7 +108,8 @@ class Around:
 
     def _untried(self, made: list[tuple[str, tuple[Turn, ...]]]) -> list[tuple[str, tuple[Turn, ...]]]:
         """Return those of a name that no item has had."""
-        found = [(name, turns) for name, turns in made if not self.tried.names[name]]
+        self.tried.known.update(name for name, _ in made)
+        found = [(name, turns) for name, turns in made if not self.tried.names[name]][: self.left]
         self.tried.names.update(name for name, _ in found)
         return found
 
@@ -160,7 +173,8 @@ class Around:
         turns = self.work.turns
         made: list[tuple[str, tuple[Turn, ...]]] = []
         most = int(getattr(self.stage.env.config, "max_agent_turns", 30))
-        if "terminal" in self.work.tools and len(turns) < most:
+        is_counted = _COUNTED.search(self.work.prompt) is not None
+        if "terminal" in self.work.tools and len(turns) < most and not is_counted:
             made.append(("after a look around", (turn(call("terminal", command="ls")), *turns)))
             made.append(("after a command that failed", (turn(call("terminal", command=FAILING)), *turns)))
             if turns[1:] and self.work.calls:
@@ -179,7 +193,8 @@ class Around:
             if (new := rewritten(slot.name, slot.text))
         ]
         other = tuple(Turn(steps=tuple(_by_other_means(step, self.work.tools) for step in one.steps)) for one in turns)
-        made.append(("by other commands", other))
+        if not _NAMED.search(self.work.prompt):
+            made.append(("by other commands", other))
         words: list[tuple[str, tuple[Turn, ...], bool]] = []
         is_exact = _EXACT.search(self.work.prompt) is not None
         for slot in live:

@@ -88,7 +88,13 @@ async def played_cases(stage: Stage) -> None:
         name=CASES,
         rungs=tuple(case.rung for case in played),
         played=tuple(record for case in played for record in case.records),
-        sweep=Sweep(drawn=drawn.calls, different=len(drawn.items), is_whole=drawn.is_whole, left=_left(stage.env, drawn.items)),
+        sweep=Sweep(
+            drawn=drawn.calls,
+            different=len(drawn.items),
+            is_whole=drawn.is_whole,
+            left=_left(stage.env, drawn.items),
+            unplayed=tried.left,
+        ),
     )
 
 

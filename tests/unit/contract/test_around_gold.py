@@ -391,3 +391,14 @@ def test_the_reward_follows_its_judge(env_class: type, told: str) -> None:
 
     assert verdict.outcome is (Outcome.FAILED if told else Outcome.PASSED), verdict
     assert any(told in finding.message for finding in verdict.findings) is bool(told), verdict.findings
+
+
+def test_what_did_not_fit_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The note says what, and how to let it be judged."""
+    monkeypatch.setattr("pytest_hermes_env.play.cases.item_cases.NEAR", 12)
+    monkeypatch.setattr("pytest_hermes_env.play.cases.item_cases.NEW", 0)
+    verdict = judged("HE405", SumEnv)
+
+    assert verdict.outcome is Outcome.NOT_EXERCISED
+    assert "kinds of change to gold did not fit the number of plays" in verdict.note
+    assert verdict.note.endswith("--hermes-effort 2")
