@@ -221,15 +221,13 @@ class Rung:
 class Sweep:
     """Which training items the cases could be played on: so many ``different`` ones came in ``drawn`` calls of get_next_item.
 
-    ``is_whole``: no other one would come. ``left`` are `item_key` of those that never came, of the collections that hold the others. ``unplayed``
-    are the names of changes around gold for which no play was left.
+    ``is_whole``: no other one would come. ``left`` are `item_key` of those that never came, of the collections that hold the others.
     """
 
     drawn: int = 0
     different: int = 0
     is_whole: bool = False
     left: tuple[str, ...] = ()
-    unplayed: tuple[str, ...] = ()
 
 
 def item_key(item: Any) -> str:

@@ -178,7 +178,7 @@ def combined(
 
 
 def _merged(rule: Rule, static: list[Finding], dynamic: Verdict | None) -> tuple[Finding, ...]:
-    """Join what both halves found, one finding per place.
+    """Join what both halves found, one finding per place, the first of the most severe.
 
     The source shows the line where a rollout often shows only the method that it happened in: such a finding says nothing more
     than one from the source in that method, which then names the scenario that confirmed it.
@@ -189,7 +189,8 @@ def _merged(rule: Rule, static: list[Finding], dynamic: Verdict | None) -> tuple
         for finding in seen
         if not (lines_of_definition(finding.path, finding.line) and any(_holds(finding, item) for item in static))
     ]
-    return tuple(sorted(one_per_place([*static, *more]), key=functools.partial(rank, rule)))
+    found = sorted([*static, *more], key=lambda finding: rank(rule, finding)[0])
+    return tuple(sorted(one_per_place(found), key=functools.partial(rank, rule)))
 
 
 def rank(rule: Rule, finding: Finding) -> tuple[int, bool]:

@@ -15,7 +15,7 @@ from pytest_hermes_env.play.probing.record import as_number
 from pytest_hermes_env.play.scenario import RolePlayed, Scenario
 
 ALONE = "group_alone"
-UNEQUAL = ("group_gold_first", "group_gold_last", "group_mostly_gold")
+UNEQUAL = ("group_gold_first", "group_gold_last", "group_mostly_gold", "group_of_gold_and_near")
 MIXED = (*UNEQUAL, "group_without_gold", "two_groups_with_gold")
 TINY = 1e-9
 
@@ -50,8 +50,8 @@ def strange_scores(scenario: Scenario) -> str:
     """Return how the scores that a group has for its rollouts contradict their rewards; empty where they do not."""
     rewards = {role.task_id: (role, reward) for role, reward in earned(scenario)}
     of_golds = [reward for role, reward in rewards.values() if role.name == GOLD]
-    idle = [reward for role, reward in rewards.values() if role.name == NOTHING]
-    if not of_golds or not idle or min(of_golds) <= max(idle) + TINY:
+    worse = [reward for role, reward in rewards.values() if role.name != GOLD]
+    if not of_golds or not worse or min(of_golds) <= max(worse) + TINY:
         return ""
     shown = ", ".join(f"{reward:g}" for _, reward in rewards.values())
     groups = groups_of(scenario)
@@ -61,9 +61,9 @@ def strange_scores(scenario: Scenario) -> str:
     if placed and len({id(role) for role, _ in placed}) < len(rewards):
         return f"the group has {len(placed)} of {len(rewards)} rollouts, with the rewards {shown}"
     good = [score for role, score in placed if role.name == GOLD]
-    bad = [score for role, score in placed if role.name == NOTHING]
+    bad = [score for role, score in placed if role.name != GOLD]
     if good and bad and min(good) <= max(bad) + TINY:
-        return f"gold earned {min(of_golds):g}, and no work {max(idle):g}; their scores in the group are {min(good):g} and {max(bad):g}"
+        return f"gold earned {min(of_golds):g}, and worse work {max(worse):g}; their scores in the group are {min(good):g} and {max(bad):g}"
     if good and max(good) - min(good) > TINY:
         return f"rollouts with equal work and rewards have the scores {min(good):g} and {max(good):g} in one group"
     return ""
@@ -83,4 +83,4 @@ def _placed(scenario: Scenario, rewards: dict[str, tuple[RolePlayed, float]]) ->
 
 
 def _did(role: RolePlayed) -> str:
-    return "played gold" if role.name == GOLD else "did nothing"
+    return "did nothing" if role.name == NOTHING else f"played {role.name}"

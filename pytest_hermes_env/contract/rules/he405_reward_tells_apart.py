@@ -100,11 +100,6 @@ def _verdict(evidence: Evidence) -> Verdict:
         return Verdict.failed([evidence.finding(message, "compute_reward", severity=Severity.WARNING)])
     if has_gold(rungs) and not _has_worse(rungs):
         return Verdict.not_exercised(NEEDS_WORSE)
-    if unplayed := evidence.scenario(CASES).sweep.unplayed:
-        names = ", ".join(unplayed[:MOST_FINDINGS])
-        return Verdict.not_exercised(
-            f"{len(unplayed)} kinds of change to gold did not fit the number of plays ({names}): --hermes-effort 2"
-        )
     if has_gold(rungs):
         return Verdict.passed(f"{_summary(rungs)}; rewards from {min(every):g} to {max(every):g} over {len(every)} transcripts")
     return Verdict.not_exercised("no good work was played, with which the rewards could be compared", "HE412")

@@ -61,6 +61,11 @@ def stubbed(text: str, value: str, body: str = "") -> str:
     return f"{ast.unparse(tree)}\n" if tree is not None and functions else ""
 
 
+def with_a_note(text: str) -> str:
+    """Return code that also says something on stderr when it runs."""
+    return f"{text.rstrip()}\nimport sys\nprint('done', file=sys.stderr)\n"
+
+
 def _partly(text: str, what: str) -> str:
     """Return code whose functions do something else for two of three arguments; empty without a function that has any."""
     tree = _tree(text)

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 
 from pytest_hermes_env.play.cases.code_changes import is_code, of_code, stubbed
 from pytest_hermes_env.play.cases.forms import MOST_FIELDS, Form, form_of
-from pytest_hermes_env.play.cases.one_value import LONG, OTHER, Change, of_value, wrong_value
+from pytest_hermes_env.play.cases.one_value import LONG, OTHER, Change, is_number, of_value, spread, wrong_value
 
 MOST_PROBED, MOST_OTHERS = 2, 12
-"""Fields that get every change of a value, and values of other items among the candidates."""
+"""Fields that are right alone, and values of other items among the candidates."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +35,12 @@ def changes(text: str, known: Known) -> Iterator[Change]:
         if _plain(change.text) not in seen:
             seen.add(_plain(change.text))
             yield change
+
+
+def kinds(text: str) -> Iterator[tuple[str, str, bool]]:
+    """Yield what tells the content of a text from that of another: its form, and each of its fields, with whether that is a number."""
+    form = Form(kind="code", fields={"": text}, put=lambda _, value: value or "") if is_code(text) else form_of(text)
+    yield from ((form.kind, name, is_number(value)) for name, value in form.fields.items())
 
 
 def with_a_sentence(text: str) -> str:
@@ -75,21 +81,16 @@ def _of_fields(text: str, known: Known) -> Iterator[Change]:
     telling = _telling(form, known)
     probed = [*sorted(telling, key=lambda name: not _is_label(name, telling[name], known))][:MOST_PROBED]
     yield from (replace(part, is_sure=_is_work(part, form, known)) for part in form.parts)
-    for name in list(telling)[:MOST_FIELDS]:
+    for name in spread([*telling], MOST_FIELDS):
         value = telling[name]
         is_prose = len(value.split()) > LONG  # a reason, which nobody may grade
         is_asked = not is_prose and (name.startswith("[") or not _is_in(value, known.prompt))
         sure = len(telling) == 1 or is_asked or _is_label(name, value, known)
         candidates = list(dict.fromkeys(one[name] for one in others if name in one and _plain(one[name]) != _plain(value)))
         at = f"in {name}" if name else ""
-        for change in (
-            of_value(value, candidates[:MOST_OTHERS], is_exact=_is_in(value, known.prompt), is_latex="\\boxed" in text)
-            if name in probed
-            else [Change(name="", text=wrong_value(value))]
-        ):
-            yield Change(
-                name=change.name or "another value", at=at, text=form.put(name, change.text), is_sure=sure and change.is_sure
-            )
+        is_exact = _is_in(value, known.prompt)
+        for change in of_value(value, candidates[:MOST_OTHERS], is_exact=is_exact, is_latex="\\boxed" in text):
+            yield replace(change, at=at, text=form.put(name, change.text), is_sure=sure and change.is_sure)
         if len(form.fields) > 1:
             yield Change(name="nothing", at=at, text=form.put(name, None), is_sure=sure)
         if name in probed and form.kind in {"tags", "answer", "text"}:

@@ -15,7 +15,6 @@ from typing import Any
 from pytest_hermes_env.errors import HermesEnvError, shorten
 from pytest_hermes_env.inference.steps import Turn, call, say
 from pytest_hermes_env.play.auto_script import silent_policy, tool_using_policy
-from pytest_hermes_env.play.cases.content import changes
 from pytest_hermes_env.play.cases.judged import Judged
 from pytest_hermes_env.play.cases.neighbours import Around, Tried
 from pytest_hermes_env.play.cases.one_value import OTHER
@@ -42,7 +41,7 @@ _LONG = 16
 """Characters from which on a text in a file is that of an item, and no coincidence."""
 NEAR, NEAR_PROGRAMS, NEW = 90, 60, 6
 """Neighbours of gold on the first item, in memory and where real programs run: half of them on the second, a third on the third. On each
-further item are those of names that none before had.
+further item are those of names, or in places, that none before had.
 """
 
 
@@ -69,11 +68,11 @@ async def play_item(
     found = [replace(one, rung=replace(one.rung, stale=_stale(one, item, others))) if one.files else one for one in found]
     gold = next((one for one in found if one.rung.name == GOLD), None)
     work = _work(transcript, item, gold, tuple(one.turns for other in others if (one := _gold(cases, other)).turns))
-    around = entry.around if entry is not None else None
+    template = entry.around if entry is not None else None
     taken = {case.name for case in cases}
     for name, policy in _automatic_cases(stage, work, depth).items():
         if policy is not None and name not in taken:
-            found.append(await _automatic(stage, name, policy, item, label, around))
+            found.append(await _automatic(stage, name, policy, item, label, template))
     is_paid = gold is not None and gold.rung.reward and not gold.rung.problem and not gold.rung.is_judge_guessed
     if tried is None or gold is None or not is_paid:
         return found
@@ -85,14 +84,10 @@ async def play_item(
         left = stage.effort * (NEAR_PROGRAMS if gold.runs_programs else NEAR) // (1 + turn)
         if gold.judged and turn == 0:
             found += await Judged(stage=stage, gold=gold, transcript=transcript, work=work).play()
-        found += await Around(stage=stage, gold=gold, transcript=transcript, work=work, left=left, tried=tried).play()
+        is_judged = any(one.rung.name == WRONG_CONTENT and one.rung.is_judge_guessed for one in found)
+        around = Around(stage=stage, gold=gold, transcript=transcript, work=work, left=left, tried=tried)
+        found += await around.play(is_judged=is_judged)
     return found
-
-
-def kind_of_gold(cases: tuple[Case, ...], item: Any) -> frozenset[str]:
-    """Return the names of the changes that gold's content can have on an item."""
-    slots = Work(turns=_gold(cases, item).turns).slots()
-    return frozenset(change.name for slot in slots for change in changes(slot.text, slot.known))
 
 
 def _stale(one: PlayedCase, item: Any, others: tuple[Any, ...]) -> str:

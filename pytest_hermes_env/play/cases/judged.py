@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_hermes_env.inference.steps import Say, Turn, as_turn, fail, say
-from pytest_hermes_env.play.cases.content import changes
+from pytest_hermes_env.play.cases.content import changes, wrong
+from pytest_hermes_env.play.cases.one_value import spread
 from pytest_hermes_env.play.cases.playing import PlayedCase, Player, played, scripted
 from pytest_hermes_env.play.cases.slots import ANSWER, Work
 from pytest_hermes_env.play.cases.values import JUDGED, Transcript
@@ -33,9 +34,12 @@ _OPPOSITE = {
     "a": "b",
 }
 _WORDS = re.compile(rf"\b(?:{'|'.join(_OPPOSITE)})\b", re.IGNORECASE)
+MOST_TRIED = 8
+"""Changes of gold that are played until the judge is asked about one."""
 MANY = 3
 """Scores above this are of a scale on which 1 is little."""
-REASON = "7 of 10 points are there, 1.0 would be all"
+REASON = "{} would be all, and a good answer has {}"
+"""A reason whose numbers, the first and the last, are the score that gold had."""
 ON_GOLD = frozenset({Worth.JUDGED_WORST, Worth.JUDGED_LOW, Worth.JUDGED_HALF})
 """Verdicts on gold; others are tried on wrong work, since a fallback may pay for gold."""
 SILENT: dict[str, Any] = {
@@ -59,32 +63,40 @@ class Judged:
         """Play gold with what the judge may say, wrong work with a judge that says nothing, and look for the work in what it was asked."""
         said = [*_answers(self.transcript.judge)]
         found = [await self._one(name, self.work.turns, say(text), worth) for name, text, worth in said if worth in ON_GOLD]
-        bad = self.work.all_wrong(self.work.slots())
+        bad, unseen = await self._worse()
         if worst := worst_of(self.transcript.judge):
             found.append(await self._one("gave its worst to wrong work", bad, say(worst), Worth.JUDGED_BAD))
             silent = [*((name, say(text)) for name, text, worth in said if worth not in ON_GOLD), *SILENT.items()]
             found += [await self._one(f"{name} to wrong work", bad, answer, Worth.JUDGED_SILENT) for name, answer in silent]
-        return [*found, *await self._unseen()]
+        return [*found, *unseen]
 
     async def _one(self, name: str, turns: tuple[Turn, ...], answer: Any, worth: Worth) -> PlayedCase:
         transcript = replace(self.transcript, turns=turns, judge=(as_turn(answer),))
         blank = Rung(name=JUDGED, item=self.gold.rung.item, is_automatic=True, change=name, worth=worth)
         return await played(self.stage, Player(transcript, scripted(turns)), self.work.item, transcript, blank)
 
-    async def _unseen(self) -> list[PlayedCase]:
-        """Play gold with other work, and the same answer of the judge: it was not shown the work where it was asked the same."""
+    async def _worse(self) -> tuple[tuple[Turn, ...], list[PlayedCase]]:
+        """Return worse work about which the judge is asked, if there is any, and rungs for work that it was not shown.
+
+        It was not shown the work where it is asked the same about other work.
+        """
         slots = self.work.slots()
         files = [
             slot for slot in slots if slot.name != ANSWER and self.work.is_asked_for(slot.name) and self.work.is_read(slot.name)
         ]
-        found = []
+        bad, unseen = self.work.all_wrong(slots), []
+        is_asked = False
         for slot in files or [slot for slot in slots if slot.name == ANSWER]:
-            other = next(
-                (change.text for change in changes(slot.text, slot.known) if change.is_sure and change.text.strip()), ""
-            )
-            one = await self._one(f"was not shown {slot.name}", slot.put(other), self.transcript.judge[0], Worth.JUDGED_UNSEEN)
-            found += [one] if one.judged == self.gold.judged else []
-        return found
+            sure = [change.text for change in changes(slot.text, slot.known) if change.is_sure and change.text.strip()]
+            for text in [wrong(slot.text, slot.known), *spread(sure, MOST_TRIED)]:
+                one = await self._one(
+                    f"was not shown {slot.name}", slot.put(text), self.transcript.judge[0], Worth.JUDGED_UNSEEN
+                )
+                if one.judged:  # what a check before the judge refuses says nothing
+                    unseen += [one] if one.judged == self.gold.judged else []
+                    bad, is_asked = bad if is_asked else slot.put(text), True
+                    break
+        return bad, unseen
 
 
 def worst_of(judge: tuple[Any, ...]) -> str:
@@ -109,24 +121,25 @@ def _answers(judge: tuple[Any, ...]) -> Iterator[tuple[str, str, Worth]]:
     if not key:
         return
 
+    part = value[key]
+    reason = REASON.format(part, part)
+
     def said(new: Any, **more: Any) -> str:
         texts = (
-            {name: REASON if isinstance(part, str) and name != key else part for name, part in value.items()} if more else value
+            {name: reason if isinstance(part, str) and name != key else part for name, part in value.items()} if more else value
         )
         return declared.replace(body, json.dumps({**more, **texts, key: new}))
 
-    part = value[key]
     yield f"gave {_worst(part)!r} for {key}", said(_worst(part)), Worth.JUDGED_WORST
     if isinstance(part, int | float) and not isinstance(part, bool) and part > MANY:
         yield f"gave 1 for {key}", said(1), Worth.JUDGED_LOW
     if isinstance(part, int | float) and not isinstance(part, bool):
         yield f"gave {part / 2:g} for {key}", said(part / 2 if isinstance(part, float) else part // 2), Worth.JUDGED_HALF
-    reasons = {} if any(isinstance(one, str) and name != key for name, one in value.items()) else {"reasoning": REASON}
-    yield (
-        f"gave {_worst(part)!r} for {key} after a reason with numbers",
-        said(_worst(part), **(reasons or {"note": REASON})),
-        Worth.JUDGED_SILENT,
-    )
+    reasons = {} if any(isinstance(one, str) and name != key for name, one in value.items()) else {"reasoning": reason}
+    note = reasons or {"note": reason}
+    yield f"gave {_worst(part)!r} for {key} after a reason with numbers", said(_worst(part), **note), Worth.JUDGED_SILENT
+    behind = declared.replace(body, json.dumps({key: _worst(part), "note": reason}))
+    yield f"gave {_worst(part)!r} for {key} before a reason with numbers", behind, Worth.JUDGED_SILENT
     yield f"gave null for {key}", said(None), Worth.JUDGED_SILENT
 
 
@@ -134,7 +147,10 @@ def _in_words(declared: str) -> Iterator[tuple[str, str, Worth]]:
     numbers, words = list(_NUMBER.finditer(declared)), list(_WORDS.finditer(declared))
     if numbers:
         score = numbers[0] if re.search(r"\d\s*(?:/|of|out of)\s*\d", declared) else numbers[-1]
-        yield "gave 0", f"{declared[: score.start()]}0{declared[score.end() :]}", Worth.JUDGED_WORST
+        worst = f"{declared[: score.start()]}0{declared[score.end() :]}"
+        yield "gave 0", worst, Worth.JUDGED_WORST
+        reason = REASON.format(score[0], score[0])
+        yield "gave 0 before a reason with numbers", f"{worst}\n{reason}", Worth.JUDGED_SILENT
         half = float(score[0]) / 2
         if half * 2 > MANY:
             yield "gave 1", f"{declared[: score.start()]}1{declared[score.end() :]}", Worth.JUDGED_LOW

@@ -7,6 +7,7 @@ Where gold's content stands is found by play: a final answer or a file that may 
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_hermes_env.inference.steps import Call, Say, Turn, call, say, think, turn
+from pytest_hermes_env.play.cases.code_changes import is_code, with_a_note
 from pytest_hermes_env.play.cases.content import changes, rewritten, with_a_sentence
 from pytest_hermes_env.play.cases.one_value import Change
 from pytest_hermes_env.play.cases.playing import PlayedCase, Player, played, scripted
@@ -36,27 +38,32 @@ _EXACT = re.compile(r"line ?break|new ?line|line end|trailing|exactly|byte", re.
 _COUNTED = re.compile(r"\b(?:one|single|exactly|only)\b[^.\n]{0,20}\b(?:command|call|turn|step)s?\b", re.IGNORECASE)
 _NAMED = re.compile(r"\bmv\b|\bwrite_file\b")
 """Where the prompt says how many calls may be made, or by which the work is to be done."""
+_SILENT = re.compile(r"stderr|standard error|silent|no (?:other )?output|nothing else|\bonly\b", re.IGNORECASE)
+"""Where the prompt may speak of what a program says beside its result."""
 _PARTS = re.compile(r"\s*(?:&&|;|\n)\s*")
 
 
 @dataclass(kw_only=True)
 class Tried:
-    """What was played around gold of several items: the names of changes, how often each, and whether content in an answer and in a file counts."""
+    """What was played around gold of several items: how often each name of a change, and each place; whether content in answers and files counts."""
 
     names: Counter[str] = field(default_factory=Counter)
+    places: Counter[tuple[bool, str]] = field(default_factory=Counter)
     live: set[bool] = field(default_factory=set)
-    known: set[str] = field(default_factory=set)
-    """The names of all changes that there are."""
 
-    @property
-    def left(self) -> tuple[str, ...]:
-        """The names of changes that no item had, because no play was left."""
-        return tuple(sorted(self.known - {name for name, times in self.names.items() if times}))
+    def count(self, slot: Slot, change: Change) -> tuple[int, int]:
+        """Return how often the name of a change and its place were played."""
+        return self.names[change.name], self.places[slot.name == ANSWER, change.at]
+
+    def add(self, slot: Slot, change: Change) -> None:
+        """Count a change that is played."""
+        self.names[change.name] += 1
+        self.places[slot.name == ANSWER, change.at] += 1
 
 
 @dataclass(kw_only=True)
 class Around:
-    """The neighbours of gold on one item: ``work`` is what gold did, ``left`` how many may be played.
+    """The neighbours of gold on one item: ``work`` is what gold did, ``left`` how many may be played, and what no item had is played beyond that.
 
     ``tried`` is what items before had.
     """
@@ -68,10 +75,14 @@ class Around:
     left: int
     tried: Tried
 
-    async def play(self) -> list[PlayedCase]:
-        """Play them, and return those that say something."""
+    async def play(self, *, is_judged: bool) -> list[PlayedCase]:
+        """Play them, and return those that say something. Of what a judge decides, other ways to the same work do."""
+        if is_judged:
+            return [one for one in await self._ways(self.work.slots()) if one.rung.change]
         found: list[PlayedCase] = []
-        mattering = [slot for slot in self.work.slots() if await self._matters(slot, found)]
+        slots = self.work.slots()
+        self._at_least(len(slots))
+        mattering = [slot for slot in slots if await self._matters(slot, found)]
         live = [slot for slot in mattering if not slot.is_moved]  # what stands in a file that was moved is not the agent's
         self.tried.live.update(slot.name == ANSWER for slot in live)
         found += await self._less_work()
@@ -81,35 +92,40 @@ class Around:
         return [one for one in found if one.rung.change]
 
     async def play_new(self) -> list[PlayedCase]:
-        """Play the changes of names that no item has had: its content is of another kind."""
+        """Play the changes of names, or in places, that no item has had: its content is of another kind, or there is more of it."""
         live = [slot for slot in self.work.slots() if (slot.name == ANSWER) in self.tried.live]
-        found = await self._changed([one for one in _near(live) if not self.tried.names[one[2].name]])
+        found = await self._changed([one for one in _near(live) if 0 in self.tried.count(*one)])
         return [one for one in found if one.rung.change]
 
-    async def _changed(self, near: list[tuple[int, Slot, Change]]) -> list[PlayedCase]:
+    async def _changed(self, near: list[tuple[Slot, Change]]) -> list[PlayedCase]:
         found = []
-        for _, slot, change in self._unseen_first(near):
+        for slot, change in self._unseen_first(near):
             label = " ".join(filter(None, (change.name, change.at)))
             worth = Worth.WORSE if change.is_sure else Worth.UNKNOWN
             found.append(await self._one(f"{label}, {slot.name}", slot.put(change.text), worth))
         return found
 
-    def _unseen_first(self, near: list[tuple[int, Slot, Change]]) -> list[tuple[int, Slot, Change]]:
-        """Return as many as may be played, first those of a name that no item has had, in the order of each place of content."""
-        self.tried.known.update(change.name for _, _, change in near)
-        times = Counter(self.tried.names)
-        ranked: list[tuple[int, int, Slot, Change]] = []
-        for place, slot, change in sorted(near, key=lambda one: one[0]):
-            ranked.append((times[change.name], place, slot, change))
-            times[change.name] += 1
-        chosen = [one[1:] for one in sorted(ranked, key=lambda one: one[:2])[: self.left]]
-        self.tried.names.update(change.name for _, _, change in chosen)
+    def _unseen_first(self, near: list[tuple[Slot, Change]]) -> list[tuple[Slot, Change]]:
+        """Return as many as may be played: each is the one whose name and place were played least. All names are played."""
+        rest = list(near)
+        chosen: list[tuple[Slot, Change]] = []
+        self._at_least(len({change.name for _, change in near if not self.tried.names[change.name]}))
+        while rest and len(chosen) < self.left:
+            counts = [self.tried.count(*one) for one in rest]
+            least = min(
+                range(len(rest)), key=lambda number: (counts[number][0] > 0, min(counts[number]) > 0, sum(counts[number]))
+            )
+            chosen.append(rest.pop(least))
+            self.tried.add(*chosen[-1])
         return chosen
+
+    def _at_least(self, count: int) -> None:
+        self.left = max(self.left, count)
 
     def _untried(self, made: list[tuple[str, tuple[Turn, ...]]]) -> list[tuple[str, tuple[Turn, ...]]]:
         """Return those of a name that no item has had."""
-        self.tried.known.update(name for name, _ in made)
-        found = [(name, turns) for name, turns in made if not self.tried.names[name]][: self.left]
+        found = [(name, turns) for name, turns in made if not self.tried.names[name]]
+        self._at_least(len(found))
         self.tried.names.update(name for name, _ in found)
         return found
 
@@ -119,7 +135,8 @@ class Around:
         if self.left <= 0 or said(turns) == said(self.work.turns):
             return PlayedCase(rung=blank)
         self.left -= 1
-        transcript = replace(self.transcript, turns=turns, judge=())
+        judge = self.transcript.judge if worth in {Worth.SAME, Worth.AS_GOOD} else ()
+        transcript = replace(self.transcript, turns=turns, judge=judge)
         blank = replace(blank, change=change, worth=worth)
         one = await played(self.stage, Player(transcript, scripted(turns)), self.work.item, transcript, blank)
         return one if one.rung.error else replace(one, records=())
@@ -192,6 +209,12 @@ class Around:
             for slot in live
             if (new := rewritten(slot.name, slot.text))
         ]
+        if not _SILENT.search(self.work.prompt):
+            made += [
+                (f"with a line on stderr, {slot.name}", slot.put(with_a_note(slot.text)))
+                for slot in live
+                if slot.name != ANSWER and is_code(slot.text)
+            ]
         other = tuple(Turn(steps=tuple(_by_other_means(step, self.work.tools) for step in one.steps)) for one in turns)
         if not _NAMED.search(self.work.prompt):
             made.append(("by other commands", other))
@@ -209,9 +232,10 @@ class Around:
         return found + [await self._one(name, way, Worth.AS_GOOD) for name, way, is_same in words if not is_same]
 
 
-def _near(slots: Sequence[Slot]) -> list[tuple[int, Slot, Change]]:
-    """Return the changes of the content in these places, but for the last one, nothing, with their place in the order."""
-    return [(place, slot, change) for slot in slots for place, change in enumerate(list(changes(slot.text, slot.known))[:-1])]
+def _near(slots: Sequence[Slot]) -> list[tuple[Slot, Change]]:
+    """Return the changes of the content in these places, the smallest of each first, but for the last one, nothing."""
+    each = [[(slot, change) for change in changes(slot.text, slot.known)][:-1] for slot in slots]
+    return [one for ranked in itertools.zip_longest(*each) for one in ranked if one is not None]
 
 
 def _with_words_beside(one: Turn) -> Turn:

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 LONG = 12
 """Words from which on a value is prose, of which nobody can say which word counts."""
@@ -16,6 +17,9 @@ EXACT = 20
 """Up to here one more or less is no matter of rounding: a twentieth of a number is not."""
 OTHER = "something else entirely"
 NUMBER = re.compile(r"[-+]?[$€£]?\d[\d,]*(?:\.\d+)?%?")
+
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +43,7 @@ def of_value(value: str, others: Sequence[str], *, is_exact: bool = False, is_la
             yield Change(name=name, text=text)
     elif len(value.split()) <= LONG:
         other = others[0] if others else wrong_value(value)
-        yield from _of_number(value, other, is_exact=is_exact) if _is_number(value) else _of_words(value)
+        yield from _of_number(value, other, is_exact=is_exact) if is_number(value) else _of_words(value)
         yield Change(name="denied", text=f"not {value}")
         if is_latex:
             yield Change(name="denied in LaTeX", text=f"{value} \\text{{ is wrong}}")
@@ -65,6 +69,7 @@ def _of_number(value: str, other: str, *, is_exact: bool) -> Iterator[Change]:
         ("zero", 0.0, True),
     ):
         yield Change(name=name, text=_like(value, changed), is_sure=is_sure)
+    yield Change(name="no number", text="NaN")
     digits = value.strip("$€£%+-")
     yield Change(name="digits before it", text=f"7{digits}")
     if "." not in digits:  # behind a fraction they are hardly a change
@@ -87,7 +92,7 @@ def _of_words(value: str) -> Iterator[Change]:
 
 def wrong_value(value: str) -> str:
     """Return a value of the same form that is wrong for sure."""
-    if _is_number(value):
+    if is_number(value):
         number = _as_number(value)
         return _like(value, number * 3 + 17 if number >= 0 else number * 3 - 17)
     if value.casefold() in {"true", "false", "yes", "no"}:
@@ -95,7 +100,7 @@ def wrong_value(value: str) -> str:
     return NUMBER.sub(lambda found: wrong_value(found[0]), value) if NUMBER.search(value) and len(value) < len(OTHER) else OTHER
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
     """Return whether a text is a number that can be computed with."""
     return NUMBER.fullmatch(text) is not None and math.isfinite(_as_number(text))
 
@@ -117,3 +122,10 @@ def fewer(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
     if len(lines) > 3:  # noqa: PLR2004 - else the same as others
         yield "the first half only", "\n".join(lines[: len(lines) // 2])
     yield "its first line only", lines[0]
+
+
+def spread(items: list[Item], count: int) -> list[Item]:
+    """Return so many of the items, the first and the last among them, with equal distances."""
+    if len(items) <= count:
+        return items
+    return [items[number * (len(items) - 1) // (count - 1)] for number in range(count)]

@@ -175,7 +175,12 @@ def _text(data: bytes) -> str:
 
 def texts_of(item: Any) -> list[str]:
     """Return the texts in an item."""
-    return [text for key, part in (fields_of(item) or {"": item}).items() for _, text in _pairs(key, part)]
+    return [text for _, text in pairs_of(item)]
+
+
+def pairs_of(item: Any) -> list[tuple[str, str]]:
+    """Return key and text of each value in an item."""
+    return [pair for key, part in (fields_of(item) or {"": item}).items() for pair in _pairs(key, part)]
 
 
 def _labels(item: Any, prompt: str) -> frozenset[tuple[str, str]]:

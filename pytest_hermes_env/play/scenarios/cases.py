@@ -7,11 +7,13 @@ may be right on the first items and wrong on most.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from pytest_hermes_env.play.buffers import picture
-from pytest_hermes_env.play.cases.item_cases import kind_of_gold, play_item
+from pytest_hermes_env.play.cases.choice import scattered, with_new_traits
+from pytest_hermes_env.play.cases.item_cases import play_item
 from pytest_hermes_env.play.cases.neighbours import Tried
+from pytest_hermes_env.play.cases.one_value import spread
 from pytest_hermes_env.play.cases.playing import PlayedCase
 from pytest_hermes_env.play.cases.values import GOLD, Cases, ItemCases
 from pytest_hermes_env.play.held_out import collections_of
@@ -32,7 +34,6 @@ MOST = 1_000
 """The most calls of get_next_item."""
 LEAST = 20
 """Calls without a new item, or as many as there are different ones, after which all are taken to be known."""
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +72,8 @@ async def played_cases(stage: Stage) -> None:
         if not drawn.items:
             stage.skip(stage.without_item or Unavailable(Cause.NOT_REACHED, "an item"))
             return
-        spread = _spread(list(enumerate(drawn.items)), FEW)
-        chosen = [_Chosen(entry=None, item=item, label=f"training item {number}") for number, item in spread]
+        few = spread(list(enumerate(drawn.items)), FEW)
+        chosen = [_Chosen(entry=None, item=item, label=f"training item {number}") for number, item in few]
     played: list[PlayedCase] = [PlayedCase(rung=rung) for rung in missing]
     sandbox, golds, tried = stage.sandbox, 0, Tried()
     for one in sorted(chosen, key=lambda each: (each.depth, each.turn)):
@@ -93,7 +94,6 @@ async def played_cases(stage: Stage) -> None:
             different=len(drawn.items),
             is_whole=drawn.is_whole,
             left=_left(stage.env, drawn.items),
-            unplayed=tried.left,
         ),
     )
 
@@ -165,13 +165,6 @@ def _left(env: Any, drawn: list[Any]) -> tuple[str, ...]:
     return tuple(sorted({key for keys in rows if keys & known for key in keys - known}))
 
 
-def _spread(items: list[Item], count: int) -> list[Item]:
-    """Return so many of the items, the first and the last among them, with equal distances."""
-    if len(items) <= count:
-        return items
-    return [items[number * (len(items) - 1) // (count - 1)] for number in range(count)]
-
-
 def _chosen(declared: tuple[ItemCases, ...], given: list[Any], trouble: str) -> tuple[list[_Chosen], list[Rung]]:
     """Return which cases are played on which items, and a rung with the problem for each entry that matches none.
 
@@ -205,38 +198,23 @@ def _chosen(declared: tuple[ItemCases, ...], given: list[Any], trouble: str) -> 
 
 def _of_many(entry: ItemCases, fits: list[int], given: list[Any]) -> list[_Chosen]:
     """Return what is played on items that one entry selects, each at its depth."""
-    whole = _spread(fits, FEW)
+    whole = spread(fits, FEW)
     has_gold = any(case.name == GOLD and case.of is not None for case in entry.cases)
     rest = [number for number in fits if number not in whole] if has_gold else []
-    some = _spread(rest, SOME)
-    alone = _new_kinds_first(entry, given, _scattered(_spread([number for number in rest if number not in some], MANY)), whole)
+    some = with_new_traits(entry.cases, given, rest, whole, SOME) or spread(rest, SOME)
+    rest = [number for number in rest if number not in some]
+    rare = with_new_traits(entry.cases, given, rest, [*whole, *some], MANY)
+    alone = list(dict.fromkeys([*rare, *scattered(spread(rest, MANY))]))
     depths = [(0, whole), (1, some), (2, alone)]
     return [
         _Chosen(
             entry=entry,
             item=given[number],
             label=f"training item {number}",
-            others=tuple(given[other] for other in _spread([other for other in fits if other != number], OTHERS)),
+            others=tuple(given[other] for other in spread([other for other in fits if other != number], OTHERS)),
             depth=depth,
             turn=turn,
         )
         for depth, numbers in depths
         for turn, number in enumerate(numbers)
     ]
-
-
-def _new_kinds_first(entry: ItemCases, given: list[Any], items: list[int], known: list[int]) -> list[int]:
-    """Return the items, first one of each kind of content that gold has on none before: later items may be of other kinds."""
-    kinds = {kind_of_gold(entry.cases, given[number]) for number in known}
-    first = []
-    for number in items:
-        kind = kind_of_gold(entry.cases, given[number])
-        first += [number] if kind not in kinds else []
-        kinds.add(kind)
-    return [*first, *(number for number in items if number not in first)]
-
-
-def _scattered(items: list[Item]) -> list[Item]:
-    """Return the items in an order of which any beginning is spread over all."""
-    bits = max(1, (len(items) - 1).bit_length())
-    return [items[at] for at in sorted(range(len(items)), key=lambda number: int(f"{number:0{bits}b}"[::-1], 2))]

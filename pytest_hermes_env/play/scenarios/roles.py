@@ -14,11 +14,14 @@ from typing import Any
 from pytest_hermes_env.inference.steps import as_turn, hang, say, turn
 from pytest_hermes_env.play.auto_script import JUDGE_ANSWER, SILENT_ANSWER
 from pytest_hermes_env.play.buffers import picture
+from pytest_hermes_env.play.cases.content import changes
 from pytest_hermes_env.play.cases.judged import worst_of
-from pytest_hermes_env.play.cases.playing import OVER
-from pytest_hermes_env.play.cases.values import GOLD, NOTHING, Cases, ItemCases, Transcript
+from pytest_hermes_env.play.cases.one_value import spread
+from pytest_hermes_env.play.cases.playing import OVER, Player, played
+from pytest_hermes_env.play.cases.slots import Work
+from pytest_hermes_env.play.cases.values import GOLD, NEAR_MISS, NOTHING, Cases, ItemCases, Transcript
 from pytest_hermes_env.play.journal import Journal, Reward, current_rollout
-from pytest_hermes_env.play.scenario import Cause, RolePlayed, Unavailable
+from pytest_hermes_env.play.scenario import Cause, RolePlayed, Rung, Unavailable
 from pytest_hermes_env.play.scenarios.family import family
 from pytest_hermes_env.play.stage import Stage, configure
 from pytest_hermes_env.play.tool_backend import close_sandbox, files_left, new_sandbox_like
@@ -27,6 +30,8 @@ LATE_S = 0.02
 """Seconds by which each turn of a role that ends last is late."""
 SIZE = 3
 """Rollouts of a group: with two, scores in the wrong order and ranks are the same."""
+MOST_CHANGES = 8
+"""Changes of gold that are played in search of work that earns a part of it."""
 MOST_ITEMS = 40
 """The most items that are taken in search of another one that has gold."""
 GROUPS = {
@@ -36,6 +41,7 @@ GROUPS = {
     "group_mostly_gold": "a group is collected whose rollouts play gold, but for the first one, which does nothing",
     "group_without_gold": "after these, a group of the same item is collected whose rollouts do nothing",
     "two_groups_with_gold": "two groups are collected at once: one plays gold, and the other does nothing, on another item if there is one",
+    "group_of_gold_and_near": "a group is collected whose first rollout plays gold, and the others work that earns a part of it",
 }
 EVALUATIONS = {
     "evaluate_nothing": "evaluate() runs while no rollout does anything",
@@ -47,8 +53,15 @@ EVALUATIONS = {
 class Roles:
     """The model of all rollouts of a scenario: ``role_of`` says what the next rollout with a prompt does."""
 
-    def __init__(self, stage: Stage, golds: Mapping[str, Transcript], role_of: Callable[[str], str], late: str = "") -> None:
-        self._stage, self._golds, self._role_of, self._late = stage, golds, role_of, late
+    def __init__(
+        self,
+        stage: Stage,
+        golds: Mapping[str, Transcript],
+        role_of: Callable[[str], str],
+        late: str = "",
+        near: Transcript | None = None,
+    ) -> None:
+        self._stage, self._golds, self._role_of, self._late, self._near = stage, golds, role_of, late, near
         self._of_task: dict[str, RolePlayed] = {}
 
     def __call__(self, conversation: Any) -> Any:
@@ -60,7 +73,7 @@ class Roles:
             self._of_task[task] = self._begun(task, conversation.first_user)
         # in token mode no task is known, and only gold goes on after its first turn
         name = self._of_task[task].name if conversation.turn == 0 or task else GOLD
-        gold = self._golds.get(self._prompt_in(conversation.first_user))
+        gold = self._near if name == NEAR_MISS else self._golds.get(self._prompt_in(conversation.first_user))
         turns = gold.turns if gold is not None else ()
         made = turns[conversation.turn] if conversation.turn < len(turns) else say(OVER)
         if name == NOTHING:
@@ -106,8 +119,8 @@ async def groups_with_gold(stage: Stage) -> None:
         return
     item = items[0][2]
 
-    async def collect(name: str, roles: list[str], late: str = "") -> None:
-        model = Roles(stage, golds, _in_turn(roles), late)
+    async def collect(name: str, roles: list[str], late: str = "", near: Transcript | None = None) -> None:
+        model = Roles(stage, golds, _in_turn(roles), late, near)
         await model.play(name, lambda: stage.group_for_the_trainer(item))
 
     other = items[-1]
@@ -137,6 +150,31 @@ async def groups_with_gold(stage: Stage) -> None:
         await asyncio.gather(*(stage.env.collect_trajectories(one) for one in (item, other[2])))
 
     await by_prompt.play("two_groups_with_gold", both)
+    # in token mode turns without a task are taken for gold's
+    near = await _partly(stage, items[0][1], item) if size > 1 and not stage.has_tokens else None
+    if near is not None:
+        await collect("group_of_gold_and_near", [GOLD, *[NEAR_MISS] * (size - 1)], near=near)
+    else:
+        stage.skip(Unavailable(Cause.NOT_REACHED, "work that earns a part"), "group_of_gold_and_near")
+
+
+async def _partly(stage: Stage, gold: Transcript, item: Any) -> Transcript | None:
+    """Return work that earns less than gold, and more than nothing: what is declared as nearly right, or gold with changed content."""
+    sandbox, near = stage.sandbox, _case_of(stage.cases, item, NEAR_MISS)
+    made = [
+        slot.put(change.text) for slot in Work(turns=gold.turns, item=item).slots() for change in changes(slot.text, slot.known)
+    ]
+    changed = [replace(gold, turns=turns, judge=()) for turns in spread(made, MOST_CHANGES)]
+    best, found = 0.0, None
+    for one in [gold, *([near] if near is not None else []), *changed]:
+        rung = (await played(stage, Player(one), item, one, Rung(name=NEAR_MISS, item="", is_automatic=True))).rung
+        reward = rung.reward or 0.0
+        best = best or reward
+        if 0 < reward < best and not rung.is_judge_guessed:
+            found = one
+            break
+    stage.sandbox = sandbox
+    return found
 
 
 class _OneRole(Roles):
@@ -160,7 +198,7 @@ async def _evaluate_with_gold(stage: Stage) -> None:
     golds = {
         prompt: transcript
         for item in seen.values()
-        if (prompt := _prompt(stage, item)) and (transcript := _gold_of(stage.cases, item)) is not None
+        if (prompt := _prompt(stage, item)) and (transcript := _case_of(stage.cases, item, GOLD)) is not None
     }
     if not golds:
         stage.skip(Unavailable(Cause.NO_GOLD, "a held-out item"))
@@ -187,7 +225,7 @@ async def _items_with_gold(stage: Stage) -> list[tuple[str, Transcript, Any]]:
     async def take() -> None:
         item: Any = stage.item
         for number in range(MOST_ITEMS):
-            gold = _gold_of(stage.cases, item, number)
+            gold = _case_of(stage.cases, item, GOLD, number)
             if gold is not None and (prompt := _prompt(stage, item)):
                 found.setdefault(prompt, (prompt, gold, item))
             if len(found) > 1 or (item := await stage.next_item()) is None:
@@ -197,18 +235,18 @@ async def _items_with_gold(stage: Stage) -> list[tuple[str, Transcript, Any]]:
     return list(found.values())
 
 
-def _gold_of(cases: object, item: Any, number: int = -1) -> Transcript | None:
-    """Return gold of an item; None without any, or where it needs a sandbox of its own."""
+def _case_of(cases: object, item: Any, name: str, number: int = -1) -> Transcript | None:
+    """Return a case of an item; None without it, or where it needs a sandbox of its own."""
     for entry in cases.items if isinstance(cases, Cases) else ():
         if _fits(entry, item, number):
-            for gold in _filled(entry, item):
-                return None if gold.needs_a_fake or gold.sandbox else gold
+            for case in _filled(entry, item, name):
+                return None if case.needs_a_fake or case.sandbox else case
     return None
 
 
-def _filled(entry: ItemCases, item: Any) -> Iterator[Transcript]:
+def _filled(entry: ItemCases, item: Any, name: str) -> Iterator[Transcript]:
     for case in entry.cases:
-        if case.name == GOLD and case.of is not None:
+        if case.name == name and case.of is not None:
             try:
                 yield case.of(item)
             except Exception:  # noqa: BLE001 - the gold case itself reports it

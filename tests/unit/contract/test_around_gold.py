@@ -125,7 +125,7 @@ class BoastedEnv(SumEnv):
     [
         (
             TotalOnlyEnv,
-            "gold (nothing but the key total, /workspace/sum.json) scored 1 on training item 0 (and on 2 more items)",
+            "in count, /workspace/sum.json) scored 1 on training item 0 (and on 2 more items)",
         ),
         (TolerantEnv, "gold (half as much again in total, /workspace/sum.json) scored 1"),
         (HastyEnv, "gold (after a look around) scored 0 on training item 0, gold itself 1: the same work by another way loses"),
@@ -181,6 +181,21 @@ class RankedEnv(SumEnv):
         return group, backlog
 
 
+class AnyZeroEnv(SumEnv):
+    """Keeps groups that hold a zero, and pays for each of two numbers."""
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Compare each."""
+        found = self.read(ctx)
+        right = [isinstance(found, dict) and found.get(key) == value for key, value in item["answer"].items()]
+        return 1.0 if all(right) else 0.4 * any(right)
+
+    async def collect_trajectories(self, item: Any) -> Any:
+        """Keep what not all solved, and more."""
+        group, backlog = await super().collect_trajectories(item)
+        return (None if group and all(group["scores"]) else group), backlog
+
+
 class KeptEnv(SumEnv):
     """Keeps the first reward of an item."""
 
@@ -196,6 +211,7 @@ class KeptEnv(SumEnv):
     ("rule", "env_class", "told"),
     [
         ("HE511", SolvedEnv, "a group with the rewards 1, 0, 0 was dropped"),
+        ("HE511", AnyZeroEnv, "a group with the rewards 1, 0.4, 0.4 was dropped"),
         ("HE511", RankedEnv, "their scores in the group are"),
         ("HE603", KeptEnv, "a rollout that did nothing earned 1 in"),
     ],
@@ -393,12 +409,10 @@ def test_the_reward_follows_its_judge(env_class: type, told: str) -> None:
     assert any(told in finding.message for finding in verdict.findings) is bool(told), verdict.findings
 
 
-def test_what_did_not_fit_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The note says what, and how to let it be judged."""
-    monkeypatch.setattr("pytest_hermes_env.play.cases.item_cases.NEAR", 12)
-    monkeypatch.setattr("pytest_hermes_env.play.cases.item_cases.NEW", 0)
-    verdict = judged("HE405", SumEnv)
+def test_every_kind_of_change_is_played(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few plays there are: the budget is for the second and third time."""
+    monkeypatch.setattr("pytest_hermes_env.play.cases.item_cases.NEAR", 1)
+    verdict = judged("HE405", TotalOnlyEnv)
 
-    assert verdict.outcome is Outcome.NOT_EXERCISED
-    assert "kinds of change to gold did not fit the number of plays" in verdict.note
-    assert verdict.note.endswith("--hermes-effort 2")
+    assert verdict.outcome is Outcome.FAILED
+    assert any("in count" in finding.message for finding in verdict.findings), verdict.findings

@@ -77,3 +77,14 @@ def test_an_error_on_a_line_that_no_rollout_ran_stays_one(path):
 
 def test_an_error_of_a_rule_that_was_not_exercised_stays_one(path):
     assert weight(path, Verdict.not_exercised("nothing was played"), {11}) == [("error", "not checked in rollouts")]
+
+
+def test_a_warning_hides_no_error_at_its_place(path):
+    found = [
+        Finding(message=name, path=path, line=6, severity=severity)
+        for name, severity in (("less", Severity.WARNING), ("more", None))
+    ]
+
+    (kept,) = combined(RULE, None, Verdict.failed(found), frozenset()).findings
+
+    assert kept.message == "more"
