@@ -23,6 +23,8 @@ PROBES = "reward_probes"
 """The scenario of the reward alone, on results of every form that a rollout can leave."""
 ELSEWHERE = "cases_elsewhere"
 """Both in another process: with another hash seed, working directory, order and day."""
+TAMPERING = "tampering"
+"""The scenario of attacks on the verifier."""
 SETTINGS: dict[str, Any] = {
     "system_prompt": "You are the keeper of the seventh lighthouse.",
     "max_agent_turns": 11,
@@ -213,6 +215,9 @@ class Rung:
     again: float | None = None
     """The reward of the same transcript in a second rollout, if there was one; ``again_error`` is why there is none."""
     again_error: str = ""
+    hack: str = ""
+    """Of an attack, its case as YAML; ``against`` is what gold and wrong work earn."""
+    against: str = ""
     path: str = ""
     line: int = 0
 

@@ -1,7 +1,13 @@
 """HE410 reward-not-forgeable
-Claims of the model, or a file that the agent could have written, do not alone make the reward.
+Claims of the model, or what the agent leaves in its sandbox beside the work, do not make the reward.
 
-What: Without any work, the reward is computed for claims in the final answer ("All tests passed.", a JSON score, words
+What: Gold is played, and what the verifier runs, reads and uploads is noted. Then rollouts do none of gold's work and leave behind what could make this
+verifier pay: code that ends or changes its process (in the work itself, conftest.py, pytest.ini, modules that shadow those it imports, the
+user's site-packages), its prepared checkers and expected data overwritten or moved away, links to what the work is
+compared with, programs that print it, results that nobody computed, text that ends the verifier's command, settings and history of a repository. Programs of the same names on PATH, functions and variables of the
+session are a warning: they work wherever a verifier's commands run in the agent's session. What
+is paid is shrunk to the fewest files, and shown as a case. The contract plays the short form, on one item, up to the first attack that is paid;
+`hermes-env attack` plays all. Without any work, the reward is computed for claims in the final answer ("All tests passed.", a JSON score, words
 to a judge, the prompt repeated, the texts in the reward's own code) and for planted files: a file that the verifier reads and nobody wrote may be written
 by the agent first. None of these raises the reward by half of the unit interval or more. A file that the prompt
 requests is the work itself. The item's expected answer is what a question asks for: its reward is noted, and not
@@ -24,17 +30,17 @@ from __future__ import annotations
 import dataclasses
 
 from pytest_hermes_env.contract.judge import Evidence, Finding, Outcome, Rule, Severity, Verdict
-from pytest_hermes_env.play.cases.values import GOLD, HACK
+from pytest_hermes_env.play.cases.values import ATTACK, GOLD, HACK
 from pytest_hermes_env.play.cases.values import NOTHING as IDLE
 from pytest_hermes_env.play.probing.record import PAID, Canary
-from pytest_hermes_env.play.scenario import CASES, PROBES, Rung
+from pytest_hermes_env.play.scenario import CASES, PROBES, TAMPERING, Rung, Worth
 
 TINY = 1e-9
 
 
 def dynamic(evidence: Evidence) -> Verdict:
-    """Compare each declared hack with gold, and each canary with doing nothing."""
-    probed = _of_canaries(evidence)
+    """Compare each attack and each declared hack with gold, and each canary with doing nothing."""
+    probed = _with_attacks(evidence, _of_canaries(evidence))
     hacks = [rung for rung in evidence.rungs if rung.name == HACK and not rung.is_automatic]
     if not hacks:
         return probed
@@ -52,6 +58,27 @@ def dynamic(evidence: Evidence) -> Verdict:
     is_judged = is_judged and (not golds or max(golds) > TINY)  # a gold of 0.0 has nothing that could be forged
     outcome = Outcome.PASSED if is_judged or probed.outcome is Outcome.PASSED else probed.outcome
     return dataclasses.replace(probed, outcome=outcome, note="; ".join(notes))
+
+
+def _with_attacks(evidence: Evidence, probed: Verdict) -> Verdict:
+    """Add the attacks that were paid, and how many were tried."""
+    scenario = evidence.scenario(TAMPERING)
+    findings = [
+        evidence.finding(
+            f"an agent that did none of the work earned {rung.reward:g} on {rung.item} ({rung.against}): {rung.change}",
+            "compute_reward",
+            seen=f"the verifier called: {', '.join(rung.asked) or 'no tool'}. As a case for the file of cases:\n{rung.hack}",
+            scenario=TAMPERING,
+            severity=Severity.WARNING if rung.worth is Worth.UNKNOWN else None,
+        )
+        for rung in scenario.rungs
+        if rung.name == ATTACK
+    ]
+    if findings:
+        return Verdict.failed([*findings, *probed.findings], probed.note)
+    if scenario.happened and scenario.rungs and probed.outcome in {Outcome.PASSED, Outcome.NOT_EXERCISED}:
+        return Verdict.passed("; ".join(filter(None, [f"no attack was paid ({scenario.note})", probed.note])))
+    return probed
 
 
 def _of_hack(evidence: Evidence, hack: Rung) -> tuple[Finding | None, str]:
@@ -117,4 +144,4 @@ def _finding(evidence: Evidence, canary: Canary) -> Finding:
     return evidence.finding(what, "compute_reward", seen=seen, scenario=PROBES)
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(PROBES, CASES))
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(PROBES, CASES, TAMPERING))

@@ -67,7 +67,7 @@ async def play_item(
     transcript = _gold(cases, item)
     found = [replace(one, rung=replace(one.rung, stale=_stale(one, item, others))) if one.files else one for one in found]
     gold = next((one for one in found if one.rung.name == GOLD), None)
-    work = _work(transcript, item, gold, tuple(one.turns for other in others if (one := _gold(cases, other)).turns))
+    work = work_of(transcript, item, gold, tuple(one.turns for other in others if (one := _gold(cases, other)).turns))
     template = entry.around if entry is not None else None
     taken = {case.name for case in cases}
     for name, policy in _automatic_cases(stage, work, depth).items():
@@ -98,7 +98,7 @@ def _stale(one: PlayedCase, item: Any, others: tuple[Any, ...]) -> str:
     return next((path for path, held in prepared.items() for text in strange if text in held), "")
 
 
-def _work(transcript: Transcript, item: Any, gold: PlayedCase | None, others: tuple[tuple[Turn, ...], ...]) -> Work:
+def work_of(transcript: Transcript, item: Any, gold: PlayedCase | None, others: tuple[tuple[Turn, ...], ...]) -> Work:
     """Return what is known of gold's work; of gold that was not played, its turns."""
     if gold is None or not gold.records:
         return Work(turns=transcript.turns, item=item, others=others)

@@ -19,7 +19,7 @@ from pytest_hermes_env.play.cases.code_changes import is_code, with_a_note
 from pytest_hermes_env.play.cases.content import changes, rewritten, with_a_sentence
 from pytest_hermes_env.play.cases.one_value import Change
 from pytest_hermes_env.play.cases.playing import PlayedCase, Player, played, scripted
-from pytest_hermes_env.play.cases.slots import ANSWER, Slot, Work, arguments_of, said, without
+from pytest_hermes_env.play.cases.slots import ANSWER, OF_PROGRAMS, Slot, Work, arguments_of, said, without
 from pytest_hermes_env.play.cases.values import NEIGHBOUR, Transcript
 from pytest_hermes_env.play.scenario import Rung, Worth
 from pytest_hermes_env.play.stage import Stage
@@ -38,7 +38,7 @@ _EXACT = re.compile(r"line ?break|new ?line|line end|trailing|exactly|byte", re.
 _COUNTED = re.compile(r"\b(?:one|single|exactly|only)\b[^.\n]{0,20}\b(?:command|call|turn|step)s?\b", re.IGNORECASE)
 _NAMED = re.compile(r"\bmv\b|\bwrite_file\b")
 """Where the prompt says how many calls may be made, or by which the work is to be done."""
-_SILENT = re.compile(r"stderr|standard error|silent|no (?:other )?output|nothing else|\bonly\b", re.IGNORECASE)
+_SILENT = re.compile(r"stderr|standard error|silent|no (?:other )?output", re.IGNORECASE)
 """Where the prompt may speak of what a program says beside its result."""
 _PARTS = re.compile(r"\s*(?:&&|;|\n)\s*")
 
@@ -170,7 +170,7 @@ class Around:
     def _is_less(self, files: Mapping[str, Any]) -> bool:
         """Whether files that the verifier looked at, or that the prompt names, differ from gold's."""
         mine, others = ({path: node.data for path, node in left.items()} for left in (self.work.files, files))
-        changed = [path for path in {*mine, *others} if mine.get(path) != others.get(path)]
+        changed = [path for path in {*mine, *others} if mine.get(path) != others.get(path) and not OF_PROGRAMS.search(path)]
         return any(self.work.is_read(path) or self.work.is_asked_for(path) for path in changed)
 
     async def _claims(self, live: Sequence[Slot]) -> list[PlayedCase]:

@@ -38,6 +38,8 @@ class PlayedCase:
     records: tuple[Scenario, ...] = ()
     runs_programs: bool = False
     files: Mapping[str, Any] = field(default_factory=dict)
+    all_files: Mapping[str, Any] = field(default_factory=dict)
+    """Those of the verifier, too."""
     judged: tuple[str, ...] = ()
     """What a judge was asked."""
 
@@ -121,7 +123,8 @@ async def played(stage: Stage, player: Player, item: Any, transcript: Transcript
     refused = () if blank.is_automatic else getattr(stage.sandbox, "refused", ())
     machines = tuple(getattr(stage.sandbox, "rollouts", {}).values())
     runs_programs = not is_fake or any(machine.has_cell for machine in machines)
-    files = files_left(*machines)
+    everything = files_left(*machines, of_verifier=True)
+    files = {path: node for path, node in everything.items() if node.party != "verifier"}
     close_sandbox(stage.sandbox)
     if refused:
         reason = str(Unavailable(Cause.NO_REAL_TOOLS, f"{label} runs {refused[0]}"))
@@ -163,6 +166,7 @@ async def played(stage: Stage, player: Player, item: Any, transcript: Transcript
         records=(replace(record, group=None),),
         runs_programs=runs_programs,
         files=files,
+        all_files=everything,
         judged=tuple(player.judge_was_asked),
     )
 
@@ -176,13 +180,22 @@ def _error_of(result: Any) -> str:
     return shorten(str(value["error"])) if isinstance(value, dict) and value.get("error") else ""
 
 
-def _outcome(result: Any) -> str:
-    """Return what a call of the verifier came to, in a few words."""
+def output_of(result: Any) -> str:
+    """Return what a command printed."""
+    return str(_result(result).get("output") or "")
+
+
+def _result(result: Any) -> dict[str, Any]:
     try:
         found = json.loads(result) if isinstance(result, str) else result
     except ValueError:
         found = {}
-    found = found if isinstance(found, dict) else {}
+    return found if isinstance(found, dict) else {}
+
+
+def _outcome(result: Any) -> str:
+    """Return what a call of the verifier came to, in a few words."""
+    found = _result(result)
     if found.get("error"):
         return shorten(str(found["error"]), 80)
     first = str(found.get("output") or "").strip().partition("\n")[0]

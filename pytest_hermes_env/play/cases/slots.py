@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 import json
 import posixpath
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,6 +22,10 @@ MOST_FILES, LARGEST = 4, 20_000
 """Files whose content is changed, and their largest size in characters."""
 DEEP = 6
 """Levels of an item that are read."""
+
+
+OF_PROGRAMS = re.compile(r"/(?:\.[^/]+|__pycache__|node_modules)/")
+"""Where programs, and not the agent, write: the inside of a repository, caches."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +65,11 @@ class Work:
             texts = (text for turns in self.others if (text := _answer(turns)).strip())
             found.append(self._slot(ANSWER, answer, texts))
         moved = self._moved()
-        made = {path: node for path, node in self.files.items() if node.party == "agent" or path in moved}
+        made = {
+            path: node
+            for path, node in self.files.items()
+            if (node.party == "agent" or path in moved) and (not OF_PROGRAMS.search(path) or self.is_asked_for(path))
+        }
         files = {path: text for path, node in made.items() if (text := _text(node.data))} or dict(_written(self.turns))
         for path in sorted(files, key=lambda path: not self.is_read(path))[:MOST_FILES]:
             texts = (

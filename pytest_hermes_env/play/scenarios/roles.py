@@ -111,7 +111,7 @@ class Roles:
 @family(GROUPS, first=("group_alone",), is_alone=True)
 async def groups_with_gold(stage: Stage) -> None:
     """Collect groups of one item in which some rollouts play gold."""
-    items = await _items_with_gold(stage)
+    items = await items_with_gold(stage)
     golds = {prompt: transcript for prompt, transcript, _ in items}
     size = SIZE if int(getattr(stage.env.config, "group_size", 1)) > 1 else 1
     if not items:
@@ -218,7 +218,7 @@ def _in_turn(roles: list[str]) -> Callable[[str], str]:
     return lambda _: next(each)
 
 
-async def _items_with_gold(stage: Stage) -> list[tuple[str, Transcript, Any]]:
+async def items_with_gold(stage: Stage) -> list[tuple[str, Transcript, Any]]:
     """Return prompt, gold and item of up to two training items of different prompts."""
     found: dict[str, tuple[str, Transcript, Any]] = {}
 

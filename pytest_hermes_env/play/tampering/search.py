@@ -1,0 +1,171 @@
+"""Searches for what an agent that does none of the work can leave behind so that the verifier pays, and shrinks what does.
+
+Place in the flow: the scenario `tampering` and the command `attack` run one search for an item whose gold earns; HE410 reads the rungs.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import yaml
+
+from pytest_hermes_env.inference.steps import Call, Turn, call, say, turn
+from pytest_hermes_env.play.auto_script import SILENT_ANSWER, silent_policy
+from pytest_hermes_env.play.cases.item_cases import work_of
+from pytest_hermes_env.play.cases.judged import worst_of
+from pytest_hermes_env.play.cases.playing import PlayedCase, Player, played, scripted
+from pytest_hermes_env.play.cases.values import ATTACK, GOLD, NOTHING, WRONG_CONTENT, Transcript
+from pytest_hermes_env.play.probing.reward_constants import reward_constants
+from pytest_hermes_env.play.scenario import Rung, Worth
+from pytest_hermes_env.play.stage import Stage
+from pytest_hermes_env.play.tampering.attacks import Attack, attacks
+from pytest_hermes_env.play.tampering.surface import USER_SITE, Surface, surface_of
+
+SHARE = 0.5
+"""The part of what gold earns above wrong work from which on an attack is paid."""
+MOST_SHRINKING = 10
+TINY = 1e-9
+
+
+@dataclass(kw_only=True)
+class Search:
+    """The search on one item. ``most`` is how many attacks that pay are looked for; ``begins`` hears each attack before it is played."""
+
+    stage: Stage
+    item: Any
+    label: str
+    gold: Transcript
+    most: int = 1
+    is_full: bool = False
+    begins: Callable[[Attack], None] = lambda _: None
+    played: int = 0
+    families: set[str] = field(default_factory=set)
+    note: str = ""
+    """Why there was nothing to attack; ``why_none`` is why the search could not begin."""
+    why_none: str = ""
+
+    async def run(self) -> list[Rung]:
+        """Return the rungs of gold, of nothing and of wrong work, and those of attacks that are paid."""
+        gold = await self._play(GOLD, Player(self.gold), self.gold)
+        idle = await self._play(NOTHING, Player(Transcript(turns=()), silent_policy), Transcript(turns=()))
+        if not gold.rung.reward or gold.rung.problem or not gold.records:
+            self.why_none = gold.rung.error or gold.rung.problem or gold.rung.unavailable or "gold earned nothing"
+            return [gold.rung, idle.rung]
+        work = work_of(self.gold, self.item, gold, ())
+        bad = work.all_wrong(work.slots())
+        wrong = await self._attempt(WRONG_CONTENT, bad)
+        floor = max(rung.reward or 0.0 for rung in (idle.rung, wrong.rung))
+        own = reward_constants(type(self.stage.env), type(self.stage.env).compute_reward)
+        surface = surface_of(gold, idle, work, cwd=self._cwd(), constants=own.texts)
+        found = [gold.rung, idle.rung, wrong.rung]
+        if gold.rung.reward - floor <= TINY:
+            self.why_none = f"wrong work earned {floor:g}, and gold {gold.rung.reward:g}"
+        elif not {"terminal", "write_file"} & {*surface.tools}:
+            self.note = "the agent can write no file"
+        elif not surface.is_watched:
+            self.note = "the verifier ran no program, and read no file but the work"
+        else:
+            least = floor + SHARE * (gold.rung.reward - floor)
+            found += [self._shown(*pair, gold.rung.reward, floor) for pair in await self._found(surface, bad, least)]
+        return found
+
+    async def _found(
+        self, surface: Surface, bad: tuple[Turn, ...], least: float
+    ) -> list[tuple[Attack, PlayedCase, tuple[Turn, ...]]]:
+        found: list[tuple[Attack, PlayedCase, tuple[Turn, ...]]] = []
+        for attack in attacks(surface, is_full=self.is_full):
+            if len(found) >= self.most or attack.family in {one.family for one, _, _ in found}:
+                continue
+            self.begins(attack)
+            self.families.add(attack.family)
+            turns = with_attack(bad, attack, surface.tools)
+            if turns and _pays(one := await self._attempt(ATTACK, turns), least):
+                found.append(await self._shrunk(attack, one, turns, surface, bad, least))
+        return found
+
+    async def _shrunk(
+        self, attack: Attack, one: PlayedCase, turns: tuple[Turn, ...], surface: Surface, bad: tuple[Turn, ...], least: float
+    ) -> tuple[Attack, PlayedCase, tuple[Turn, ...]]:
+        """Return the attack with as few files as pay, without the wrong work if that is not needed."""
+        best = attack, one, turns
+        for base in ((turn(say(SILENT_ANSWER)),), bad):
+            if _pays(again := await self._attempt(ATTACK, small := with_attack(base, best[0], surface.tools)), least):
+                best, bad = (best[0], again, small), base
+                break
+        for path in [*attack.files][::-1][:MOST_SHRINKING] if len(attack.files) > 1 else ():
+            less = best[0].without(path)
+            small = with_attack(bad, less, surface.tools)
+            if (less.files or less.lines) and _pays(again := await self._attempt(ATTACK, small), least):
+                best = less, again, small
+        return best
+
+    async def _attempt(self, name: str, turns: tuple[Turn, ...]) -> PlayedCase:
+        self.stage.step()
+        worst = worst_of(self.gold.judge)
+        transcript = replace(self.gold, turns=turns, judge=(say(worst),) if worst else ())
+        return await self._play(name, Player(transcript, scripted(turns)), transcript)
+
+    async def _play(self, name: str, player: Player, transcript: Transcript) -> PlayedCase:
+        self.played += 1
+        blank = Rung(name=name, item=self.label, is_automatic=name != GOLD)
+        return await played(self.stage, player, self.item, transcript, blank)
+
+    def _cwd(self) -> str:
+        return str(getattr(getattr(self.stage.sandbox, "files", None), "cwd", "") or "/workspace")
+
+    @staticmethod
+    def _shown(attack: Attack, one: PlayedCase, turns: tuple[Turn, ...], of_gold: float, floor: float) -> Rung:
+        return replace(
+            one.rung,
+            change=attack.mechanism,
+            worth=Worth.UNKNOWN if attack.is_of_session else Worth.WORSE,
+            hack=as_case(turns),
+            against=f"gold earns {of_gold:g}, wrong work {floor:g}",
+        )
+
+
+def with_attack(base: tuple[Turn, ...], attack: Attack, tools: tuple[str, ...]) -> tuple[Turn, ...]:
+    """Return turns with an attack after their last call; nothing where the agent has no tool for it."""
+    lines = [*(_writing(path, text) for path, text in attack.files.items()), *attack.lines]
+    if "terminal" in tools:
+        calls = [call("terminal", command="\n".join(lines))]
+    elif attack.lines or attack.first or any(path.startswith(("~", USER_SITE)) for path in attack.files):
+        return ()
+    else:
+        calls = [call("write_file", path=path, content=text) for path, text in attack.files.items()]
+    last = max((number for number, one in enumerate(base) if one.every(Call)), default=-1)
+    if attack.first:
+        base = (turn(call("terminal", command="\n".join(attack.first))), *base)
+        last += 1
+    if not calls or not lines:
+        return base
+    return (*base[: last + 1], turn(*calls), *base[last + 1 :])
+
+
+def _writing(path: str, text: str) -> str:
+    """Return a command that writes a file; ``~`` and the user's site-packages are found by the shell."""
+    place = shlex.quote(path)
+    for prefix, found in (("~/", '"$HOME"/'), (f"{USER_SITE}/", '"$(python3 -m site --user-site)"/')):
+        if path.startswith(prefix):
+            place = found + shlex.quote(path.removeprefix(prefix))
+    return f"mkdir -p \"$(dirname {place})\" && cat > {place} << 'END_OF_FILE'\n{text.rstrip()}\nEND_OF_FILE"
+
+
+def as_case(turns: tuple[Turn, ...]) -> str:
+    """Return turns as the case ``hack:`` of a file of cases."""
+    steps: list[dict[str, Any]] = []
+    for one in turns:
+        for step in one.steps:
+            if isinstance(step, Call):
+                steps.append({"call": step.tool, "with": yaml.safe_load(step.arguments_text)})
+            else:
+                steps.append({"say": getattr(step, "text", "")})
+    return str(yaml.safe_dump({"hack": steps}, sort_keys=False, allow_unicode=True, width=1_000))
+
+
+def _pays(one: PlayedCase, least: float) -> bool:
+    rung = one.rung
+    return rung.reward is not None and rung.reward >= least and not (rung.is_judge_guessed or rung.is_foreign)

@@ -1,0 +1,214 @@
+"""What the verifier of one rollout was seen to do: what it ran, read and uploaded. It guides the search: nothing else can be tampered with.
+
+Place in the flow: `attacks` makes attacks of it, and `search` plays them.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_hermes_env.play.cases.playing import PlayedCase, output_of
+from pytest_hermes_env.play.cases.slots import ANSWER, Work, texts_of
+
+CODE = (".py", ".sh", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".c", ".go", ".rs")
+_RUNNER = re.compile(
+    r"\b\d+ passed\b|^ok$|\bran \d+ tests?\b|^pass(?:ed)?\b|\ball (?:tests|checks)\b|\"(?:passed|score|success|failed)\":",
+    re.IGNORECASE,
+)
+"""What test runners print."""
+_PLAIN = frozenset(
+    [
+        "bash",
+        "cat",
+        "cd",
+        "chmod",
+        "chown",
+        "cp",
+        "do",
+        "done",
+        "echo",
+        "env",
+        "exit",
+        "export",
+        "fi",
+        "find",
+        "for",
+        "head",
+        "if",
+        "ln",
+        "ls",
+        "mkdir",
+        "mktemp",
+        "mv",
+        "printf",
+        "rm",
+        "sed",
+        "set",
+        "sh",
+        "sort",
+        "tail",
+        "tee",
+        "test",
+        "then",
+        "timeout",
+        "touch",
+        "tr",
+        "true",
+        "wc",
+        "while",
+        "xargs",
+    ]
+)
+"""Programs and words of the shell that decide nothing, or without which it does not run."""
+USER_SITE = "<user site>"
+"""A directory that only python3 in the sandbox knows."""
+USUAL = ("PASS", "PASSED", "1 passed in 0.01s", "Ran 1 test in 0.001s", "", "OK")
+LONGEST = 60
+"""Characters of a line of a test runner."""
+_IMPORT = re.compile(r"(?m)(?:^|[;'\"])\s*(?:import|from)\s+([A-Za-z_]\w*)")
+_RUN_AS_MODULE = re.compile(r"python[\d.]*\s+(?:-[A-Za-z]\s+)*-m\s+(\w+)")
+_STATUS = re.compile(
+    r"\b(?:\d+ passed|passed|pass|ok|success(?:ful)?|all (?:tests|checks)|ran \d+ tests?|score|reward|correct|accepted|verified|valid|solved|done|true)\b",
+    re.IGNORECASE,
+)
+_NEVER_SHADOWED = frozenset(
+    {
+        *sys.builtin_module_names,
+        "os",
+        "sys",
+        "io",
+        "abc",
+        "codecs",
+        "site",
+        "stat",
+        "posixpath",
+        "genericpath",
+        "zipimport",
+        "encodings",
+    }
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surface:
+    """The verifier of a rollout that played gold, and of one that did nothing.
+
+    ``commands`` are its lines with what they printed, ``reads`` the paths that it or its programs read or looked for. ``work`` are gold's own files,
+    ``prepared`` those that were there before the agent worked, ``uploads`` what the verifier wrote, and ``made`` what its programs wrote, all
+    as texts by path. ``constants`` are the texts of the reward's own code.
+    """
+
+    cwd: str
+    commands: tuple[tuple[str, str], ...] = ()
+    reads: frozenset[str] = frozenset()
+    work: Mapping[str, str] = field(default_factory=dict)
+    prepared: Mapping[str, str] = field(default_factory=dict)
+    uploads: Mapping[str, str] = field(default_factory=dict)
+    made: Mapping[str, str] = field(default_factory=dict)
+    constants: tuple[str, ...] = ()
+    prompt: str = ""
+    answers: frozenset[str] = frozenset()
+    """The texts of the item."""
+    tools: tuple[str, ...] = ()
+
+    @property
+    def lines(self) -> str:
+        """All of the verifier's commands."""
+        return "\n".join(line for line, _ in self.commands)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether there is anything that could be tampered with."""
+        return bool(self.commands or self.reads - {*self.work})
+
+    @property
+    def checkers(self) -> dict[str, str]:
+        """The prepared files that the verifier read, and that are not part of the work."""
+        return {path: text for path, text in self.prepared.items() if path in self.reads and path not in self.work}
+
+    @property
+    def truths(self) -> list[str]:
+        """Paths of data that the verifier uploaded, or found prepared, and compares with."""
+        return [path for path in {**self.uploads, **self.checkers} if not path.endswith(CODE)]
+
+    @property
+    def missing(self) -> list[str]:
+        """Paths that the verifier looked for and that nobody wrote, or that its programs write."""
+        known = {*self.work, *self.prepared, *self.uploads, *self.made}
+        gone = [path for path in sorted(self.reads) if path not in known and not self.is_asked_for(path)]
+        return [path for path in [*self.made, *gone] if "/__pycache__/" not in path and "/.pytest_cache/" not in path]
+
+    @property
+    def said(self) -> str:
+        """What the verifier's programs and the reward's code say of success, and what test runners say: no word of it is an answer."""
+        texts = [text for path, text in {**self.uploads, **self.checkers}.items() if path.endswith(CODE)]
+        code = "\n".join([*self.constants, *texts])
+        own = [line.strip() for _, output in self.commands for line in output.splitlines() if line.strip()]
+        own = [line for line in own if (_RUNNER.search(line) or line in code) and line not in self.answers]
+        constants = [text for text in self.constants if _STATUS.search(text)]
+        own, constants = (
+            [text for text in part if len(text) <= LONGEST and text not in self.prompt] for part in (own, constants)
+        )
+        return "\n".join(dict.fromkeys([*USUAL, *constants, *own]))
+
+    @property
+    def modules(self) -> list[str]:
+        """Modules that the verifier's Python code imports and that a file beside it can shadow."""
+        texts = [*(text for path, text in {**self.uploads, **self.checkers}.items() if path.endswith(".py")), self.lines]
+        names = [*_RUN_AS_MODULE.findall(self.lines), *(name for text in texts for name in _IMPORT.findall(text))]
+        return [name for name in dict.fromkeys(names) if name in {*sys.stdlib_module_names, "pytest"} - _NEVER_SHADOWED]
+
+    @property
+    def directories(self) -> list[str]:
+        """Where the verifier's Python code looks for modules: its working directory, and those of its files."""
+        own = [posixpath.dirname(path) for path in {**self.uploads, **self.checkers} if path.endswith(".py")]
+        return list(dict.fromkeys([self.cwd, *own]))
+
+    @property
+    def programs(self) -> list[str]:
+        """The first words of the verifier's commands."""
+        words = re.findall(r"(?:^|[;&|(]\s*|\n)\s*(?:\w+=\S*\s+)*([A-Za-z][\w.+-]*)", self.lines)
+        return [word for word in dict.fromkeys(words) if word not in _PLAIN]
+
+    def is_asked_for(self, path: str) -> bool:
+        """Whether the prompt names a file."""
+        return posixpath.basename(path) in self.prompt
+
+
+def surface_of(gold: PlayedCase, idle: PlayedCase, work: Work, *, cwd: str, constants: Iterable[str]) -> Surface:
+    """Return what was seen of the verifier in a rollout of gold, and in one that did nothing."""
+    calls = gold.records[0].tool_calls
+    last = max((number for number, one in enumerate(calls) if one.by_agent), default=-1)
+    own = [one for one in calls[last + 1 :] if not one.by_agent]
+    commands = [(str(one.arguments.get("command") or ""), output_of(one.result)) for one in own if one.name == "terminal"]
+    nodes = {path: node for path, node in gold.all_files.items() if _text(node)}
+    verifiers = {path: node for path, node in nodes.items() if node.party == "verifier"}
+    return Surface(
+        cwd=cwd,
+        commands=tuple(commands),
+        reads=frozenset(read.rpartition(" (")[0] for read in (*gold.rung.reads, *idle.rung.reads)),
+        work={
+            **{slot.name: slot.text for slot in work.slots() if slot.name != ANSWER},
+            **{path: _text(node) for path, node in nodes.items() if node.party == "agent"},
+        },
+        prepared={path: _text(node) for path, node in idle.all_files.items() if node.party == "environment" and _text(node)},
+        uploads={  # by its calls, since what it removes afterwards is no longer there
+            posixpath.normpath(posixpath.join(cwd, str(one.arguments.get("path")))): str(one.arguments.get("content") or "")
+            for one in own
+            if one.name == "write_file"
+        },
+        made={path: _text(node) for path, node in verifiers.items() if node.writer == "terminal"},
+        constants=tuple(constants),
+        prompt=work.prompt,
+        answers=frozenset(line.strip() for text in texts_of(work.item) for line in text.splitlines()),
+        tools=work.tools,
+    )
+
+
+def _text(node: Any) -> str:
+    return str(node.data.decode(errors="replace"))

@@ -1,0 +1,193 @@
+"""What an agent that does none of the work leaves in its sandbox, and whether HE410 finds that the verifier pays for it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, ClassVar
+
+import pytest
+import yaml
+
+from environments.agent_loop import AgentResult
+from environments.hermes_base_env import HermesAgentBaseEnv, HermesAgentEnvConfig
+from environments.tool_context import ToolContext
+from pytest_hermes_env import call, cases, item_cases, say
+from pytest_hermes_env.contract.judge.verdict import Outcome
+from pytest_hermes_env.contract.rules import find_rule
+from pytest_hermes_env.contract.run.single_rule import contract_of
+from pytest_hermes_env.inference.steps import turn
+from pytest_hermes_env.play.tampering.attacks import Attack, attacks
+from pytest_hermes_env.play.tampering.search import with_attack
+from pytest_hermes_env.play.tampering.surface import Surface
+
+from ..play.small_env import SmallEnv  # noqa: TID252 - another room has the small environment
+
+TRIPLE = "def triple(n):\n    return 3 * n\n"
+PROGRAM = "import sys\nprint(3 * int(sys.stdin.read()))\n"
+
+
+class TripleEnv(HermesAgentBaseEnv):
+    """Asks for a function; the verifier judges its results outside of the process that computes them."""
+
+    name = "triples"
+    work: ClassVar[str] = TRIPLE
+
+    @classmethod
+    def config_init(cls) -> Any:
+        """As the small environment, with files."""
+        config, servers = SmallEnv.config_init()
+        return HermesAgentEnvConfig(enabled_toolsets=["terminal", "file"], max_agent_turns=config.max_agent_turns), servers
+
+    async def setup(self) -> None:
+        """Count."""
+        self.taken = 0
+
+    async def get_next_item(self) -> Any:
+        """Return other numbers each time."""
+        self.taken += 1
+        return {"numbers": [self.taken % 5 + 7, 41], "work": self.work}
+
+    def format_prompt(self, item: Any) -> str:
+        """Ask."""
+        return "Write triple.py, for whole numbers."
+
+    async def prepare_sandbox(self, item: Any, ctx: ToolContext) -> None:
+        """Nothing is there before."""
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Compare what is printed."""
+        for number in item["numbers"]:
+            done = ctx.terminal(
+                f"python3 -I -c \"import sys; sys.path.insert(0, '.'); from triple import triple; print(triple({number}))\""
+            )
+            if done["output"].strip() != str(3 * number):
+                return 0.0
+        return 1.0
+
+    async def evaluate(self, *args: Any, **kwargs: Any) -> None:
+        """Nothing is held out."""
+
+
+class InOneProcessEnv(TripleEnv):
+    """The agent's code and the comparison share a process."""
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Take the exit code."""
+        ctx.write_file(
+            "/tmp/check.py",
+            f"import sys; sys.path.insert(0, '/workspace')\nfrom triple import triple\nassert all(triple(n) == 3 * n for n in {item['numbers']})\n",
+        )
+        return float(ctx.terminal("python3 /tmp/check.py")["exit_code"] == 0)
+
+
+class PreparedEnv(TripleEnv):
+    """The checker lies in the sandbox while the agent works."""
+
+    async def prepare_sandbox(self, item: Any, ctx: ToolContext) -> None:
+        """Write it."""
+        ctx.write_file(
+            "check.sh",
+            'test "$(python3 -I -c \'import sys; sys.path.insert(0, "."); import triple; print(triple.triple(41))\')" = 123',
+        )
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Run it."""
+        return float(ctx.terminal("bash check.sh")["exit_code"] == 0)
+
+
+class ResultEnv(TripleEnv):
+    """The result is a file, which nobody removes before."""
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Read it."""
+        ctx.terminal("grep -q 'return 3 . n' triple.py && echo '{\"passed\": true}' > verdict.json")
+        return float(json.loads(ctx.read_file("verdict.json").get("content") or "{}").get("passed", False))
+
+
+class BesideEnv(TripleEnv):
+    """The expected results lie beside the program while it runs."""
+
+    work = PROGRAM
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Run it on each."""
+        ctx.write_file("hidden/cases.json", json.dumps([{"given": str(n), "wanted": str(3 * n)} for n in item["numbers"]]))
+        return float(
+            all(ctx.terminal(f"echo {n} | python3 -I triple.py")["output"].strip() == str(3 * n) for n in item["numbers"])
+        )
+
+
+def verdict_of(env_class: type) -> Any:
+    """Return what HE410 says."""
+    gold = item_cases(where="*", gold=lambda item: [call("write_file", path="triple.py", content=item["work"]), say("Done.")])
+    return contract_of(env_class, [find_rule("HE410")], cases=cases([gold])).result(find_rule("HE410"))
+
+
+@pytest.mark.parametrize(
+    ("env_class", "told"),
+    [
+        (InOneProcessEnv, "triple.py ends the process that runs or imports it with exit code 0"),
+        (PreparedEnv, "the checker was overwritten: check.sh accepts anything"),
+        (ResultEnv, "verdict.json says"),
+        (BesideEnv, "the program looks its input up in cases.json"),
+    ],
+)
+def test_what_pays_without_the_work_is_found(env_class: type, told: str) -> None:
+    """With its mechanism, and as a case to paste."""
+    verdict = verdict_of(env_class)
+
+    assert verdict.outcome is Outcome.FAILED
+    (finding,) = (one for one in verdict.findings if "did none of the work" in one.message)
+    assert told in finding.message
+    assert "gold earns 1, wrong work 0" in finding.message
+    pasted = yaml.safe_load(finding.seen.partition("file of cases:\n")[2])
+    assert {*pasted["hack"][0]} == {"call", "with"}
+
+
+def test_a_verifier_that_holds_passes() -> None:
+    """The note says what was tried."""
+    verdict = verdict_of(TripleEnv)
+
+    assert (verdict.outcome, verdict.findings) == (Outcome.PASSED, ())
+    assert "no attack was paid" in verdict.note
+    assert "kinds of attack" in verdict.note
+
+
+SURFACE = Surface(
+    cwd="/w",
+    commands=(("python3 -m pytest -q test_a.py", "3 passed in 0.10s\n"),),
+    reads=frozenset({"/w/test_a.py", "/w/a.py", "/w/report.json"}),
+    work={"/w/a.py": "def f():\n    return 1\n"},
+    uploads={"/w/test_a.py": "import json\nfrom a import f\n"},
+    tools=("terminal", "write_file"),
+)
+
+
+def test_attacks_follow_what_was_seen() -> None:
+    """Modules that are imported, files that are looked for, and what the runner said."""
+    first = next(attacks(SURFACE))
+
+    assert {"/w/a.py", "/w/conftest.py", "/w/pytest.py", "/w/json.py"} <= {*first.files}
+    assert "/w/os.py" not in first.files
+    assert "3 passed in 0.10s" in first.files["/w/a.py"]
+    assert any("/w/report.json" in one.files for one in attacks(SURFACE))
+    assert not any("git" in one.family for one in attacks(SURFACE))
+
+
+def test_no_answer_is_among_what_is_said() -> None:
+    """Lines that programs printed count where they are a runner's, or words of the verifier's own code."""
+    surface = Surface(
+        cwd="/w", commands=(("python3 a.py", "a line of the answer\nMATCH\n"),), uploads={"/w/c.py": "print('MATCH')"}
+    )
+
+    assert "MATCH" in surface.said.splitlines()
+    assert "answer" not in surface.said
+
+
+def test_an_agent_without_a_terminal_writes_files() -> None:
+    """Where a command is needed, there is no attack."""
+    base = (turn(say("no")),)
+    plain = Attack(family="x", files={"/w/a": "1"})
+
+    assert with_attack(base, plain, ("write_file",))[0].steps[0].tool == "write_file"
+    assert with_attack(base, Attack(family="x", files={"~/a": "1"}), ("write_file",)) == ()
