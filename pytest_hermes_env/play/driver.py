@@ -35,6 +35,7 @@ from pytest_hermes_env.play.tool_backend import SandboxRouter, describe, new_san
 from pytest_hermes_env.play.training_stub import why_configured_to_train_nothing, why_nothing_is_trained
 from pytest_hermes_env.play.watchers.call_site import EnvironmentCode
 from pytest_hermes_env.play.watchers.environment import watching_environment
+from pytest_hermes_env.play.watchers.host_use import watching_host
 from pytest_hermes_env.play.watchers.judges import answering_judges
 from pytest_hermes_env.play.watchers.layer import watching_layer
 from pytest_hermes_env.play.watchers.process import ProcessWatcher
@@ -112,7 +113,7 @@ class Collector:
             self._run(self._call_config_init)
         if families := families_of(missing):
             process = ProcessWatcher(self._environment_code)
-            with process.watching():
+            with process.watching(), watching_host(self._environment_code):
                 self._run(functools.partial(self._play, families))
             self._add_leaks(process)
         return self._collection()

@@ -191,6 +191,15 @@ class Crossed:
 
 
 @dataclass(frozen=True, kw_only=True)
+class HostUsed:
+    """A reward did something on the host with the agent's work: ``what`` as the predicate of a sentence, and the ``value`` that tells."""
+
+    what: str
+    value: str
+    place: Place
+
+
+@dataclass(frozen=True, kw_only=True)
 class ItemScored:
     """collect_trajectory returned a scored item with ``tokens [T]``, ``masks [T]`` and ``logprobs [T]``.
 
@@ -213,6 +222,7 @@ Event = (
     | Crossed
     | EvaluationLogged
     | EvaluationReturned
+    | HostUsed
     | ItemScored
     | LoopEnded
     | LoopStarted
@@ -257,6 +267,8 @@ class Journal:
 
 current_journal: ContextVar[Journal | None] = ContextVar("hermes_env_journal", default=None)
 
+current_rewarded: ContextVar[tuple[Any, Any]] = ContextVar("hermes_env_rewarded", default=(None, None))
+"""The item and the result that a reward is computed for."""
 current_rollout: ContextVar[tuple[str, str]] = ContextVar("hermes_env_rollout", default=("", ""))
 """(task_id, phase) of the rollout that the running code belongs to; the phase is "loop" or "reward"."""
 

@@ -10,8 +10,9 @@ from collections import defaultdict
 from typing import Any, TypeVar
 
 from pytest_hermes_env.play.cases.content import kinds
-from pytest_hermes_env.play.cases.slots import Work, pairs_of
+from pytest_hermes_env.play.cases.slots import Work
 from pytest_hermes_env.play.cases.values import GOLD, Case
+from pytest_hermes_env.play.item_texts import pairs_of
 
 Item = TypeVar("Item")
 FEW_VALUES = 12

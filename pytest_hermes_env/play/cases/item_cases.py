@@ -19,7 +19,7 @@ from pytest_hermes_env.play.cases.judged import Judged
 from pytest_hermes_env.play.cases.neighbours import Around, Tried
 from pytest_hermes_env.play.cases.one_value import OTHER
 from pytest_hermes_env.play.cases.playing import PlayedCase, Player, played, scripted
-from pytest_hermes_env.play.cases.slots import Work, arguments_of, said, texts_of
+from pytest_hermes_env.play.cases.slots import Work, arguments_of, said
 from pytest_hermes_env.play.cases.values import (
     ECHO,
     GOLD,
@@ -32,6 +32,7 @@ from pytest_hermes_env.play.cases.values import (
     ItemCases,
     Transcript,
 )
+from pytest_hermes_env.play.item_texts import texts_of
 from pytest_hermes_env.play.scenario import Rung
 from pytest_hermes_env.play.stage import Policy, Stage
 

@@ -5,7 +5,6 @@ Place in the flow: the automatic cases and `neighbours` change gold's content, a
 
 from __future__ import annotations
 
-import enum
 import json
 import posixpath
 import re
@@ -16,12 +15,11 @@ from typing import Any
 from pytest_hermes_env.inference.steps import Call, Say, Turn, call, say, turn
 from pytest_hermes_env.play.buffers import fields_of
 from pytest_hermes_env.play.cases.content import Known, wrong
+from pytest_hermes_env.play.item_texts import pairs_under
 
 ANSWER = "the final answer"
 MOST_FILES, LARGEST = 4, 20_000
 """Files whose content is changed, and their largest size in characters."""
-DEEP = 6
-"""Levels of an item that are read."""
 
 
 OF_PROGRAMS = re.compile(r"/(?:\.[^/]+|__pycache__|node_modules)/")
@@ -182,28 +180,8 @@ def _text(data: bytes) -> str:
     return text if text.strip() and len(text) <= LARGEST and "\0" not in text else ""
 
 
-def texts_of(item: Any) -> list[str]:
-    """Return the texts in an item."""
-    return [text for _, text in pairs_of(item)]
-
-
-def pairs_of(item: Any) -> list[tuple[str, str]]:
-    """Return key and text of each value in an item."""
-    return [pair for key, part in (fields_of(item) or {"": item}).items() for pair in _pairs(key, part)]
-
-
 def _labels(item: Any, prompt: str) -> frozenset[tuple[str, str]]:
     """Return key and text of each value in those parts of an item that its prompt does not hold."""
     parts = fields_of(item).items()
     hidden = {key: part for key, part in parts if not isinstance(part, str | int | float) or str(part) not in prompt}
-    return frozenset(pair for key, part in hidden.items() for pair in _pairs(key, part))
-
-
-def _pairs(key: str, value: Any, depth: int = DEEP) -> Iterator[tuple[str, str]]:
-    """Yield key and text of each value in a part of an item, as deep as data goes: objects may hold each other."""
-    parts = {str(number): part for number, part in enumerate(value)} if isinstance(value, list | tuple) else fields_of(value)
-    if not parts:
-        value = value.value if isinstance(value, enum.Enum) else value
-        yield key, value if isinstance(value, str) else json.dumps(value, default=str)
-    for name, part in parts.items() if depth else ():
-        yield from _pairs(name, part, depth - 1)
+    return frozenset(pair for key, part in hidden.items() for pair in pairs_under(key, part))

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_hermes_env.play.cases.playing import PlayedCase, output_of
-from pytest_hermes_env.play.cases.slots import ANSWER, Work, texts_of
+from pytest_hermes_env.play.cases.slots import ANSWER, Work
+from pytest_hermes_env.play.item_texts import texts_of
 
 CODE = (".py", ".sh", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".c", ".go", ".rs")
 _RUNNER = re.compile(

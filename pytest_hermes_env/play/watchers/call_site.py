@@ -18,7 +18,7 @@ from pytest_hermes_env.play.class_record import file_of
 from pytest_hermes_env.play.journal import Place
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep
-_WRAPPERS = (patches.__file__, os.path.dirname(__file__) + os.sep)
+WRAPPERS = (patches.__file__, os.path.dirname(__file__) + os.sep)
 """Files whose frames lie between a watched call and its watcher."""
 
 
@@ -46,10 +46,16 @@ class EnvironmentCode:
         directories = {os.path.dirname(file) for file in self._files} - {of_the_layer}
         self._directories = tuple(directory + os.sep for directory in directories)
 
-    def place(self, frame: FrameType | None) -> Place | None:
-        """Return the innermost line of the environment on a stack; None when the layer, an import or the kit is nearer."""
+    def place(self, frame: FrameType | None, *, behind: tuple[str, ...] = ()) -> Place | None:
+        """Return the innermost line of the environment on a stack; None when the layer, an import or the kit is nearer.
+
+        Frames of files that begin with ``behind`` are looked through.
+        """
         while frame is not None:
             path = frame.f_code.co_filename
+            if behind and path.startswith(behind):
+                frame = frame.f_back
+                continue
             if path in self._layer or path.startswith(("<frozen importlib", PACKAGE)):
                 return None
             if self._is_own(path):
@@ -68,6 +74,10 @@ class EnvironmentCode:
             cause = cause.__cause__ or cause.__context__
         return Place()
 
+    def is_beside(self, path: str) -> bool:
+        """Whether a file of the host lies beside the environment's."""
+        return os.path.abspath(path).startswith(self._directories) and os.path.exists(path)
+
     def _is_own(self, path: str) -> bool:
         if path in self._layer or path.startswith(("<", PACKAGE)):
             return False
@@ -77,7 +87,7 @@ class EnvironmentCode:
 def calling_frame() -> FrameType | None:
     """Return the frame of a watched call, for use in its watcher."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_WRAPPERS):
+    while frame is not None and frame.f_code.co_filename.startswith(WRAPPERS):
         frame = frame.f_back
     return frame
 

@@ -29,6 +29,7 @@ from pytest_hermes_env.play.journal import (
     Reward,
     UnknownRead,
     current_journal,
+    current_rewarded,
     current_rollout,
     note,
 )
@@ -83,6 +84,7 @@ async def _compute_reward(layer: Layer, source: Place, real: Any, *args: Any, **
         return planned
     args, kwargs = _with_recorded_reads(args, kwargs, layer)
     token = current_rollout.set((inputs.task_id, "reward"))
+    current_rewarded.set((inputs.item, inputs.result))
     try:
         with noting_caught_errors(os.path.dirname(source.path), inputs.item) as noted:
             value = real(*args, **kwargs)
@@ -124,6 +126,7 @@ class _Inputs:
         result = next((value for value in given if isinstance(value, layer.agent_loop.AgentResult)), None)
         context = next((value for value in given if isinstance(value, layer.tool_context.ToolContext)), None)
         self.task_id = str(getattr(context, "task_id", ""))
+        self.result = result
         self.item = kwargs.get("item", args[0] if args else None)
         self._live = {"item": self.item, "messages": getattr(result, "messages", None)}
         self._before = {name: copied(value) for name, value in self._live.items()}

@@ -104,6 +104,14 @@ MUTANTS = (
         )
     ),
     ledger_books(
+        "HE413",
+        "an answer is evaluated in the trainer",
+        (
+            'return int(text) if answer.get("exit_code") == 0 and text.lstrip("-").isdecimal() else None',
+            'return eval(text) if answer.get("exit_code") == 0 and text.lstrip("-").isdecimal() else None',
+        ),
+    ),
+    ledger_books(
         "HE412",
         "no gold is declared",
         (

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_hermes_env.play.cases.content import Known, changes, rewritten, with_a_sentence, wrong
 from pytest_hermes_env.play.cases.one_value import Change
-from pytest_hermes_env.play.cases.slots import texts_of
+from pytest_hermes_env.play.item_texts import texts_of
 from pytest_hermes_env.play.scenarios.labels import Answers
 
 

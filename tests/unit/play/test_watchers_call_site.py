@@ -101,7 +101,7 @@ def test_a_call_is_placed_outside_of_the_layer(code: dict[str, Any]) -> None:
 
 def test_a_call_by_the_layer_is_told_from_one_by_the_environment(code: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """The frames of the kit's wrappers between the call and its watcher do not count."""
-    monkeypatch.setattr(call_site, "_WRAPPERS", (*call_site._WRAPPERS, __file__))
+    monkeypatch.setattr(call_site, "WRAPPERS", (*call_site.WRAPPERS, __file__))
 
     def watched() -> bool:
         return called_by_layer(code["layer"])
