@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 DISTRIBUTION = "pytest-hermes-env"
 OK, FINDINGS, USAGE = 0, 1, 2
-TAKE_FLAGS = frozenset({"serve-rollouts", "judge", "watch"})
+TAKE_FLAGS = frozenset({"serve-rollouts", "judge", "watch", "attack"})
 """Commands that take the flags of an environment, or of pytest."""
 
 _EPILOG = """\
@@ -30,6 +30,7 @@ examples:
   hermes-env check environments/                     check every environment below a directory
   hermes-env check my_env.py:MyEnv --select HE7      one class, the rules about evaluation
   hermes-env watch my_env.py                         play and judge it again on each save
+  hermes-env attack my_env.py                        what a verifier pays for without the work
   hermes-env judge evidence.gz                       judge again what pytest --hermes-evidence FILE kept, without playing
   hermes-env explain HE702                           what a rule means, why it matters, how to fix a violation
   hermes-env doctor                                  what this machine has: confinement, versions, leftovers

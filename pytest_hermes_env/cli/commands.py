@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def add_commands(commands: Any) -> None:
     """Add the commands to the parser."""
-    for add in (_add_watch, _add_judge, _add_rules, _add_docs, _add_cassettes, _add_init, _add_new, _add_doctor):
+    for add in (_add_watch, _add_attack, _add_judge, _add_rules, _add_docs, _add_cassettes, _add_init, _add_new, _add_doctor):
         add(commands)
 
 
@@ -30,6 +30,31 @@ def _add(
     parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=text or None)
     parser.set_defaults(run=run)
     return parser
+
+
+def _add_attack(commands: Any) -> None:
+    text = (
+        "Search for all that an agent which does none of the work can leave in its sandbox so that the verifier pays. Gold has to be "
+        "declared. Exit code 1 where something pays. Other flags go to pytest: --hermes-report-json FILE, --hermes-report-html FILE, -v."
+    )
+    parser = _add(commands, "attack", _attack, "search for what a verifier pays for without the work", text)
+    parser.add_argument("target", metavar="TARGET", help="path/to/env.py:Class or package.module:Class")
+
+
+def _attack(options: argparse.Namespace) -> int:
+    """Play the full search: what the contract plays of it ends with the first attack that is paid."""
+    words = [
+        "--hermes-env",
+        options.target,
+        "--hermes-rules",
+        "HE410",
+        "--hermes-effort",
+        "2",
+        "-v",
+        "--no-header",
+        *options.rest,
+    ]
+    return subprocess.call([sys.executable, "-m", "pytest", *words])
 
 
 def _add_watch(commands: Any) -> None:

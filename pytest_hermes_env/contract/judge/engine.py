@@ -148,7 +148,7 @@ class ClassContract:
         if not shown or self.evidence.collection.cls is None:
             return findings
         test = _test_of(rule.id, self.evidence.cls, self.evidence.collection.server_type)
-        return (dataclasses.replace(findings[0], reproduction=test), *findings[1:])
+        return (dataclasses.replace(findings[0], reproduction=findings[0].reproduction or test), *findings[1:])
 
     def _static(self, rule: Rule) -> Verdict | None:
         if rule.static is None:

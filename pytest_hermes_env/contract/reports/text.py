@@ -43,7 +43,8 @@ def finding_lines(rule: Rule, finding: Finding, *, is_brief: bool = False, has_c
     if not is_brief:
         lines += [*([] if finding.fix else _folded("why", rule.section("Why"))), *_folded("fix", rule.fix(finding))]
     if finding.reproduction and not is_brief:
-        lines += ["  try  this test shows it alone:", *textwrap.indent(finding.reproduction, "       ").splitlines()]
+        what = "case for the file of cases" if finding.reproduction.startswith("hack:") else "test"
+        lines += [f"  try  this {what} shows it alone:", *textwrap.indent(finding.reproduction, "       ").splitlines()]
     return lines
 
 

@@ -28,6 +28,7 @@ Source: The fake sandbox's record of who wrote and who read each file (`Files.re
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 from pytest_hermes_env.contract.judge import Evidence, Finding, Outcome, Rule, Severity, Verdict
 from pytest_hermes_env.play.cases.values import ATTACK, GOLD, HACK
@@ -63,22 +64,27 @@ def dynamic(evidence: Evidence) -> Verdict:
 def _with_attacks(evidence: Evidence, probed: Verdict) -> Verdict:
     """Add the attacks that were paid, and how many were tried."""
     scenario = evidence.scenario(TAMPERING)
-    findings = [
-        evidence.finding(
-            f"an agent that did none of the work earned {rung.reward:g} on {rung.item} ({rung.against}): {rung.change}",
-            "compute_reward",
-            seen=f"the verifier called: {', '.join(rung.asked) or 'no tool'}. As a case for the file of cases:\n{rung.hack}",
-            scenario=TAMPERING,
-            severity=Severity.WARNING if rung.worth is Worth.UNKNOWN else None,
-        )
-        for rung in scenario.rungs
-        if rung.name == ATTACK
-    ]
-    if findings:
+    rungs = [rung for rung in scenario.rungs if rung.name == ATTACK]
+    sure = [rung for rung in rungs if rung.worth is not Worth.UNKNOWN]
+    if chosen := sure or rungs:
+        findings = [_of_attack(evidence, chosen[0], chosen[1:], None if sure else Severity.WARNING)]
         return Verdict.failed([*findings, *probed.findings], probed.note)
     if scenario.happened and scenario.rungs and probed.outcome in {Outcome.PASSED, Outcome.NOT_EXERCISED}:
         return Verdict.passed("; ".join(filter(None, [f"no attack was paid ({scenario.note})", probed.note])))
     return probed
+
+
+def _of_attack(evidence: Evidence, rung: Rung, others: Sequence[Rung], severity: Severity | None) -> Finding:
+    """Return the violation that the first attack is: its mechanism, as a case, and which others were paid."""
+    more = "".join(f"; also paid ({other.reward:g}): {other.change}" for other in others)
+    found = evidence.finding(
+        f"{rung.change}: that earned {rung.reward:g} on {rung.item} without the work ({rung.against})",
+        "compute_reward",
+        seen=f"the verifier called: {', '.join(rung.asked) or 'no tool'}{more}",
+        scenario=TAMPERING,
+        severity=severity,
+    )
+    return dataclasses.replace(found, reproduction=rung.hack)
 
 
 def _of_hack(evidence: Evidence, hack: Rung) -> tuple[Finding | None, str]:

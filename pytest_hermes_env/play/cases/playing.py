@@ -185,6 +185,12 @@ def output_of(result: Any) -> str:
     return str(_result(result).get("output") or "")
 
 
+def exit_code_of(result: Any) -> int:
+    """Return the exit code of a command; 0 where there is none."""
+    code = _result(result).get("exit_code")
+    return code if isinstance(code, int) else 0
+
+
 def _result(result: Any) -> dict[str, Any]:
     try:
         found = json.loads(result) if isinstance(result, str) else result

@@ -244,6 +244,15 @@ def _case_of(cases: object, item: Any, name: str, number: int = -1) -> Transcrip
     return None
 
 
+def declared_with_gold(cases: object) -> tuple[Any, Transcript] | None:
+    """Return the first item that is declared itself, with its gold."""
+    for entry in cases.items if isinstance(cases, Cases) else ():
+        gold = next(_filled(entry, entry.which, GOLD), None) if entry.kind == "item" else None
+        if gold is not None and not gold.needs_a_fake:
+            return entry.which, gold
+    return None
+
+
 def _filled(entry: ItemCases, item: Any, name: str) -> Iterator[Transcript]:
     for case in entry.cases:
         if case.name == name and case.of is not None:

@@ -6,9 +6,12 @@ import dataclasses
 
 from pytest_hermes_env.play.scenario import TAMPERING, Cause, Scenario, Unavailable
 from pytest_hermes_env.play.scenarios.family import family
-from pytest_hermes_env.play.scenarios.roles import items_with_gold
+from pytest_hermes_env.play.scenarios.roles import declared_with_gold, items_with_gold
 from pytest_hermes_env.play.stage import Stage
 from pytest_hermes_env.play.tampering.search import Search
+
+MOST = 12
+"""Attacks that are paid, of a full search, which an effort above 1 asks for."""
 
 
 @family(
@@ -18,16 +21,18 @@ from pytest_hermes_env.play.tampering.search import Search
 )
 async def tampering(stage: Stage) -> None:
     """Search on the first training item that has gold, until one attack is paid."""
-    items = await items_with_gold(stage)
-    if not items:
+    items = [(item, gold) for _, gold, item in await items_with_gold(stage)]
+    found = items[0] if items else declared_with_gold(stage.cases)
+    if found is None:
         stage.skip(Unavailable(Cause.NO_GOLD, "a training item"))
         return
-    _, gold, item = items[0]
-    search = Search(stage=stage, item=item, label="a training item", gold=gold)
+    item, gold = found
+    is_full = stage.effort > 1
+    search = Search(stage=stage, item=item, label="a training item", gold=gold, most=MOST if is_full else 1, is_full=is_full)
     sandbox = stage.sandbox
     rungs = await search.run()
     stage.sandbox = sandbox
     note = search.note or f"{search.played} rollouts, with {len(search.families)} kinds of attack"
-    found = Scenario(name=TAMPERING, rungs=tuple(rungs), note=note)
+    record = Scenario(name=TAMPERING, rungs=tuple(rungs), note=note)
     why = Unavailable(Cause.EARLIER_FAILURE, search.why_none) if search.why_none else None
-    stage.scenarios[TAMPERING] = dataclasses.replace(found, unavailable=why)
+    stage.scenarios[TAMPERING] = dataclasses.replace(record, unavailable=why)

@@ -79,6 +79,7 @@ def attacks(surface: Surface, *, is_full: bool = False) -> Iterator[Attack]:
     yield from _results(surface)
     yield from _emptied(surface)
     yield from _injected(surface)
+    yield from _counting(surface)
     yield from _git(surface)
     yield from _of_session(surface, results)
     if is_full:
@@ -244,6 +245,15 @@ def _injected(surface: Surface) -> Iterator[Attack]:
         for text in ('x"; true; # "', "x'; true; # '", "x; true #"):
             name = f"the text of {posixpath.basename(path)} is run as part of the verifier's command"
             yield Attack(family=name, files={path: text}, how={path: f"is {text}"})
+
+
+def _counting(surface: Surface) -> Iterator[Attack]:
+    """Yield programs that end as gold's did, call by call: a verifier that expects failures tells good work by their order."""
+    files = {path: payloads.counting(surface.codes) for path in surface.work if path.endswith(".py")}
+    if files and any(surface.codes):
+        yield Attack(
+            family="a program that only counts its calls", files=files, how=dict.fromkeys(files, "ends as the verifier expects")
+        )
 
 
 def _git(surface: Surface) -> Iterator[Attack]:

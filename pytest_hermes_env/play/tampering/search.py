@@ -163,7 +163,18 @@ def as_case(turns: tuple[Turn, ...]) -> str:
                 steps.append({"call": step.tool, "with": yaml.safe_load(step.arguments_text)})
             else:
                 steps.append({"say": getattr(step, "text", "")})
-    return str(yaml.safe_dump({"hack": steps}, sort_keys=False, allow_unicode=True, width=1_000))
+    return str(yaml.dump({"hack": steps}, Dumper=_Lines, sort_keys=False, allow_unicode=True, width=1_000))
+
+
+class _Lines(yaml.SafeDumper):
+    """Writes texts of several lines as such."""
+
+
+def _of_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Lines.add_representer(str, _of_text)
 
 
 def _pays(one: PlayedCase, least: float) -> bool:

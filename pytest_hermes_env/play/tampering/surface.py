@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_hermes_env.play.cases.playing import PlayedCase, output_of
+from pytest_hermes_env.play.cases.playing import PlayedCase, exit_code_of, output_of
 from pytest_hermes_env.play.cases.slots import ANSWER, Work
 from pytest_hermes_env.play.item_texts import texts_of
 
@@ -106,6 +106,8 @@ class Surface:
 
     cwd: str
     commands: tuple[tuple[str, str], ...] = ()
+    codes: tuple[int, ...] = ()
+    """The exit code of each of them."""
     reads: frozenset[str] = frozenset()
     work: Mapping[str, str] = field(default_factory=dict)
     prepared: Mapping[str, str] = field(default_factory=dict)
@@ -192,6 +194,7 @@ def surface_of(gold: PlayedCase, idle: PlayedCase, work: Work, *, cwd: str, cons
     return Surface(
         cwd=cwd,
         commands=tuple(commands),
+        codes=tuple(exit_code_of(one.result) for one in own if one.name == "terminal"),
         reads=frozenset(read.rpartition(" (")[0] for read in (*gold.rung.reads, *idle.rung.reads)),
         work={
             **{slot.name: slot.text for slot in work.slots() if slot.name != ANSWER},

@@ -137,10 +137,10 @@ def test_what_pays_without_the_work_is_found(env_class: type, told: str) -> None
     verdict = verdict_of(env_class)
 
     assert verdict.outcome is Outcome.FAILED
-    (finding,) = (one for one in verdict.findings if "did none of the work" in one.message)
+    (finding,) = (one for one in verdict.findings if "without the work" in one.message)
     assert told in finding.message
     assert "gold earns 1, wrong work 0" in finding.message
-    pasted = yaml.safe_load(finding.seen.partition("file of cases:\n")[2])
+    pasted = yaml.safe_load(finding.reproduction)
     assert {*pasted["hack"][0]} == {"call", "with"}
 
 
