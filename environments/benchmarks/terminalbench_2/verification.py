@@ -19,18 +19,9 @@ from environments.tool_context import ToolContext  # first: explains shadowed mo
 
 # isort: split
 from environments.sandbox.isolation import sandbox_directory
+from environments.verification import BASH, CLEAN_BASH, TIMED_OUT, clean_command, machine_path
 
 CONTAINER_DIRECTORY = "/app"
-TIMED_OUT = 124
-"""The exit code of a command that hermes stopped."""
-
-BASH = "/bin/bash --noprofile --norc"
-CLEAN_BASH = f"/usr/bin/env -i {BASH}"
-PATH_OF_MACHINE = (
-    'while IFS= read -r -d "" each; do case $each in PATH=*) printf %s "${each#PATH=}";; esac; done </proc/1/environ'
-)
-"""A script of the shell alone: PATH of the machine's first process, which the image sets and no agent can change."""
-STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class SetupError(RuntimeError):
@@ -71,7 +62,9 @@ def reward_of_tests(ctx: ToolContext, task: TerminalTask, *, backend: str, timeo
     written = ctx.write_file(script, task["test_sh"])
     if written.get("error"):
         raise SetupError(f"{script} cannot be written: {str(written['error'])[:300]}")
-    ran = ctx.terminal(_clean_run(ctx, script, start=start, TEST_DIR=tests, VERIFIER_DIR=logs), timeout=timeout_s)
+    places_of_tests = {"TEST_DIR": tests, "VERIFIER_DIR": logs}
+    run = clean_command(f'exec {BASH} "$1"', script, path=machine_path(ctx), directory=start, **places_of_tests)
+    ran = ctx.terminal(run, timeout=timeout_s)
     code = ran.get("exit_code")
     if not isinstance(code, int) or code < 0:
         raise SetupError(f"the tests did not run: {str(ran.get('error') or ran.get('output'))[:300]}")
@@ -83,18 +76,6 @@ def reward_of_tests(ctx: ToolContext, task: TerminalTask, *, backend: str, timeo
     if reward.get("error"):
         raise SetupError(f"{reward_file} cannot be read: {str(reward['error'])[:300]}")
     return float(reward["content"])
-
-
-def _clean_run(ctx: ToolContext, script: str, *, start: str, **variables: str) -> str:
-    """Return the command that runs a script with the variables of the machine, not with those that the agent exported.
-
-    The terminal carries exported variables from one command to the next: with BASH_ENV or PATH the agent would run in its own tests.
-    """
-    found = str(ctx.terminal(f"{CLEAN_BASH} -c {shlex.quote(PATH_OF_MACHINE)}").get("output") or "").strip()
-    path = f"{found}:{STANDARD_PATH}" if found.startswith("/") else STANDARD_PATH
-    given = [f"{name}={value}" for name, value in {"PATH": path, "HOME": start, "LC_ALL": "C.UTF-8", **variables}.items()]
-    run = f'cd "$1" && exec {BASH} "$0"'
-    return shlex.join(["/usr/bin/env", "-i", *given, *BASH.split(), "-c", run, script, start])
 
 
 def _check(answer: dict[str, Any], problem: str) -> None:

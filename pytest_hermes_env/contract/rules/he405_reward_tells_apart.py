@@ -48,7 +48,7 @@ from pytest_hermes_env.play.cases.values import (
 )
 from pytest_hermes_env.play.journal import Caught, Reward
 from pytest_hermes_env.play.probing.record import PAID, as_number
-from pytest_hermes_env.play.scenario import CASES, PROBES, Rung
+from pytest_hermes_env.play.scenario import CASES, PROBES, Rung, Worth
 
 SCENARIOS = ("happy", "silent")
 TINY = 1e-9
@@ -113,7 +113,8 @@ def has_gold(rungs: tuple[Rung, ...]) -> bool:
 def _has_worse(rungs: tuple[Rung, ...]) -> bool:
     """Tell whether any other case on an item of gold has a reward that rests on no guess."""
     golds = _golds(rungs)
-    return any(rung.item in golds and rung.name not in {GOLD, JUDGED} and _is_sure(rung) for rung in rungs)
+    others = [rung for rung in rungs if rung.name not in {GOLD, JUDGED} and rung.worth not in {Worth.SAME, Worth.AS_GOOD}]
+    return any(rung.item in golds and _is_sure(rung) for rung in others)
 
 
 def _few(findings: Sequence[Finding]) -> list[Finding]:
