@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,13 @@ REAL_TOOLS = ("confined", "always", "never")
 """The first one is the default."""
 CONFINE = ("required", "off")
 """The first one is the default."""
+
+
+def _factor(text: str) -> int:
+    """Return a whole number from 1 on."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"takes a whole number from 1 on; got {text!r}")
+    return int(text)
 
 
 @dataclass(frozen=True)
@@ -84,7 +92,7 @@ FLAGS = (
     Flag(
         "--hermes-effort",
         "How much is played around gold in contract checks: a factor of the number of its neighbours. Default: 1.",
-        {"type": int, "default": 1, "metavar": "N"},
+        {"type": _factor, "default": 1, "metavar": "N"},
     ),
     _choice(
         "--hermes-sandbox",
@@ -256,9 +264,11 @@ MARKERS: tuple[str, ...] = (
 
 def settings_to_play(config: Any) -> dict[str, Any]:
     """Return the settings of --hermes-set by name. Raises: one without a value → pytest.UsageError."""
+    pairs = [text.partition("=") for text in config.getoption("hermes_set")]
+    if not pairs:
+        return {}
     import yaml  # noqa: PLC0415 - only where something is set
 
-    pairs = [text.partition("=") for text in config.getoption("hermes_set")]
     if wrong := next((name for name, sign, _ in pairs if not sign or not name.isidentifier()), None):
         raise pytest.UsageError(f"--hermes-set takes NAME=VALUE, such as judge_model=small; got {wrong!r}")
     return {name: yaml.safe_load(value) for name, _, value in pairs}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import difflib
 import functools
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -253,8 +254,10 @@ class Collector:
             config = self._env_class.env_config_cls() if self._config and self._config[1] else initial_config(self._env_class)
         known = type(config).model_fields
         if unknown := self._settings.keys() - known.keys():
+            near = [name for wanted in sorted(unknown) for name in difflib.get_close_matches(wanted, known, n=2)]
+            known_ones = f"{', '.join(near)}, and {len(known) - len(near)} more" if near else ", ".join(known)
             raise BadCases(
-                f"the configuration has no {', '.join(sorted(unknown))}, which the settings name.\n  known     {', '.join(known)}"
+                f"the configuration has no {', '.join(sorted(unknown))}, which the settings name.\n  known     {known_ones}"
             )
         with self._building():
             config = type(config).model_validate({**dict(config), **self._settings}) if self._settings else config

@@ -48,6 +48,7 @@ class Cause(enum.Enum):
     NO_JUDGE = "no judge was called: every request of a training group offered tools"
     NO_ANSWER = "no field of the item is named like an answer"
     NO_GOLD = "no gold is declared that can be played on {}"
+    NOT_IN_MEMORY = "attacks are played on an in-memory machine: --hermes-sandbox fake"
     NO_REAL_TOOLS = "a command line was refused: {}"
     NOT_REACHED = "the scenario ended before {}"
 

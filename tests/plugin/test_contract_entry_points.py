@@ -321,3 +321,21 @@ def test_an_unknown_use_of_real_tools_is_refused(pytester: pytest.Pytester) -> N
 
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*FakeSandbox has no such use of real tools.*"])
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (("--hermes-set", "foo"), "*--hermes-set takes NAME=VALUE, such as judge_model=small; got 'foo'*"),
+        (("--hermes-effort", "0"), "*argument --hermes-effort: takes a whole number from 1 on; got '0'*"),
+        (("--hermes-effort", "lots"), "*argument --hermes-effort: takes a whole number from 1 on; got 'lots'*"),
+    ],
+)
+def test_wrong_words_are_refused_before_anything_is_imported(
+    pytester: pytest.Pytester, flags: tuple[str, ...], told: str
+) -> None:
+    """In one line."""
+    result = run(pytester, "--hermes-env", GOOD, *flags)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([told])

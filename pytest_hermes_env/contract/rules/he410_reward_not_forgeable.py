@@ -69,6 +69,8 @@ def _with_attacks(evidence: Evidence, probed: Verdict) -> Verdict:
     if chosen := sure or rungs:
         findings = [_of_attack(evidence, chosen[0], chosen[1:], None if sure else Severity.WARNING)]
         return Verdict.failed([*findings, *probed.findings], probed.note)
+    if not scenario.happened and scenario.rungs and probed.outcome is Outcome.PASSED:
+        return Verdict.not_exercised(scenario.unavailable, "HE412", "HE405")
     if scenario.happened and scenario.rungs and probed.outcome in {Outcome.PASSED, Outcome.NOT_EXERCISED}:
         return Verdict.passed("; ".join(filter(None, [f"no attack was paid ({scenario.note})", probed.note])))
     return probed

@@ -113,7 +113,7 @@ class ContractSession:
             coverage=coverage_settings(),
             cases=self._cases_of(checked),
             settings=settings_to_play(self._config),
-            effort=max(1, self._config.getoption("hermes_effort")),
+            effort=self._config.getoption("hermes_effort"),
         )
 
     def _rules(self, checked: CheckedClass) -> list[Rule]:

@@ -21,6 +21,9 @@ MOST = 12
 )
 async def tampering(stage: Stage) -> None:
     """Search on the first training item that has gold, until one attack is paid."""
+    if not hasattr(stage.sandbox, "on"):
+        stage.skip(Unavailable(Cause.NOT_IN_MEMORY))
+        return
     items = [(item, gold) for _, gold, item in await items_with_gold(stage)]
     found = items[0] if items else declared_with_gold(stage.cases)
     if found is None:

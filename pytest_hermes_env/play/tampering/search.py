@@ -110,8 +110,10 @@ class Search:
 
     async def _play(self, name: str, player: Player, transcript: Transcript) -> PlayedCase:
         self.played += 1
-        blank = Rung(name=name, item=self.label, is_automatic=name != GOLD)
-        return await played(self.stage, player, self.item, transcript, blank)
+        blank = Rung(name=name, item=self.label, is_automatic=name not in {GOLD, ATTACK})
+        one = await played(self.stage, player, self.item, transcript, blank)
+        self.why_none = self.why_none or one.rung.unavailable  # what this machine refuses to run was not tried
+        return one
 
     def _cwd(self) -> str:
         return str(getattr(getattr(self.stage.sandbox, "files", None), "cwd", "") or "/workspace")

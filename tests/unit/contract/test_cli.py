@@ -314,3 +314,14 @@ def test_check_loads_neither_the_stack_nor_what_it_judges():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_attack_asks_for_gold_and_plays_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its run is one of pytest's, and takes pytest's flags."""
+    ran: list[list[str]] = []
+    monkeypatch.setattr("pytest_hermes_env.cli.commands.subprocess.call", lambda words: ran.append(words) or 1)
+
+    assert main(["attack", "my_env.py", "--hermes-report-json", "x.json"]) == 1
+    (words,) = ran
+    assert words[1:7] == ["-m", "pytest", "--hermes-env", "my_env.py", "--hermes-rules", "HE410,HE412"]
+    assert words[-2:] == ["--hermes-report-json", "x.json"]

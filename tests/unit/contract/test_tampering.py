@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any, ClassVar
 
@@ -16,6 +17,8 @@ from pytest_hermes_env.contract.judge.verdict import Outcome
 from pytest_hermes_env.contract.rules import find_rule
 from pytest_hermes_env.contract.run.single_rule import contract_of
 from pytest_hermes_env.inference.steps import turn
+from pytest_hermes_env.play.cases.playing import PlayedCase, played
+from pytest_hermes_env.play.cases.values import ATTACK
 from pytest_hermes_env.play.tampering.attacks import Attack, attacks
 from pytest_hermes_env.play.tampering.search import with_attack
 from pytest_hermes_env.play.tampering.surface import Surface
@@ -191,3 +194,19 @@ def test_an_agent_without_a_terminal_writes_files() -> None:
 
     assert with_attack(base, plain, ("write_file",))[0].steps[0].tool == "write_file"
     assert with_attack(base, Attack(family="x", files={"~/a": "1"}), ("write_file",)) == ()
+
+
+def test_what_could_not_be_played_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that runs no real programs refuses the attacks."""
+    monkeypatch.setattr("pytest_hermes_env.play.tampering.search.played", _refused)
+    verdict = verdict_of(TripleEnv)
+
+    assert verdict.outcome is Outcome.NOT_EXERCISED
+    assert "was refused" in verdict.note
+
+
+async def _refused(stage: Any, player: Any, item: Any, transcript: Any, blank: Any) -> PlayedCase:
+    """Play all but attacks."""
+    if blank.name != ATTACK:
+        return await played(stage, player, item, transcript, blank)
+    return PlayedCase(rung=dataclasses.replace(blank, unavailable="a command line was refused"))
