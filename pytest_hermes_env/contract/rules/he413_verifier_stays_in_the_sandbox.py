@@ -35,11 +35,11 @@ SCENARIOS = ("happy", "silent", "evaluate")
 
 def static(source: ClassSource) -> Verdict:
     """Look for calls in the reward that run what they are given."""
-    calls = reach_of(source).calls_where(lambda call: call.dotted in _RUNS, "compute_reward")
+    calls = reach_of(source).calls_where(lambda _: True, "compute_reward")
     findings = [
         finding_at(call.function, call.node, f"{call.dotted} runs on the host what {call.function.name} gives it")
         for call in calls
-        if not _is_constant(call)
+        if call.dotted in _RUNS and not _is_constant(call)
     ]
     return Verdict.of_source(findings, "nothing that the reward leads to runs what it is given")
 

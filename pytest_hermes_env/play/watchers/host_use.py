@@ -71,6 +71,7 @@ def _note(event: str, given: tuple[Any, ...], frame: FrameType) -> None:
     item, result = current_rewarded.get()
     own, names = _work(result, journal.tool_calls, current_rollout.get()[0])
     known = {text.strip() for text in texts_of(item)} if item is not None else set()
+    own = {text for text in own if not _is_of(text, known)}  # what is in the item, too, is the environment's own
     if event == "open":
         value = _name_of_work(given[0], names) if isinstance(given[0], str | bytes) else ""
     else:
