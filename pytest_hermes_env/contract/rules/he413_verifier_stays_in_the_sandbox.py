@@ -3,7 +3,7 @@ Nothing of the host is run, opened or imported that depends on the agent's work.
 
 What: While `compute_reward` runs, in training and in evaluation, an audit hook hears which programs, code, files and databases it uses on the host.
 One that is given the agent's work, or is used where the agent's work is at hand, is a violation: `subprocess` with the agent's code, `exec` and
-`eval` of an answer, `pickle.loads`, a database on the host that runs the agent's SQL, `open` of a path that the agent wrote in its sandbox. Data
+`eval` of an answer, `pickle.loads`, a database whose path the agent wrote, `open` of a path that the agent wrote in its sandbox. Data
 files of the environment are its own. In the source, such calls with arguments that are not constant are found where no rollout reaches them.
 
 Why: The sandbox is there so that what a model writes cannot reach the trainer. A verifier that runs the agent's code on the host gives it the trainer's

@@ -30,7 +30,7 @@ _WHAT = {
     "open": "opens a file of the host",
 }
 SHORTEST, LONG = 2, 8
-"""Characters of a value that is the work as a whole, and of one that is a part of it, or holds it."""
+"""Characters of a value that is the work as a whole, and of one that is most of it, or holds it."""
 MOST_VALUES, DEEP = 200, 3
 _code: EnvironmentCode | None = None
 _guard = threading.local()
@@ -71,12 +71,16 @@ def _note(event: str, given: tuple[Any, ...], frame: FrameType) -> None:
     item, result = current_rewarded.get()
     own, names = _work(result, journal.tool_calls, current_rollout.get()[0])
     known = {text.strip() for text in texts_of(item)} if item is not None else set()
-    own = {text for text in own if not _is_of(text, known)}  # what is in the item, too, is the environment's own
+    # what is in the item, too, or a part of it, is the environment's own
+    own = {text for text in own if not _is_of(text, known) and not any(text in one for one in known)}
     if event == "open":
         value = _name_of_work(given[0], names) if isinstance(given[0], str | bytes) else ""
     else:
         texts = [text for value in given for text in _strings(value)]
-        held = [text for value in _values_of(frame, place.path) for text in _strings(value)]
+        # a database of the environment's own is asked beside the agent's text, too: what it is asked is not heard
+        held = (
+            [] if event == "sqlite3.connect" else [text for value in _values_of(frame, place.path) for text in _strings(value)]
+        )
         value = next((text for text in (*texts, *held) if text.strip() not in known and _is_of(text, own)), "")
     if value:
         journal.add(HostUsed(what=_WHAT[event], value=" ".join(value.split())[:80], place=place))
@@ -108,11 +112,13 @@ def _work(result: Any, calls: list[Any], task_id: str) -> tuple[set[str], set[st
 
 
 def _is_of(text: str, own: set[str]) -> bool:
-    """Whether a text is the agent's, holds it, or is a part of it."""
+    """Whether a text is the agent's, holds it, or is most of it: words that both use say nothing."""
     plain = text.strip()
     if plain in own:
         return True
-    return len(plain) >= LONG and any(plain in one or (len(one) >= LONG and one in plain) for one in own)
+    return len(plain) >= LONG and any(
+        (plain in one and 2 * len(plain) >= len(one)) or (len(one) >= LONG and one in plain) for one in own
+    )
 
 
 def _values_of(frame: FrameType | None, path: str) -> Iterator[Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -61,16 +60,6 @@ class OpenEnv(TripleEnv):
             return 0.5 * ("def triple" in (ctx.read_file("triple.py").get("content") or ""))
 
 
-class DatabaseEnv(TripleEnv):
-    """Gives a database on the host the agent's text."""
-
-    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
-        """Ask it."""
-        text = ctx.read_file("triple.py").get("content") or ""
-        base = sqlite3.connect(":memory:")
-        return float(base.execute("select instr(?, 'return 3')", (text,)).fetchone()[0] > 0)
-
-
 class OwnFilesEnv(TripleEnv):
     """Reads its own data, and parses what the agent wrote."""
 
@@ -100,7 +89,6 @@ def verdict_of(env_class: type) -> Any:
         (SubprocessEnv, "subprocess.run runs on the host what compute_reward gives it"),
         (ExecEnv, "exec runs on the host what compute_reward gives it"),
         (OpenEnv, "compute_reward opens a file of the host with the agent's work: 'triple.py'"),
-        (DatabaseEnv, "compute_reward opens a database on the host with the agent's work"),
     ],
 )
 def test_the_agents_work_on_the_host_is_found(env_class: type, told: str) -> None:
