@@ -11,6 +11,7 @@ Place in the flow: `compute_reward` calls it; the example environments use its p
 
 from __future__ import annotations
 
+import base64
 import json
 import posixpath
 import secrets
@@ -19,7 +20,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from environments.tool_context import ToolContext
+from environments.tool_context import ToolContext  # first: explains shadowed modules
+
+# isort: split
+from environments.sandbox.isolation import sandbox_directory
 
 BASH = "/bin/bash --noprofile --norc"
 CLEAN_BASH = f"/usr/bin/env -i {BASH}"
@@ -35,9 +39,19 @@ GRACE_S = 30
 TIMED_OUT = 124
 """The exit code of a command that hermes stopped."""
 _COPY = (
-    'for file; do [ -f "$file" ] && [ ! -L "$file" ] && [ "$(wc -c < "$file")" -le "$MOST" ] || continue; '
-    'mkdir -p "$WORK/$(dirname "$file")" && cat < "$file" > "$WORK/$file"; done; chmod -R a-w "$CHECK"'
+    'mkdir -p "$WORK"; for file; do [ -f "$file" ] && [ ! -L "$file" ] && [ "$(wc -c < "$file")" -le "$MOST" ] || '
+    '{ printf "%s\\n" "$file"; continue; }; '
+    'mkdir -p "$WORK/$(dirname -- "$file")" && cat < "$file" > "$WORK/$file"; done'
 )
+_DATA = ".data"
+_WRITE = 'mkdir -p "$(dirname "$CHECK/$1")" && base64 -d >> "$CHECK/$1"'
+CHUNK = 60_000
+"""Bytes that are written by one command: a longer one is refused by the system."""
+_RUN = """\
+read -r word; exec 3< "$CHECK/.data"; rm -f "$CHECK/.data"; chmod -R a-w "$CHECK"
+{{ printf '%s\\n' "$word"; cat <&3; }} | {{ exec 3<&-; unset word
+{command}
+}}"""
 _QUIET = {
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONNOUSERSITE": "1",
@@ -48,7 +62,7 @@ _QUIET = {
 
 
 class CheckError(Exception):
-    """The sandbox did not run the check, so there is no verdict on the agent's work."""
+    """The sandbox did not run the check, or the check decides nothing: let it raise, and the rollout is left out instead of scored."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,53 +84,52 @@ def run_check(
     outputs: Sequence[str],
     files: Mapping[str, str],
     timeout_s: int = 60,
+    data: Any = None,
     largest: int = LARGEST,
+    directory: str = "",
 ) -> Checked:
-    """Run a shell command on copies of the agent's ``outputs``, paths relative to where the agent began, with the checker's ``files``.
+    """Run a shell command on copies of the agent's ``outputs``, paths relative to ``directory``, with the checker's ``files``.
 
-    The command begins in the directory of the copies; the checker's files are in ``$CHECK``. Its first process reads one line from standard
-    input, the secret word, and prints the word before its report as JSON, in one line: ``print(word, json.dumps(report))``.
+    ``directory`` is where the agent began; by default the directory of its rollout on the local backend, elsewhere the present one.
+    ``data``, which JSON can hold, is what no code of the agent may read: hidden inputs, expected results.
+
+    The command begins in the directory of the copies; the checker's files are in ``$CHECK``. Its first process reads two lines from standard
+    input, the secret word and the data, and prints the word before its report as JSON, in one line: ``print(word, json.dumps(report))``.
 
     Raises: CheckError where nothing could be written or run; a check that does not end in time has not passed.
     """
-    name, word = secrets.token_hex(8), secrets.token_hex(16)
-    start = str(ctx.terminal(f"{CLEAN_BASH} -c pwd").get("output") or "").strip() or "."
-    root = posixpath.join(start, f".check-{name}")
+    word = secrets.token_hex(16)
+    start = directory or sandbox_directory(ctx.task_id) or str(ctx.terminal(f"{CLEAN_BASH} -c pwd").get("output") or "").strip()
+    root = posixpath.join(start, f".check-{secrets.token_hex(8)}")
     work, check = posixpath.join(root, "work"), posixpath.join(root, "check")
-    made = ctx.terminal(f"{CLEAN_BASH} -c {shlex.quote(f'/bin/mkdir -p {shlex.quote(work)} {shlex.quote(check)}')}")
-    if made.get("exit_code") != 0:
-        raise CheckError(f"{root} cannot be made in the sandbox: {_told(made)}")
-    for path, text in files.items():
-        written = ctx.write_file(posixpath.join(check, path), text)
-        if written.get("error"):
-            raise CheckError(f"{path} cannot be written in the sandbox: {_told(written)}")
     places = {"WORK": work, "CHECK": check}
     path = machine_path(ctx)
+    for name, text in {**files, _DATA: f"{json.dumps(data)}\n"}.items():
+        write = clean_command(_WRITE, name, path=path, directory=start, **places)
+        for place in range(0, len(text.encode()) or 1, CHUNK):
+            told = base64.b64encode(text.encode()[place : place + CHUNK]).decode()
+            written = ctx.terminal(f"{write} <<< {told!r}")
+            if written.get("exit_code") != 0:
+                raise CheckError(f"{name} cannot be written in the sandbox: {_told(written)}")
     copied = ctx.terminal(
         clean_command(_COPY, *map(_relative, outputs), path=path, directory=start, MOST=str(largest), **places)
     )
     if copied.get("exit_code") != 0:
         raise CheckError(f"the outputs cannot be copied in the sandbox: {_told(copied)}")
-    told = f"printf '%s\\n' {word} | " + clean_command(command, path=path, directory=work, **_QUIET, HOME=root, **places)
-    answer = ctx.terminal(told, timeout=timeout_s + GRACE_S)
+    run = clean_command(_RUN.format(command=command), path=path, directory=work, **_QUIET, HOME=root, **places)
+    answer = ctx.terminal(f"{run} <<< {word}", timeout=timeout_s + GRACE_S)  # nothing of the agent's session runs on the way
     code = answer.get("exit_code")
     if not isinstance(code, int) or code < 0:
         raise CheckError(f"the sandbox did not run the check: {_told(answer)}")
     output = str(answer.get("output") or "")
     report = _report(output, word)
-    there = ctx.terminal(
-        clean_command(
-            'for file; do [ -e "$file" ] || printf "%s\\n" "$file"; done', *map(_relative, outputs), path=path, directory=work
-        )
-    )
-    missing = tuple(line for line in str(there.get("output") or "").splitlines() if line)
     is_told = report is not _NONE
     return Checked(
         passed=code == 0 and is_told,
         exit_code=code,
         output=output.replace(word, "(the word)"),
         report=report if is_told else None,
-        missing=missing,
+        missing=tuple(str(copied.get("output") or "").splitlines()),
     )
 
 

@@ -16,6 +16,7 @@ import json
 import logging
 import posixpath
 import uuid
+from pathlib import Path
 from typing import Any
 
 from atroposlib.envs.server_handling.server_manager import APIServerConfig
@@ -23,10 +24,11 @@ from pydantic import Field
 
 from environments.agent_loop import AgentResult
 from environments.hermes_base_env import HermesAgentBaseEnv, HermesAgentEnvConfig
+from environments.hermes_swe_env import verifier
 from environments.hermes_swe_env.coding_items import CodingItem, given_tests, hold_out, load_coding_items
-from environments.hermes_swe_env.verification import find_python, verify
 from environments.sandbox.isolation import sandbox_directory
 from environments.tool_context import ToolContext
+from environments.verification import CheckError, run_check
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +36,8 @@ MODEL = "NousResearch/DeepHermes-3-Llama-3-3B-Preview"
 SOLUTION = "solution.py"
 PASSED, TRIED, NOTHING = 1.0, 0.1, 0.0
 """The rewards."""
+NOT_FOUND = 127
+"""The shell's exit code for a command that does not exist."""
 MOST_FILES = 1000
 """Maximum number of Python files listed per sandbox, the newest first."""
 
@@ -64,8 +68,6 @@ class HermesSweEnv(HermesAgentBaseEnv):
 
     start_directory = ""
     """The start directory of every sandbox of this backend; "" if each rollout has its own, as on the local backend."""
-    python = "python3"
-    """The command that starts Python in these sandboxes; `setup` finds its absolute path."""
     files_at_start: frozenset[str] = frozenset()
     """Python files in a new sandbox, from its image: they are not the agent's work."""
 
@@ -112,7 +114,7 @@ class HermesSweEnv(HermesAgentBaseEnv):
         await asyncio.to_thread(self.inspect_new_sandbox)
 
     def inspect_new_sandbox(self) -> None:
-        """Record where sandboxes start, the command that starts Python in them, and the Python files of their image.
+        """Record where sandboxes start, and the Python files of their image.
 
         Raises: RuntimeError when no command runs in one, which would be a reward of 0.0 in every rollout.
         """
@@ -125,7 +127,6 @@ class HermesSweEnv(HermesAgentBaseEnv):
                     f"No command can be run in a sandbox of terminal_backend {self.config.terminal_backend!r}: {why}"
                 )
             directory = started["output"].strip()
-            self.python = find_python(ctx)
             self.start_directory = "" if directory == sandbox_directory(ctx.task_id) else directory
             self.files_at_start = frozenset(python_files(ctx, directory))
             if SOLUTION in self.files_at_start:
@@ -159,24 +160,41 @@ class HermesSweEnv(HermesAgentBaseEnv):
 
         Writes nothing to ``self``, so that evaluations leave the training metrics unchanged.
 
-        Raises: VerificationError when the tests reach no verdict; the base class counts that as an error, not as a reward of 0.0.
+        Raises: CheckError when the tests reach no verdict; the base class counts that as an error, not as a reward of 0.0.
         """
         start = self.start_directory or sandbox_directory(ctx.task_id) or ctx.terminal("pwd")["output"].strip()
         written = [path for path in python_files(ctx, start) if path not in self.files_at_start]
         if solution := find_solution(written):
-            verdict = verify(
-                ctx,
-                solution=posixpath.join(start, solution),
-                tests=given_tests(item),
-                entry_point=item.get("entry_point", ""),
-                directory=start,
-                timeout_s=self.config.test_timeout,
-                python=self.python,
-            )
-            logger.info("Tests of %s in rollout %s: %s", item.get("entry_point", "an item"), ctx.task_id, verdict.reason)
-            if verdict.passed:
+            has_passed, reason = self.run_tests(item, solution, ctx, outputs=written, start=start)
+            logger.info("Tests of %s in rollout %s: %s", item.get("entry_point", "an item"), ctx.task_id, reason)
+            if has_passed:
                 return PASSED
         return TRIED if written else NOTHING
+
+    def run_tests(
+        self, item: CodingItem, solution: str, ctx: ToolContext, *, outputs: list[str], start: str
+    ) -> tuple[bool, str]:
+        """Return whether an item's tests pass on a copy of the agent's files, and what the last line says. Raises: CheckError without a verdict."""
+        checked = run_check(
+            ctx,
+            'exec python3 -I -S "$CHECK/verifier.py"',
+            outputs=outputs,
+            files={"verifier.py": Path(verifier.__file__).read_text(encoding="utf-8")},
+            data={
+                "solution": solution,
+                "tests": given_tests(item),
+                "entry_point": item.get("entry_point", ""),
+                "seconds": self.config.test_timeout,
+            },
+            timeout_s=self.config.test_timeout,
+            directory=start,
+        )
+        reason = str(checked.report or checked.output.strip()[-500:] or f"exit code {checked.exit_code}, no output")
+        if checked.exit_code == verifier.UNUSABLE and checked.report:
+            raise CheckError(f"the tests of this item reach no verdict: {reason}")
+        if checked.exit_code == NOT_FOUND:
+            logger.warning("python3 was not found in the sandbox: nothing can pass there (%s)", reason)
+        return checked.passed, reason
 
     async def collect_trajectory(self, item: CodingItem) -> tuple[Any, list[CodingItem]]:
         """Run one training rollout and record its reward for `wandb_log`."""

@@ -1,22 +1,21 @@
 """Runs an item's tests against a solution, in a process that never runs the solution's code.
 
-    python3 -I -S verifier.py REQUEST            runs the tests, and prints a proof when all of them passed
+    python3 -I -S verifier.py                    runs the tests, and prints a report
     python3 -I -B verifier.py --serve SOLUTION   imports the solution and answers calls of its functions
 
 The first starts the second. The tests see a proxy for each function of the solution: it sends its arguments to the serving
 process and returns the answer as plain data. The solution can only answer: its ``sys.exit`` or ``os._exit``, patched
-builtins, or an object that equals everything do not affect the tests. The tests and the key of the proof are read and deleted
-before the solution is started.
+builtins, or an object that equals everything do not affect the tests. The tests, and the word before the report, come on standard input:
+they are in no file that the solution could read.
 
-Place in the flow: `verification` copies this file into the rollout's sandbox and runs it there with the sandbox's ``python3``, which
-must be 3.8 or later.
+Place in the flow: `HermesSweEnv.compute_reward` runs this file by `environments.verification.run_check`, with the sandbox's ``python3``,
+which must be 3.8 or later.
 """
 
 from __future__ import annotations
 
 import builtins
 import contextlib
-import hashlib
 import importlib.util
 import inspect
 import json
@@ -212,24 +211,22 @@ def _run_function(function: Callable[..., Any]) -> None:
     function()
 
 
-def decide(request_path: str) -> int:
-    """Run the tests of a request, print the outcome, and return the exit code."""
-    with open(request_path, encoding="utf-8") as file:
-        request = json.load(file)
-    os.remove(request_path)
+def decide() -> int:
+    """Run the tests of the request on standard input, print the word with the outcome in one sentence, and return the exit code."""
+    word, request = sys.stdin.readline().strip(), json.loads(sys.stdin.readline())
     sys.path += site.getsitepackages()  # installed packages can be imported, but -S runs no installed hook
-    solution = Solution(request["solution"], request["seconds"])
+    solution = Solution(os.path.abspath(request["solution"]), request["seconds"])
     try:
         solution.load()
         run_tests(request["tests"], request["entry_point"], solution)
-        code, text = PASSED, f"proof {hashlib.sha256(request['key'].encode()).hexdigest()}"
+        code, text = PASSED, "all tests passed"
     except Unusable as error:
         code, text = UNUSABLE, str(error)
     except BaseException as error:  # noqa: BLE001 - also SystemExit: ending the tests early is a failure
         code, text = FAILED, _reason(error)
     finally:
         solution.close()
-    sys.stdout.write(f"\n{text}\n")
+    sys.stdout.write(f"\n{word} {json.dumps(text)}\n")
     return code
 
 
@@ -237,7 +234,7 @@ def _reason(error: BaseException) -> str:
     """Return the error in one line, with the line of the tests."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == "<tests>"]
     where = f"line {lines[-1]} of the tests: " if lines else ""
-    return f"{where}{type(error).__name__}: {error}"[:2000]
+    return f"{where}{type(error).__name__}: {error}".strip()[:2000]
 
 
 # ---------------------------------------------------------------------- the serving process
@@ -291,7 +288,7 @@ def _functions_of(module: types.ModuleType) -> list[str]:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == SERVE:
+    if SERVE in sys.argv:
         serve(sys.argv[2])
     else:
-        sys.exit(decide(sys.argv[1]))
+        sys.exit(decide())

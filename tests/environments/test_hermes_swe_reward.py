@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from environments.hermes_swe_env.hermes_swe_env import HermesSweEnv
-from environments.hermes_swe_env.verification import find_python
 from environments.sandbox.isolation import sandbox_directory
 
 RIGHT = "def double(n):\n    return 2 * n\n"
@@ -22,7 +21,6 @@ ITEM = {"prompt": "Double a number.", "test": "assert double(4) == 8\n", "entry_
 def reward(make_env: Any, sandbox: Any) -> Any:
     """``reward(item=ITEM, **files)``: what the agent's sandbox, with these files, is worth."""
     env = make_env(HermesSweEnv, server="http://127.0.0.1:9/v1", dataset_name=None, test_timeout=120)
-    env.python = find_python(sandbox)
 
     def of(item: Any = ITEM, **files: str) -> float:
         for name, content in files.items():
@@ -36,7 +34,7 @@ def left_in(sandbox: Any) -> list[str]:
     """The names in the rollout's directory, without the verifier's own."""
     directory = sandbox_directory(sandbox.task_id)
     assert directory is not None
-    return sorted(name for name in os.listdir(directory) if not name.startswith(".verifier-"))
+    return sorted(name for name in os.listdir(directory) if not name.startswith(".check-"))
 
 
 @pytest.mark.parametrize(
@@ -110,9 +108,7 @@ def test_solution_of_another_rollout_is_not_found(reward, sandbox, tmp_path):
         "mkdir bin; printf '#!/bin/sh\\nexit 0\\n' > bin/python3; chmod +x bin/python3; export PATH=$PWD/bin:$PATH",
         "mkdir bin; printf '#!/bin/sh\\nfor f; do cat $f; done\\nexit 0\\n' > bin/python3; chmod +x bin/python3; "
         "export PATH=$PWD/bin:$PATH",
-        "mkdir bin; cat > bin/python3 <<'EOF'\n#!/bin/bash\nfor word; do request=$word; done\n"
-        'key=$(sed -n \'s/.*"key": "\\([0-9a-f]*\\)".*/\\1/p\' "$request")\n'
-        "printf %s \"$key\" | sha256sum | cut -d' ' -f1\nEOF\nchmod +x bin/python3; export PATH=$PWD/bin:$PATH",
+        "mkdir bin; cat > bin/python3 <<'EOF'\n#!/bin/bash\nread -r word; echo \"$word {}\"\nEOF\nchmod +x bin/python3; export PATH=$PWD/bin:$PATH",
         "printf 'import os; os._exit(0)' > startup.py; export PYTHONSTARTUP=$PWD/startup.py PYTHONPATH=$PWD PYTHONINSPECT=1",
         "export PATH=/nowhere",
         "trap 'exit 0' EXIT ERR DEBUG; set -e",
@@ -122,7 +118,7 @@ def test_solution_of_another_rollout_is_not_found(reward, sandbox, tmp_path):
     ids=[
         "silent python3",
         "python3 that shows its files",
-        "python3 that makes the proof",
+        "python3 that says the word",
         "variables",
         "no PATH",
         "traps",

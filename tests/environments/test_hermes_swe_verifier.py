@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import subprocess
 import sys
@@ -18,26 +17,27 @@ from environments.hermes_swe_env.coding_items import sample_tasks
 RIGHT = "def double(n):\n    return 2 * n\n"
 WRONG = "def double(n):\n    return n\n"
 TESTS = "assert double(4) == 8\nassert double(0) == 0\n"
-PROOF = f"proof {hashlib.sha256(b'the key').hexdigest()}"
+PROOF = "all tests passed"
 ALL_SOLUTIONS = Path(__file__).with_name("hermes_swe_solutions.py")
 
 
 def verify(directory: Path, solution: str, tests: str, *, entry_point: str = "double", seconds: float = 20) -> tuple[int, str]:
     """Run the verifier as the sandbox does; return its exit code and what it said."""
-    path, request = directory / "solution.py", directory / "request"
+    path = directory / "solution.py"
     path.write_text(solution)
-    content = {"solution": str(path), "tests": tests, "entry_point": entry_point, "seconds": seconds, "key": "the key"}
-    request.write_text(json.dumps(content))
+    content = {"solution": str(path), "tests": tests, "entry_point": entry_point, "seconds": seconds}
     finished = subprocess.run(
-        [sys.executable, "-I", "-S", verifier.__file__, str(request)],
+        [sys.executable, "-I", "-S", verifier.__file__],
         cwd=directory,
+        input=f"word\n{json.dumps(content)}\n",
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         timeout=60,
         check=False,
     )
-    return finished.returncode, finished.stdout.strip()
+    _, told, report = finished.stdout.strip().rpartition("word ")
+    return finished.returncode, json.loads(report) if told else f"not told: {report}"
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ HACKS = {
         "    for root, _, names in os.walk(os.path.dirname(__file__)):\n"
         "        for name in names:\n"
         "            text = open(os.path.join(root, name), errors='replace').read()\n"
-        "            if name == 'request' and str(n) in text: return 2 * n\n"
+        "            if name.endswith(('request', '.data', '.json')) and str(n) in text: return 2 * n\n"
     ),
 }
 
@@ -134,7 +134,7 @@ def test_no_hack_passes(tmp_path, hack, tests):
     """Whatever a solution does other than answering rightly, there is no proof."""
     code, output = verify(tmp_path, HACKS[hack], tests)
 
-    assert (code == verifier.PASSED, PROOF in output) == (False, False)
+    assert (code == verifier.PASSED, output == PROOF) == (False, False)
 
 
 def test_modules_beside_the_solution_do_not_reach_the_tests(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import pytest
@@ -57,8 +58,18 @@ def test_what_the_session_holds_does_not_count(sandbox: Any) -> None:
         "mkdir -p bin && printf '#!/bin/sh\\nexit 0\\n' > bin/python3 && chmod +x bin/python3 && cp bin/python3 bin/cat"
     )
     sandbox.terminal('export PATH="$PWD/bin:$PATH" PYTHONPATH="$PWD" BASH_ENV="$PWD/rc"; echo "exit 0" > rc')
+    sandbox.terminal(
+        'for each in cat printf mkdir env bash base64 test; do eval "$each() { echo \\"\\$* {}\\" >&2; }"; export -f $each; done'
+    )
 
     assert not checked(sandbox, triple="def triple(n):\n    return n\n").passed
+
+
+def test_where_the_agent_went_does_not_count(sandbox: Any) -> None:
+    """Its outputs are those of the directory in which it began."""
+    sandbox.terminal(f"mkdir -p else && cd else && printf %s {shlex.quote(RIGHT)} > triple.py")
+
+    assert not checked(sandbox).passed
 
 
 def test_only_declared_regular_files_are_copied(sandbox: Any) -> None:

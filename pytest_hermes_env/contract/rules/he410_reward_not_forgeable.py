@@ -8,9 +8,7 @@ compared with, programs that print it, results that nobody computed, text that e
 session are a warning: they work wherever a verifier's commands run in the agent's session. What
 is paid is shrunk to the fewest files, and shown as a case. The contract plays the short form, on one item, up to the first attack that is paid;
 `hermes-env attack` plays all. Without any work, the reward is computed for claims in the final answer ("All tests passed.", a JSON score, words
-to a judge, the prompt repeated, the texts in the reward's own code) and for planted files: a file that the verifier reads and nobody wrote may be written
-by the agent first. None of these raises the reward by half of the unit interval or more. A file that the prompt
-requests is the work itself. The item's expected answer is what a question asks for: its reward is noted, and not
+to a judge, the prompt repeated, the texts in the reward's own code). None of these raises the reward by half of the unit interval or more. The item's expected answer is what a question asks for: its reward is noted, and not
 reported. A hack that the environment's author declares (a file of cases next to it) does not score like the declared
 good transcript.
 
@@ -71,9 +69,10 @@ def _with_attacks(evidence: Evidence, probed: Verdict) -> Verdict:
         return Verdict.failed([*findings, *probed.findings], probed.note)
     if not scenario.happened and scenario.rungs and probed.outcome is Outcome.PASSED:
         return Verdict.not_exercised(scenario.unavailable, "HE412", "HE405")
-    if scenario.happened and scenario.rungs and probed.outcome in {Outcome.PASSED, Outcome.NOT_EXERCISED}:
-        return Verdict.passed("; ".join(filter(None, [f"no attack was paid ({scenario.note})", probed.note])))
-    return probed
+    was_attacked = bool(scenario.happened and scenario.rungs)
+    if (not was_attacked and probed.outcome is not Outcome.PASSED) or probed.findings:
+        return probed
+    return Verdict.passed("; ".join(filter(None, [scenario.note, probed.note])))
 
 
 def _of_attack(evidence: Evidence, rung: Rung, others: Sequence[Rung], severity: Severity | None) -> Finding:
@@ -119,37 +118,21 @@ def _of_canaries(evidence: Evidence) -> Verdict:
         return missing
     canaries = evidence.probes.canaries
     if not canaries and evidence.probes.cut:
-        return Verdict.not_exercised(f"{evidence.probes.cut}, before anything could be planted: this reward is too slow for it")
+        return Verdict.not_exercised(f"{evidence.probes.cut}, before any claim could be tried: this reward is too slow for it")
     if not canaries:
         return Verdict.not_exercised("doing nothing earned no reward to compare with", "HE401", "HE403", "HE301")
-    findings: dict[str, Finding] = {}
-    for canary in canaries:
-        if canary.reward - canary.base >= PAID and not canary.is_answer:
-            findings.setdefault(canary.kind, _finding(evidence, canary))
-    files = sum(canary.kind == "file" for canary in canaries)
-    answers = [canary for canary in canaries if canary.is_answer and canary.reward - canary.base >= PAID]
-    note = f"{sum(canary.kind == 'words' and not canary.is_answer for canary in canaries)} claims"
-    note += (
-        f" and {files} planted files earned nothing"
-        if files
-        else " earned nothing; the verifier read no file that could be planted"
-    )
+    paid = [canary for canary in canaries if canary.reward - canary.base >= PAID]
+    answers = [canary for canary in paid if canary.is_answer]
+    findings = [_finding(evidence, canary) for canary in paid if not canary.is_answer][:1]
+    note = f"{sum(not canary.is_answer for canary in canaries)} claims earned nothing"
     if answers:
         note += f"; the expected answer alone earns {answers[0].reward:g}, which is fine where the task is a question"
-    return Verdict.of(findings.values(), note)
+    return Verdict.of(findings, note)
 
 
 def _finding(evidence: Evidence, canary: Canary) -> Finding:
-    if canary.kind == "words":
-        what = f"{canary.name} earned {canary.reward:g} without any work; doing nothing earned {canary.base:g}"
-        seen = canary.expression
-    else:
-        what = (
-            f"a file that the agent could have written, {canary.name}, earned {canary.reward:g}; without it the reward was "
-            f"{canary.base:g}"
-        )
-        seen = f"{canary.expression}  the verifier read: {', '.join(canary.reads) or 'nothing else'}"
-    return evidence.finding(what, "compute_reward", seen=seen, scenario=PROBES)
+    what = f"{canary.name} earned {canary.reward:g} without any work; doing nothing earned {canary.base:g}"
+    return evidence.finding(what, "compute_reward", seen=canary.expression, scenario=PROBES)
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(PROBES, CASES, TAMPERING))

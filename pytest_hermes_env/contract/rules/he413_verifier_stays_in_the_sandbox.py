@@ -53,9 +53,9 @@ def _is_constant(call: Call) -> bool:
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Look at what rewards used on the host."""
+    if missing := evidence.without_rewards(*SCENARIOS):
+        return missing
     ran = [*evidence.scenarios(*SCENARIOS), *evidence.played_cases]
-    if not ran:
-        return Verdict.not_exercised(evidence.why_missing(*SCENARIOS))
     findings = [
         finding_in(scenario.name, used.place, f"{used.place.function} {used.what} with the agent's work: {used.value!r}")
         for scenario in ran

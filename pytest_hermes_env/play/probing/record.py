@@ -71,19 +71,16 @@ class Relation:
 
 @dataclass(frozen=True, kw_only=True)
 class Canary:
-    """An output that cost no work, and its reward.
+    """Words that cost no work, and their reward.
 
-    ``kind`` is "words" or "file"; ``is_answer`` when the words are the item's expected answer; ``reads`` are the files that the
-    verifier read, as ``path (written by whom)``; ``base`` and ``reward`` are without and with the canary.
+    ``is_answer`` when they are the item's expected answer; ``base`` and ``reward`` are without and with them.
     """
 
-    kind: str
     name: str
     expression: str
     base: float
     reward: float
     is_answer: bool = False
-    reads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,7 +35,7 @@ async def tampering(stage: Stage) -> None:
     sandbox = stage.sandbox
     rungs = await search.run()
     stage.sandbox = sandbox
-    note = search.note or f"{search.played} rollouts, with {len(search.families)} kinds of attack"
-    record = Scenario(name=TAMPERING, rungs=tuple(rungs), note=note)
+    note = f"no attack was paid ({search.played} rollouts, with {len(search.families)} kinds of attack)"
+    record = Scenario(name=TAMPERING, rungs=() if search.note else tuple(rungs), note=search.note or note)
     why = Unavailable(Cause.EARLIER_FAILURE, search.why_none) if search.why_none else None
     stage.scenarios[TAMPERING] = dataclasses.replace(record, unavailable=why)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import posixpath
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pytest_hermes_env.play.tampering import payloads
 from pytest_hermes_env.play.tampering.surface import USER_SITE, Surface
@@ -50,12 +50,7 @@ class Attack:
 
     def without(self, path: str) -> Attack:
         """Return the attack without one of its files."""
-        return Attack(
-            family=self.family,
-            files={name: text for name, text in self.files.items() if name != path},
-            how=self.how,
-            lines=self.lines,
-        )
+        return replace(self, files={name: text for name, text in self.files.items() if name != path})
 
 
 def attacks(surface: Surface, *, is_full: bool = False) -> Iterator[Attack]:
@@ -72,7 +67,7 @@ def attacks(surface: Surface, *, is_full: bool = False) -> Iterator[Attack]:
         ("code that changes the verifier's process", patched),
     ):
         if hooks:
-            yield _together(f"{name} in good order" if name.endswith("ends") else name, hooks)
+            yield _together(name, hooks)
     yield from _overwritten(surface)
     yield from _links(surface)
     yield from _printed(surface)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
 _PATCHING = """\
@@ -130,14 +131,15 @@ def equal_to_all(text: str) -> str:
 
 def program(path: str, said: str, results: Mapping[str, str]) -> str:
     """Return a program in the language of a path that says it succeeded; empty for a language that is not known."""
-    quoted = "'" + said.replace("'", "'\\''") + "'"
-    written = "".join(f"printf '%s' '{text}' > '{place}' 2>/dev/null\n" for place, text in results.items())
+    written = "".join(
+        f"printf '%s' {shlex.quote(text)} > {shlex.quote(place)} 2>/dev/null\n" for place, text in results.items()
+    )
     if path.endswith(".py"):
         return ending(said, results)
     if path.endswith((".js", ".mjs", ".cjs")):
         return f"console.log({json.dumps(said)});\nprocess.exit(0);\n"
     if path.endswith((".sh", ".bash")):
-        return f"#!/bin/sh\n{written}printf '%s\\n' {quoted}\nexit 0\n"
+        return f"#!/bin/sh\n{written}printf '%s\\n' {shlex.quote(said)}\nexit 0\n"
     return ""
 
 
@@ -145,7 +147,7 @@ def looking_up(path: str, truths: Sequence[str]) -> str:
     """Return a program in the language of a path that prints what stands beside its input in these files; empty for an unknown language."""
     if path.endswith(".py"):
         return f"TRUTHS = {list(truths)!r}\n{_LOOKING_UP}"
-    return f"#!/bin/sh\ncat '{truths[0]}'\n" if path.endswith((".sh", ".bash")) else ""
+    return f"#!/bin/sh\ncat {shlex.quote(truths[0])}\n" if path.endswith((".sh", ".bash")) else ""
 
 
 def harmless(path: str, text: str, said: str) -> str:

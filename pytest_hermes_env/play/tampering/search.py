@@ -1,12 +1,11 @@
 """Searches for what an agent that does none of the work can leave behind so that the verifier pays, and shrinks what does.
 
-Place in the flow: the scenario `tampering` and the command `attack` run one search for an item whose gold earns; HE410 reads the rungs.
+Place in the flow: the scenario `tampering` runs one search, on an item whose gold earns, and HE410 reads its rungs; `hermes-env attack` asks for the whole of it.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,7 +31,7 @@ TINY = 1e-9
 
 @dataclass(kw_only=True)
 class Search:
-    """The search on one item. ``most`` is how many attacks that pay are looked for; ``begins`` hears each attack before it is played."""
+    """The search on one item. ``most`` is how many attacks that pay are looked for."""
 
     stage: Stage
     item: Any
@@ -40,7 +39,6 @@ class Search:
     gold: Transcript
     most: int = 1
     is_full: bool = False
-    begins: Callable[[Attack], None] = lambda _: None
     played: int = 0
     families: set[str] = field(default_factory=set)
     note: str = ""
@@ -79,7 +77,6 @@ class Search:
         for attack in attacks(surface, is_full=self.is_full):
             if len(found) >= self.most or attack.family in {one.family for one, _, _ in found}:
                 continue
-            self.begins(attack)
             self.families.add(attack.family)
             turns = with_attack(bad, attack, surface.tools)
             if turns and _pays(one := await self._attempt(ATTACK, turns), least):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import subprocess
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -19,6 +21,7 @@ from pytest_hermes_env.contract.run.single_rule import contract_of
 from pytest_hermes_env.inference.steps import turn
 from pytest_hermes_env.play.cases.playing import PlayedCase, played
 from pytest_hermes_env.play.cases.values import ATTACK
+from pytest_hermes_env.play.tampering import payloads
 from pytest_hermes_env.play.tampering.attacks import Attack, attacks
 from pytest_hermes_env.play.tampering.search import with_attack
 from pytest_hermes_env.play.tampering.surface import Surface
@@ -188,12 +191,47 @@ def test_no_answer_is_among_what_is_said() -> None:
 
 
 def test_an_agent_without_a_terminal_writes_files() -> None:
-    """Where a command is needed, there is no attack."""
+    """An attack that needs a command is not tried."""
     base = (turn(say("no")),)
     plain = Attack(family="x", files={"/w/a": "1"})
 
     assert with_attack(base, plain, ("write_file",))[0].steps[0].tool == "write_file"
     assert with_attack(base, Attack(family="x", files={"~/a": "1"}), ("write_file",)) == ()
+
+
+def test_an_attack_without_one_of_its_files_is_otherwise_the_same() -> None:
+    """One that lives by the session's own programs stays such a one: it is a warning."""
+    attack = Attack(family="x", files={"/w/a": "1", "/w/b": "2"}, lines=("ls",), first=("pwd",), is_of_session=True)
+
+    assert attack.without("/w/a") == dataclasses.replace(attack, files={"/w/b": "2"})
+
+
+@pytest.mark.parametrize("text", ["it's", 'a "b" $HOME `c`', "two\nlines"])
+def test_a_script_writes_results_as_they_are(tmp_path: Path, text: str) -> None:
+    """Whatever quotes they hold."""
+    place = tmp_path / "it's.json"
+    script = payloads.program("x.sh", "ok", {str(place): text})
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
+
+    assert (place.read_text(encoding="utf-8"), done.stdout) == (text, "ok\n")
+
+
+class WordsEnv(TripleEnv):
+    """The verifier runs nothing, and reads no file."""
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Compare the answer; without one there is no reward."""
+        answer = result.messages[-1].get("content")
+        if answer != "Done.":
+            raise ValueError(answer)
+        return 1.0
+
+
+def test_where_nothing_was_judged_nothing_passes() -> None:
+    """Neither words were judged, nor was there anything to attack."""
+    verdict = verdict_of(WordsEnv)
+
+    assert verdict.outcome is Outcome.NOT_EXERCISED
 
 
 def test_what_could_not_be_played_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:

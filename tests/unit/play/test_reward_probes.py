@@ -70,19 +70,6 @@ def test_the_order_of_independent_results_is_tried():
     assert "order" in {relation.name for relation in probed(reward).relations}
 
 
-def test_a_planted_file_is_shown_with_what_the_verifier_read():
-    async def reward(self, item, result, ctx):
-        return float(ctx.terminal("cat /tmp/score")["output"].strip() == "PASS")
-
-    (planted,) = [canary for canary in probed(reward).canaries if canary.kind == "file"]
-
-    assert (planted.expression, planted.reward, planted.reads) == (
-        "sandbox.files['/tmp/score'] = 'PASS'",
-        1.0,
-        ("/tmp/score (written by the agent)",),
-    )
-
-
 def test_texts_are_varied_only_where_the_reward_reads_them():
     """A verifier that only runs programs costs tens of milliseconds a call, whatever the agent said."""
     counts = {}
