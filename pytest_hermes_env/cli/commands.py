@@ -34,8 +34,8 @@ def _add(
 
 def _add_attack(commands: Any) -> None:
     text = (
-        "Search for all that an agent which does none of the work can leave in its sandbox so that the verifier pays. Gold has to be "
-        "declared. Exit code 1 where something pays. Other flags go to pytest: --hermes-report-json FILE, --hermes-report-html FILE, -v."
+        "Search for all that an agent which does none of the work can leave in its sandbox so that the verifier pays, and for "
+        "programs that are wrong in one place and paid like gold. Gold has to be declared. Exit code 1 where something pays. Other flags go to pytest: --hermes-report-json FILE, --hermes-report-html FILE, -v."
     )
     parser = _add(commands, "attack", _attack, "search for what a verifier pays for without the work", text)
     parser.add_argument("target", metavar="TARGET", help="path/to/env.py:Class or package.module:Class")
@@ -43,8 +43,8 @@ def _add_attack(commands: Any) -> None:
 
 def _attack(options: argparse.Namespace) -> int:
     """Play the full search: what the contract plays of it ends with the first attack that is paid."""
-    rules = ["--hermes-env", options.target, "--hermes-rules", "HE410,HE412"]  # without gold it would prove nothing
-    words = [*rules, "--hermes-effort", "2", "-v", "--no-header", *options.rest]
+    rules = ["--hermes-env", options.target, "--hermes-rules", "HE405,HE410,HE412"]  # without gold it would prove nothing
+    words = [*rules, "--hermes-effort", "2", "--hermes-strict", "-v", "--no-header", *options.rest]
     return subprocess.call([sys.executable, "-m", "pytest", *words])
 
 

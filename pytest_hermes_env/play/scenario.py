@@ -25,6 +25,8 @@ ELSEWHERE = "cases_elsewhere"
 """Both in another process: with another hash seed, working directory, order and day."""
 TAMPERING = "tampering"
 """The scenario of attacks on the verifier."""
+WRONG_PROGRAMS = "wrong_programs"
+"""The scenario of programs that are wrong in one place, which a search with more effort plays."""
 SETTINGS: dict[str, Any] = {
     "system_prompt": "You are the keeper of the seventh lighthouse.",
     "max_agent_turns": 11,
@@ -49,6 +51,7 @@ class Cause(enum.Enum):
     NO_ANSWER = "no field of the item is named like an answer"
     NO_GOLD = "no gold is declared that can be played on {}"
     NOT_IN_MEMORY = "attacks are played on an in-memory machine: --hermes-sandbox fake"
+    NO_EFFORT = "it is part of `hermes-env attack`, and of --hermes-effort 2"
     NO_REAL_TOOLS = "a command line was refused: {}"
     NOT_REACHED = "the scenario ended before {}"
 

@@ -98,8 +98,8 @@ class Verdict:
 
 
 def one_per_place(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return the first finding at each place."""
-    kept: dict[tuple[str, int], Finding] = {}
+    """Return the first finding at each place; one with a case of its own stands for itself."""
+    kept: dict[tuple[str, int, str], Finding] = {}
     for finding in findings:
-        kept.setdefault((os.path.abspath(finding.path) if finding.path else "", finding.line), finding)
+        kept.setdefault((os.path.abspath(finding.path) if finding.path else "", finding.line, finding.reproduction), finding)
     return tuple(kept.values())

@@ -7,7 +7,8 @@ no hack earns as much as gold; two of which neither is gold, and which earn the 
 content, and gold in the wrong place, by the gap. Over many items, gold of another item is not paid like the item's own. With or without gold, doing nothing, the
 prompt repeated or wrong content never earns the highest reward that was seen, and rewards are not one positive number
 for work that differs. Around gold its neighbours are played: with worse content in its own form, with less of its work, with lies, they earn less than gold; by
-another way, with the same work, about as much. What only the author knows is a question, which `equivalent:` or `worse:` in the file of cases answers. A reward that is 0.0 for everything is reported when the source can
+another way, with the same work, about as much. `hermes-env attack` also asks the verifier about programs like gold's that are wrong in one place, and give something else than gold for inputs like those that
+are tested: how many it pays like gold is a warning, with the smallest difference. What only the author knows is a question, which `equivalent:` or `worse:` in the file of cases answers. A reward that is 0.0 for everything is reported when the source can
 return nothing else, or when every call caught the same mistake of its own code: a name or an attribute that does not
 exist, wrong arguments, a key that the item does not have; or when nothing that the agent did is read, as where a reward
 looks for messages of a role that no message has. Otherwise an honest verifier returns 0.0 for all rollouts that never
@@ -45,10 +46,11 @@ from pytest_hermes_env.play.cases.values import (
     OTHER_GOLD,
     TOOLS,
     WRONG_CONTENT,
+    WRONG_PROGRAM,
 )
 from pytest_hermes_env.play.journal import Caught, Reward
 from pytest_hermes_env.play.probing.record import PAID, as_number
-from pytest_hermes_env.play.scenario import CASES, PROBES, Rung, Worth
+from pytest_hermes_env.play.scenario import CASES, PROBES, WRONG_PROGRAMS, Rung, Worth
 
 SCENARIOS = ("happy", "silent")
 TINY = 1e-9
@@ -83,6 +85,7 @@ def _verdict(evidence: Evidence) -> Verdict:
         found = [*_of_order(evidence, rungs), *_of_automatic(evidence, rungs), *_of_other_gold(evidence, rungs)]
         findings += _few(found) or list(_of_worthless(evidence, rungs, every))
         findings += of_neighbours(evidence, _golds(rungs), _played)
+    findings += _of_wrong_programs(evidence)
     if findings:
         return Verdict.failed(findings, _summary(rungs))
     if unsteady:
@@ -165,6 +168,20 @@ def _of_order(evidence: Evidence, rungs: tuple[Rung, ...]) -> Iterator[Finding]:
                         Severity.ERROR if high == GOLD or is_inverted else Severity.WARNING
                     )  # two bad ones may earn the same
                     yield from _of_pair(evidence, scored[high], scored[low], gap, weight)
+
+
+def _of_wrong_programs(evidence: Evidence) -> Iterator[Finding]:
+    """Yield a warning for each item on which wrong programs are paid like gold: how many, and the one that is wrong most often."""
+    rungs = evidence.scenario(WRONG_PROGRAMS).rungs
+    for item, gold in _golds(rungs).items():
+        asked = [rung for rung in rungs if rung.item == item and rung.name == WRONG_PROGRAM and _is_sure(rung)]
+        asked = [rung for rung in asked if rung.change not in evidence.cases.equivalent]
+        paid = [rung for rung in asked if (rung.reward or 0.0) >= (gold.reward or 0.0) - TINY]
+        if paid:
+            message = f"the verifier pays {len(paid)} of {len(asked)} wrong programs like gold on {item}: {paid[0].change}: {paid[0].against}"
+            seen = "; ".join(f"{rung.change}: {rung.against}" for rung in paid[1 : MOST_FINDINGS + 1])
+            found = evidence.finding(message, "compute_reward", seen=seen, scenario=WRONG_PROGRAMS, severity=Severity.WARNING)
+            yield dataclasses.replace(found, reproduction=paid[0].hack)
 
 
 def _are_comparable(high: Rung, low: Rung) -> bool:
@@ -299,4 +316,4 @@ def _gives_nothing_else(evidence: Evidence, value: float) -> bool:
     return bool(given) and all(isinstance(one, int | float) and one == value for one in given)
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*SCENARIOS, PROBES, CASES))
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*SCENARIOS, PROBES, CASES, WRONG_PROGRAMS))

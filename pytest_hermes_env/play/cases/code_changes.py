@@ -6,24 +6,26 @@ Place in the flow: `content` takes these for a text that is code.
 from __future__ import annotations
 
 import ast
-import copy
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator
 
+from pytest_hermes_env.play.cases.mutants import mutants
 from pytest_hermes_env.play.cases.one_value import Change
 
 MOST_MUTANTS = 6
 _CODE = re.compile(r"(?m)^\s*(?:def |class |import |from \w+ import |for .+:$|print\()")
-_FLIPPED: Mapping[type, type] = {
-    ast.Lt: ast.GtE, ast.LtE: ast.Gt, ast.Gt: ast.LtE, ast.GtE: ast.Lt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Add: ast.Sub,
-    ast.Sub: ast.Add, ast.Mult: ast.Add, ast.In: ast.NotIn, ast.And: ast.Or, ast.Or: ast.And,
-}  # fmt: skip
 
 
 def is_code(text: str) -> bool:
     """Return whether a text is Python code."""
     return _CODE.search(text) is not None and _tree(text) is not None
+
+
+def is_program(text: str) -> bool:
+    """Return whether a text is Python code that does something when it is run, more than to define names."""
+    return is_code(text) and (
+        "__main__" in text or any(isinstance(node, ast.Expr | ast.For | ast.With) for node in ast.parse(text).body[1:])
+    )
 
 
 def _tree(text: str) -> ast.Module | None:
@@ -35,8 +37,8 @@ def _tree(text: str) -> ast.Module | None:
 
 def of_code(text: str) -> Iterator[Change]:
     """Yield the changes of code: mutants first, of which nobody can say whether they are equivalent."""
-    for mutant in _mutants(text):
-        yield replace(mutant, is_sure=False)
+    for one in mutants(text, MOST_MUTANTS):
+        yield Change(name=one.name, at=f"in line {one.line}", text=one.text, is_sure=False)
     for value in ("None", "True", "0", "''", "[]"):
         if stub := stubbed(text, value):
             yield Change(name=f"every function returns {value}", text=stub)
@@ -75,29 +77,3 @@ def _partly(text: str, what: str) -> str:
         given = [one.arg for one in node.args.args if one.arg not in {"self", "cls"}]
         node.body = [*ast.parse(f"if sum(map(ord, repr(({', '.join(given)},)))) % 3:\n    {what}").body, *node.body]
     return f"{ast.unparse(tree)}\n" if tree is not None and functions else ""
-
-
-def _mutants(text: str) -> Iterator[Change]:
-    """Yield code with one comparison, operation or number changed."""
-    tree = _tree(text)
-    places = [number for number, node in enumerate(ast.walk(tree)) if _mutated(node, is_tried=True)] if tree is not None else []
-    for place in places[:: max(1, len(places) // MOST_MUTANTS)][:MOST_MUTANTS]:
-        made = copy.deepcopy(tree)
-        assert made is not None
-        node = list(ast.walk(made))[place]
-        name = _mutated(node)
-        yield Change(name=name, at=f"in line {getattr(node, 'lineno', 0)}", text=f"{ast.unparse(made)}\n")
-
-
-def _mutated(node: ast.AST, *, is_tried: bool = False) -> str:
-    """Change a node in place, unless it is only tried, and return what was done; empty where nothing can be."""
-    if isinstance(node, ast.Compare) and type(node.ops[0]) in _FLIPPED:
-        node.ops[0] = node.ops[0] if is_tried else _FLIPPED[type(node.ops[0])]()
-        return "a comparison turned"
-    if isinstance(node, ast.BinOp | ast.BoolOp) and type(node.op) in _FLIPPED:
-        node.op = node.op if is_tried else _FLIPPED[type(node.op)]()
-        return "another operator"
-    if isinstance(node, ast.Constant) and type(node.value) is int:
-        node.value = node.value if is_tried else node.value + 1
-        return "a number one higher"
-    return ""

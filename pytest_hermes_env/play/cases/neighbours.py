@@ -7,6 +7,7 @@ Where gold's content stands is found by play: a final answer or a file that may 
 
 from __future__ import annotations
 
+import ast
 import itertools
 import re
 from collections import Counter
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_hermes_env.inference.steps import Call, Say, Turn, call, say, think, turn
-from pytest_hermes_env.play.cases.code_changes import is_code, with_a_note
+from pytest_hermes_env.play.cases.code_changes import is_code, is_program, with_a_note
 from pytest_hermes_env.play.cases.content import changes, rewritten, with_a_sentence
 from pytest_hermes_env.play.cases.one_value import Change
 from pytest_hermes_env.play.cases.playing import PlayedCase, Player, played, scripted
@@ -215,7 +216,7 @@ class Around:
             made += [
                 (f"with a line on stderr, {slot.name}", slot.put(with_a_note(slot.text)))
                 for slot in live
-                if slot.name != ANSWER and is_code(slot.text)
+                if slot.name != ANSWER and is_program(slot.text)
             ]
         other = tuple(Turn(steps=tuple(_by_other_means(step, self.work.tools) for step in one.steps)) for one in turns)
         if not _NAMED.search(self.work.prompt):
@@ -223,6 +224,8 @@ class Around:
         words: list[tuple[str, tuple[Turn, ...], bool]] = []
         is_exact = _EXACT.search(self.work.prompt) is not None
         for slot in live:
+            if is_code(slot.text):
+                words.append((f"in another layout, {slot.name}", slot.put(f"{ast.unparse(ast.parse(slot.text))}\n"), False))
             if slot.name == ANSWER and (sentence := with_a_sentence(slot.text)):
                 words.append((f"after a sentence, {slot.name}", slot.put(sentence), bool(_LAST.search(self.work.prompt))))
             if not slot.text.endswith("\n"):

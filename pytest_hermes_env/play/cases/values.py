@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 GOLD, NEAR_MISS, NOTHING, HACK = "gold", "near_miss", "nothing", "hack"
 WRONG_CONTENT, WRONG_PLACE, OTHER_GOLD = "wrong_content", "wrong_place", "other_gold"
-ECHO, TOOLS, NEIGHBOUR, JUDGED, ATTACK = "echo", "tools", "neighbour", "judged", "attack"
+ECHO, TOOLS, NEIGHBOUR, JUDGED, ATTACK, WRONG_PROGRAM = "echo", "tools", "neighbour", "judged", "attack", "wrong_program"
 MADE_FROM_GOLD = (NEIGHBOUR, JUDGED)
 """Names of what is played around gold, which the ladder leaves out."""
 

@@ -15,7 +15,7 @@ from pytest_hermes_env.play.scenarios.items import offline_setup, second_setup, 
 from pytest_hermes_env.play.scenarios.labels import answers_replaced
 from pytest_hermes_env.play.scenarios.reward_probes import probed_reward
 from pytest_hermes_env.play.scenarios.roles import evaluations_with_gold, groups_with_gold
-from pytest_hermes_env.play.scenarios.tampering import tampering
+from pytest_hermes_env.play.scenarios.tampering import tampering, wrong_programs
 from pytest_hermes_env.play.scenarios.training import cancelled_groups, failing_groups, healthy_groups, judged_groups
 
 __all__ = ["FAMILIES", "SCENARIOS", "families_of"]
@@ -36,6 +36,7 @@ FAMILIES: tuple[Family, ...] = (
     played_elsewhere,
     groups_with_gold,
     tampering,
+    wrong_programs,
     evaluations_with_gold,
     second_setup,
     unusual_settings,

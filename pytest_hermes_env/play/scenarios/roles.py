@@ -218,8 +218,8 @@ def _in_turn(roles: list[str]) -> Callable[[str], str]:
     return lambda _: next(each)
 
 
-async def items_with_gold(stage: Stage) -> list[tuple[str, Transcript, Any]]:
-    """Return prompt, gold and item of up to two training items of different prompts."""
+async def items_with_gold(stage: Stage, most: int = 2) -> list[tuple[str, Transcript, Any]]:
+    """Return prompt, gold and item of a few training items of different prompts."""
     found: dict[str, tuple[str, Transcript, Any]] = {}
 
     async def take() -> None:
@@ -228,7 +228,7 @@ async def items_with_gold(stage: Stage) -> list[tuple[str, Transcript, Any]]:
             gold = _case_of(stage.cases, item, GOLD, number)
             if gold is not None and (prompt := _prompt(stage, item)):
                 found.setdefault(prompt, (prompt, gold, item))
-            if len(found) > 1 or (item := await stage.next_item()) is None:
+            if len(found) >= most or (item := await stage.next_item()) is None:
                 return
 
     await stage.play("items with gold", take)

@@ -1,17 +1,21 @@
-"""A short search for what an agent that does none of the work can leave in its sandbox so that the verifier pays."""
+"""Searches for what a verifier pays without good work: what an agent leaves behind, and programs that are wrong in one place."""
 
 from __future__ import annotations
 
 import dataclasses
 
-from pytest_hermes_env.play.scenario import TAMPERING, Cause, Scenario, Unavailable
+from pytest_hermes_env.errors import shorten
+from pytest_hermes_env.play.scenario import TAMPERING, WRONG_PROGRAMS, Cause, Scenario, Unavailable
 from pytest_hermes_env.play.scenarios.family import family
 from pytest_hermes_env.play.scenarios.roles import declared_with_gold, items_with_gold
 from pytest_hermes_env.play.stage import Stage
 from pytest_hermes_env.play.tampering.search import Search
+from pytest_hermes_env.play.wrong_programs import WrongPrograms
 
-MOST = 12
-"""Attacks that are paid, of a full search, which an effort above 1 asks for."""
+MOST, LONGEST = 12, 60
+"""Attacks that are paid, of a full search, which an effort above 1 asks for, and characters of an item's prompt that are shown."""
+PROGRAMS = (30, 10, 10)
+"""Wrong programs that are played on each of the first items."""
 
 
 @family(
@@ -39,3 +43,23 @@ async def tampering(stage: Stage) -> None:
     record = Scenario(name=TAMPERING, rungs=() if search.note else tuple(rungs), note=search.note or note)
     why = Unavailable(Cause.EARLIER_FAILURE, search.why_none) if search.why_none else None
     stage.scenarios[TAMPERING] = dataclasses.replace(record, unavailable=why)
+
+
+@family(
+    {WRONG_PROGRAMS: "programs like gold's that are wrong in one place: which of them the verifier pays like gold"},
+    needs="item",
+    is_alone=True,
+)
+async def wrong_programs(stage: Stage) -> None:
+    """Search on the first training items that have gold."""
+    if stage.effort == 1 or not hasattr(stage.sandbox, "on"):
+        stage.skip(Unavailable(Cause.NO_EFFORT if stage.effort == 1 else Cause.NOT_IN_MEMORY))
+        return
+    sandbox, rungs, notes = stage.sandbox, [], []
+    for number, (prompt, gold, item) in enumerate(await items_with_gold(stage, len(PROGRAMS)), 1):
+        label = f"item {number} of those with gold, {shorten(prompt, LONGEST)!r}"
+        search = WrongPrograms(stage=stage, item=item, label=label, gold=gold, most=PROGRAMS[number - 1])
+        rungs += await search.run()
+        notes += search.notes
+    stage.sandbox = sandbox
+    stage.scenarios[WRONG_PROGRAMS] = Scenario(name=WRONG_PROGRAMS, rungs=tuple(rungs), note="; ".join(dict.fromkeys(notes)))

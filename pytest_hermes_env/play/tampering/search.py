@@ -16,7 +16,7 @@ from pytest_hermes_env.play.auto_script import SILENT_ANSWER, silent_policy
 from pytest_hermes_env.play.cases.item_cases import work_of
 from pytest_hermes_env.play.cases.judged import worst_of
 from pytest_hermes_env.play.cases.playing import PlayedCase, Player, played, scripted
-from pytest_hermes_env.play.cases.values import ATTACK, GOLD, NOTHING, WRONG_CONTENT, Transcript
+from pytest_hermes_env.play.cases.values import ATTACK, GOLD, HACK, NOTHING, WRONG_CONTENT, Transcript
 from pytest_hermes_env.play.probing.reward_constants import reward_constants
 from pytest_hermes_env.play.scenario import Rung, Worth
 from pytest_hermes_env.play.stage import Stage
@@ -153,8 +153,8 @@ def _writing(path: str, text: str) -> str:
     return f"mkdir -p \"$(dirname {place})\" && cat > {place} << 'END_OF_FILE'\n{text.rstrip()}\nEND_OF_FILE"
 
 
-def as_case(turns: tuple[Turn, ...]) -> str:
-    """Return turns as the case ``hack:`` of a file of cases."""
+def as_case(turns: tuple[Turn, ...], name: str = HACK) -> str:
+    """Return turns as a case of a file of cases."""
     steps: list[dict[str, Any]] = []
     for one in turns:
         for step in one.steps:
@@ -162,7 +162,7 @@ def as_case(turns: tuple[Turn, ...]) -> str:
                 steps.append({"call": step.tool, "with": yaml.safe_load(step.arguments_text)})
             else:
                 steps.append({"say": getattr(step, "text", "")})
-    return str(yaml.dump({"hack": steps}, Dumper=_Lines, sort_keys=False, allow_unicode=True, width=1_000))
+    return str(yaml.dump({name: steps}, Dumper=_Lines, sort_keys=False, allow_unicode=True, width=1_000))
 
 
 class _Lines(yaml.SafeDumper):

@@ -31,7 +31,7 @@ from pytest_hermes_env.play.journal import (
     SurroundingChanged,
 )
 from pytest_hermes_env.play.player import play_all
-from pytest_hermes_env.play.scenario import TAMPERING, Collection, Scenario
+from pytest_hermes_env.play.scenario import TAMPERING, WRONG_PROGRAMS, Collection, Scenario
 from pytest_hermes_env.play.scenarios import FAMILIES, SCENARIOS, families_of
 from pytest_hermes_env.play.scenarios.roles import EVALUATIONS, GROUPS
 
@@ -91,6 +91,7 @@ def test_everything_can_be_played_on_a_good_environment(good: dict[str, Scenario
         **dict.fromkeys((*GROUPS, TAMPERING), "no gold is declared that can be played on a training item"),
         **dict.fromkeys(EVALUATIONS, "no gold is declared that can be played on a held-out item"),
         "answers_replaced": "no field of the item is named like an answer",
+        WRONG_PROGRAMS: "it is part of `hermes-env attack`, and of --hermes-effort 2",
         "drifting": "chat mode has no sampled tokens",
         "cut_short": "chat mode has no sampled tokens",
     }

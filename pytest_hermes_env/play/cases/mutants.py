@@ -1,0 +1,126 @@
+"""Python code as somebody who is wrong in one place would write it.
+
+Place in the flow: `code_changes` takes a few for what is played around gold, and `wrong_programs` all, to ask a verifier about.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from pytest_hermes_env.play.cases.one_value import spread
+
+_OPPOSITE: Mapping[type, type] = {
+    ast.Lt: ast.GtE, ast.LtE: ast.Gt, ast.Gt: ast.LtE, ast.GtE: ast.Lt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.In: ast.NotIn,
+    ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
+}  # fmt: skip
+_BOUNDARY: Mapping[type, type] = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
+_OPERATOR: Mapping[type, type] = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.FloorDiv: ast.Div, ast.Div: ast.FloorDiv, ast.Mod: ast.FloorDiv,
+    ast.And: ast.Or, ast.Or: ast.And, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
+}  # fmt: skip
+_PLAIN = frozenset(
+    {"sorted", "set", "abs", "reversed", "round", "list", "strip", "lower", "upper", "casefold", "rstrip", "lstrip"}
+)
+"""Functions and methods whose argument, or object, may take their place."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mutant:
+    """Code that is changed in one place: what was done, ``line`` of the code, and how it read ``before`` and ``after``."""
+
+    name: str
+    line: int
+    text: str
+    before: str = ""
+    after: str = ""
+
+
+def mutants(text: str, most: int) -> Iterator[Mutant]:
+    """Yield the mutants of code; where there are more than ``most``, of places that are spread over it. Raises: SyntaxError."""
+    tree = ast.parse(text)
+    plain = ast.unparse(tree).splitlines()
+    seen = {"\n".join(plain)}
+    places = [(place, node, name) for place, node in enumerate(ast.walk(tree)) for name in _ways(node)]
+    for place, node, name in spread(sorted(places, key=lambda one: getattr(one[1], "lineno", 0)), most):
+        made = copy.deepcopy(tree)
+        _change(list(ast.walk(made))[place], name, made)
+        new = ast.unparse(ast.fix_missing_locations(made))
+        if new not in seen:
+            seen.add(new)
+            lines = [
+                line for line in difflib.unified_diff(plain, new.splitlines(), n=0, lineterm="") if line[:2] not in {"--", "++"}
+            ]
+            before, after = (" ".join(line[1:].strip() for line in lines if line[0] == sign) for sign in "-+")
+            yield Mutant(name=name, line=getattr(node, "lineno", 0), text=f"{new}\n", before=before, after=after)
+
+
+def _ways(node: ast.AST) -> Iterator[str]:
+    """Yield what can be done to a node."""
+    if isinstance(node, ast.Compare) and type(node.ops[0]) in _OPPOSITE:
+        yield "a comparison turned"
+        yield from ["a boundary moved"] if type(node.ops[0]) in _BOUNDARY else []
+    if isinstance(node, ast.BoolOp):
+        yield from ("the last condition dropped", "the first condition dropped")
+    if isinstance(node, ast.BinOp | ast.BoolOp | ast.AugAssign) and type(node.op) in _OPERATOR:
+        yield "another operator"
+    if isinstance(node, ast.Constant) and type(node.value) in {int, float}:
+        yield from ("a number one higher", "a number one lower")
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.Not):
+        yield "a sign dropped"
+    if isinstance(node, ast.If | ast.IfExp):
+        yield from ("a branch always taken", "a branch never taken")
+    if isinstance(node, ast.Call) and _inner(node) is not None:
+        yield "a call dropped"
+    if isinstance(node, ast.Assign | ast.AugAssign | ast.Expr | ast.Raise | ast.Continue | ast.Break) and not _is_doc(node):
+        yield "a statement dropped"
+    if isinstance(node, ast.keyword) and node.arg in {"key", "reverse", "default", "start"}:
+        yield "an argument dropped"
+
+
+def _is_doc(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _inner(node: ast.Call) -> ast.expr | None:
+    """Return what a call may be replaced with: its only argument, or the object of its method."""
+    if isinstance(node.func, ast.Name) and node.func.id in _PLAIN and node.args:
+        return node.args[0]
+    return node.func.value if isinstance(node.func, ast.Attribute) and node.func.attr in _PLAIN else None
+
+
+def _change(node: ast.AST, name: str, tree: ast.Module) -> None:
+    """Change a node of a tree in place."""
+    if isinstance(node, ast.Compare):
+        node.ops[0] = (_BOUNDARY if name == "a boundary moved" else _OPPOSITE)[type(node.ops[0])]()
+    elif isinstance(node, ast.BoolOp) and name.endswith("condition dropped"):
+        del node.values[0 if name.startswith("the first") else -1]
+    elif name == "another operator":
+        assert isinstance(node, ast.BinOp | ast.BoolOp | ast.AugAssign)
+        node.op = _OPERATOR[type(node.op)]()
+    elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        node.value = node.value + (1 if name == "a number one higher" else -1)
+    elif isinstance(node, ast.If | ast.IfExp):
+        node.test = ast.Constant(value=name == "a branch always taken")
+    else:
+        _Replaced(node).visit(tree)
+
+
+class _Replaced(ast.NodeTransformer):
+    """Puts in place of one node what is left of it."""
+
+    def __init__(self, node: ast.AST) -> None:
+        self._node = node
+
+    def visit(self, node: ast.AST) -> ast.AST | None:
+        """Return what stands for a node."""
+        if node is not self._node:
+            return self.generic_visit(node)
+        if isinstance(node, ast.Call):
+            return _inner(node)
+        if isinstance(node, ast.UnaryOp):
+            return node.operand
+        return None if isinstance(node, ast.keyword) else ast.Pass()

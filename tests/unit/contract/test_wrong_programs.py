@@ -1,0 +1,183 @@
+"""Programs that are wrong in one place: how they are made, in what they differ from gold, and what a verifier that pays them is told."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from environments.agent_loop import AgentResult
+from environments.tool_context import ToolContext
+from pytest_hermes_env import call, cases, item_cases, say
+from pytest_hermes_env.contract.judge.verdict import Outcome
+from pytest_hermes_env.contract.rules import find_rule
+from pytest_hermes_env.contract.run.single_rule import contract_of
+from pytest_hermes_env.play.cases.mutants import mutants
+from pytest_hermes_env.play.probes_of_code import PROGRAM, runs_of, snippets_of
+
+from .test_tampering import TripleEnv
+
+SIGN = "def sign(n, zero=0):\n    '''Say which.'''\n    if n > 0 and not n == 7:\n        return abs(1)\n    return -1 if n < 0 else zero\n"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "if n >= 0 and (not n == 7):",
+        "if n <= 0 and (not n == 7):",
+        "if n > 0:",
+        "if n > 0 and n == 7:",
+        "if n > 1 and (not n == 7):",
+        "if True:",
+        "return 1",
+        "return -1 if n <= 0 else zero",
+        "return 1 if n < 0 else zero",
+        "return -1 if False else zero",
+        "def sign(n, zero=1):",
+    ],
+)
+def test_one_place_is_wrong(wrong: str) -> None:
+    """Comparisons, boundaries, conditions, numbers, branches, calls, signs, defaults."""
+    made = {one.after: one for one in mutants(SIGN, 100)}
+
+    assert wrong in made
+    compile(made[wrong].text, "wrong", "exec")
+    assert made[wrong].text.count("Say which.") == 1
+
+
+def test_of_much_code_few_are_made() -> None:
+    """They are spread over it, and each is another one."""
+    code = "".join(f"def f{n}(x):\n    return x + {n + 2}\n" for n in range(200))
+    made = [*mutants(code, 10)]
+
+    assert len({one.text for one in made}) == len(made) == 10
+    assert max(one.line for one in made) - min(one.line for one in made) > 300
+
+
+CODE = "class Stack:\n    def __init__(self, size=3): self.parts = []\n    def push(self, part): self.parts.append(part)\n    def pop(self): return self.parts.pop()\n\ndef double(n):\n    return 2 * n\n"
+TESTS = "from solution import Stack\n\ndef test_it():\n    stack = Stack()\n    stack.push(4)\n    assert stack.pop() == 4\n"
+
+
+@pytest.mark.parametrize(
+    ("texts", "item", "expected"),
+    [
+        (["It holds that double(4) is 8"], {}, "print(repr(double(4)))"),
+        (['python3 -c "print(double(\\"ab\\"))"'], {}, "print(repr(double('ab')))"),
+        (["double(n=-3)"], {}, "print(repr(double(n=-3)))"),
+        (["undouble(4), x.double(5), double(n)"], {}, None),
+        ([], {"cases": [{"input": 12, "output": 24}]}, "print(repr(double(12)))"),
+        ([], {"tests": [[5, 10], [6, 12]]}, "print(repr(double(5)))"),
+        ([], {"cases": [{"args": {"n": 9}}]}, "print(repr(double(n=9)))"),
+        ([TESTS], {}, "stack = Stack()\nstack.push(4)\nprint(repr(stack.pop()))"),
+    ],
+)
+def test_inputs_are_those_that_somebody_wrote_down(texts: list[str], item: Any, expected: str | None) -> None:
+    """Calls in texts, data of an item, bodies of tests; nothing where there are none."""
+    found = snippets_of(CODE, texts, item)
+
+    assert found[:1] == ([expected] if expected else [])
+    assert len(found) != 1
+
+
+def test_inputs_like_them_keep_their_kind() -> None:
+    """Signs, and the order of a list that is in order."""
+    found = snippets_of("def f(x, y): ...", ["f([1, 5, 9], -3)"], {})
+    values = [eval(one, {"f": lambda x, y: (x, y), "print": eval}) for one in found]
+
+    assert len(values) > 5
+    assert all(x == sorted(x) and x and y < 0 for x, y in values)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("echo '3 4' | python3 -I add.py", ([], "3 4")),
+        ("cd /w && python3 add.py --one 'two words'", (["--one", "two words"], "")),
+        ("python3 -I -B /w/add.py 7 > out", (["7"], "")),
+    ],
+)
+def test_a_program_is_run_as_the_verifier_does(line: str, expected: tuple[list[str], str]) -> None:
+    """With its arguments and its standard input, and others like them."""
+    assert runs_of("add.py", [line], {})[0] == expected
+    assert runs_of("add.py", ["python3 other.py 7"], {}) == []
+
+
+def test_what_does_not_end_is_an_outcome(tmp_path: Path) -> None:
+    """Of an input, or of the whole program, beside others that go on."""
+    programs = [
+        "def f(n):\n    while n > 2: pass\n    return n\n",
+        "while True: pass",
+        "import os\nos._exit(0)",
+        "def f(n): return n\n",
+    ]
+    snippets = ["print(repr(f(1)))", "print(repr(f(9)))"]
+    (tmp_path / "given.json").write_text(
+        json.dumps({"name": "f.py", "programs": programs, "snippets": snippets, "runs": [[[], ""]]})
+    )
+    (tmp_path / "probe.py").write_text(PROGRAM)
+    done = subprocess.run(
+        [sys.executable, "-I", "probe.py", "given.json"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+
+    looping, hanging, ending, plain = json.loads(done.stdout.removeprefix("answers "))
+    assert (looping[:2], plain[:2]) == (["1\n", "raised TimeoutError"], ["1\n", "9\n"])
+    assert (hanging[:2], hanging[2]) == (["raised TimeoutError"] * 2, "raised nothing")
+    assert ending[:2] == ["raised nothing"] * 2
+
+
+def judged(ctx: ToolContext, numbers: list[int]) -> float:
+    """Compare what the agent's function gives for these numbers."""
+    code = f"import sys; sys.path.insert(0, '.'); from triple import triple; print(*map(triple, {numbers}))"
+    done = ctx.terminal(f"python3 -I -c {shlex.quote(code)} 2> /dev/null")
+    return float(done["output"].split() == [str(3 * abs(n)) for n in numbers])
+
+
+class WeakEnv(TripleEnv):
+    """Asks for the absolute value times three, and tests no negative number."""
+
+    work = "def triple(n):\n    if n < 0:\n        n = -n\n    return 3 * n\n"
+
+    def format_prompt(self, item: Any) -> str:
+        """Ask."""
+        return "Write triple.py: triple(-4) is 12, triple(2) is 6."
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Compare a few."""
+        return judged(ctx, [*item["numbers"], 0])
+
+
+class StrongEnv(WeakEnv):
+    """Tests both, and zero."""
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Compare all."""
+        return judged(ctx, [*range(-20, 20), 41])
+
+
+def findings_of(env_class: type, effort: int) -> list[Any]:
+    """Return what HE405 says of wrong programs."""
+    gold = item_cases(where="*", gold=lambda item: [call("write_file", path="triple.py", content=item["work"]), say("Done.")])
+    verdict = contract_of(env_class, [find_rule("HE405")], cases=cases([gold]), effort=effort).result(find_rule("HE405"))
+    assert verdict.outcome in {Outcome.PASSED, Outcome.FAILED}
+    return [one for one in verdict.findings if "wrong programs" in one.message]
+
+
+def test_a_verifier_that_pays_wrong_programs_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """How many, which, for which input they differ, and as a near miss to paste."""
+    (finding,) = findings_of(WeakEnv, 2)
+
+    assert "the verifier pays " in finding.message
+    assert "`pass` for `n = -n`" in finding.message + finding.seen
+    assert "triple(-4) gives -12, and with gold 12" in finding.message
+    assert finding.reproduction.startswith("near_miss:\n- call: write_file")
+
+
+@pytest.mark.parametrize(("env_class", "effort"), [(StrongEnv, 2), (WeakEnv, 1)])
+def test_nothing_is_told_of_others(env_class: type, effort: int) -> None:
+    """Where each wrong program is refused, or nobody asked for the search."""
+    assert findings_of(env_class, effort) == []
