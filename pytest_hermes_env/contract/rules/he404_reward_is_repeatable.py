@@ -3,18 +3,14 @@ The same item, transcript and sandbox have the same reward.
 
 What: Each probe calls `compute_reward` twice, on equal copies of item and result and on machines with the same files,
 and both rewards are equal. Declared cases are played twice. Another process plays and calls all of it too, with another `PYTHONHASHSEED`,
-in another working directory, in another order and on another day. In addition, as warnings: repeating a tool call does not raise the reward, removing the
-final answer does not raise it, and the order of independent tool results does not change it. A reward may pay for the
-use of a tool, therefore the extra call is added only where there was one. A wrong answer may score below no answer,
-therefore an answer is removed only where the reward was not negative. Two rewards of 0 prove nothing: where there are no others,
+in another working directory, in another order and on another day. Two rewards of 0 prove nothing: where there are no others,
 the rule is not exercised until a good transcript is declared, which is played twice.
 
 Why: Within a group all rollouts share one item, and the differences of their rewards are the training signal. A random
-or time-dependent part is noise that the optimiser follows. A policy finds a reward that rises with padding within
-hours: it calls the same tool ten times, or stops answering.
+or time-dependent part is noise that the optimiser follows.
 
 Fix: Seed random parts from the item, read no clock, and iterate over sorted values instead of sets. Scale rewards by their
-history in `postprocess_histories` or leave it to the trainer. Count distinct calls instead of all calls, and credit brevity only where there is an answer.
+history in `postprocess_histories` or leave it to the trainer.
 
 Source: atroposlib 0.4.0, `envs/base.py` (scores of one group are compared with each other).
 """
@@ -24,14 +20,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
-from pytest_hermes_env.play.probing.record import Relation
 from pytest_hermes_env.play.scenario import CASES, ELSEWHERE, PROBES, Cause
 
 NEEDS_A_CASE = "every reward that was computed twice was 0, which shows nothing: declare a good transcript (hermes-env init)"
 
 
 def dynamic(evidence: Evidence) -> Verdict:
-    """Compare both rewards of each probe, then the rewards of results that differ in what should not count."""
+    """Compare both rewards of each probe and case, here and elsewhere."""
     cases = list(_of_cases(evidence))
     if not cases and (missing := evidence.without_probes()):
         return missing
@@ -46,7 +41,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not steady and not elsewhere and not compared and _is_earned(evidence):
         unseen = evidence.why_missing(ELSEWHERE) or "no reward came there that came here"
         return Verdict.not_exercised(f"nothing was compared with another process: {unseen}")
-    findings = [*steady, *elsewhere, *(_related(evidence, relation) for relation in evidence.probes.relations)]
+    findings = [*steady, *elsewhere]
     if not findings and not _is_earned(evidence):
         return Verdict.not_exercised(NEEDS_A_CASE, "HE405", "HE403", "HE301", "HE412")
     note = f"{len(twice)} results got the same reward twice, {compared} of them elsewhere"
@@ -113,16 +108,6 @@ def _of_cases(evidence: Evidence) -> Iterator[Finding]:
             again = rung.again_error or f"{rung.again:g}"
             message = f"{rung.name} of {rung.item} got {rung.reward:g}, and then {again}, for the same transcript"
             yield evidence.finding(message, "compute_reward", seen=" / ".join(rung.transcript), scenario=CASES)
-
-
-def _related(evidence: Evidence, relation: Relation) -> Finding:
-    return evidence.finding(
-        f"{relation.law}: here it went from {relation.before.trial.number:g} to {relation.after.trial.number:g}",
-        "compute_reward",
-        seen=f"before: {relation.before.expression}  after: {relation.after.expression}",
-        scenario=PROBES,
-        severity=Severity.WARNING,
-    )
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(PROBES, CASES, ELSEWHERE))

@@ -23,9 +23,13 @@ def is_code(text: str) -> bool:
 
 def is_program(text: str) -> bool:
     """Return whether a text is Python code that does something when it is run, more than to define names."""
-    return is_code(text) and (
-        "__main__" in text or any(isinstance(node, ast.Expr | ast.For | ast.With) for node in ast.parse(text).body[1:])
-    )
+    tree = _tree(text) if is_code(text) else None
+    acting = [node for node in tree.body if isinstance(node, ast.For | ast.With) or _is_call(node)] if tree is not None else []
+    return bool(acting) or (tree is not None and "__main__" in text)
+
+
+def _is_call(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
 
 
 def _tree(text: str) -> ast.Module | None:

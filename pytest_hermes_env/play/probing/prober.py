@@ -16,8 +16,8 @@ from typing import Any
 from pytest_hermes_env.errors import HermesEnvError
 from pytest_hermes_env.play.buffers import picture
 from pytest_hermes_env.play.probing.free_rewards import canaries_of
-from pytest_hermes_env.play.probing.record import Probe, Relation, RewardProbes, Trial, as_number
-from pytest_hermes_env.play.probing.transcripts import Candidate, Variation, candidates, plain, variations
+from pytest_hermes_env.play.probing.record import Probe, RewardProbes, as_number
+from pytest_hermes_env.play.probing.transcripts import Candidate, candidates, plain
 from pytest_hermes_env.play.probing.trial import RewardRunner
 from pytest_hermes_env.play.raised import described, is_from_outside
 from pytest_hermes_env.strategies.reward_check import drawn, smallest_failure, start_of
@@ -60,7 +60,6 @@ class _Probing:
         self._env, self._item = env, item
         self._runner = runner
         self._probes: list[Probe] = []
-        self._relations: list[Relation] = []
         self._reads_text = True
         self._shapes: set[Any] = set()
 
@@ -77,11 +76,11 @@ class _Probing:
         self._reads_text = await self._reads_work(worked, in_sandbox=False)
         for candidate in candidates(start, tool, arguments, self._runner.reward_constants.claim):
             if self._is_new(candidate.result):
-                await self._try(candidate)
+                self._probes.append(await self._probe(candidate))
             if self._is_late:
                 break
         canaries = () if self._is_late else await canaries_of(self._runner, start, worked, self._item, self._prompt())
-        if self._relations_of_interest and not self._is_late:
+        if self._is_worth_generating and not self._is_late:
             await self._generate(schemas, start)
         cut = f"probing ended after {MOST_HANGS} rewards that did not end" if self._is_late else ""
         has_two_rewards = len({probe.trial.number for probe in self._probes}) > 1
@@ -89,7 +88,6 @@ class _Probing:
             cut=cut,
             item=repr(picture(self._item)),
             probes=tuple(self._probes),
-            relations=tuple(self._relations),
             canaries=canaries,
             reads_work=self._is_late or has_two_rewards or await self._reads_work(worked, in_sandbox=True),
         )
@@ -122,16 +120,9 @@ class _Probing:
         return sum(probe.trial.is_timeout for probe in self._probes) >= MOST_HANGS
 
     @property
-    def _relations_of_interest(self) -> bool:
+    def _is_worth_generating(self) -> bool:
         """Whether generated results can show anything, which they cannot when every reward fails or none reads a text."""
         return self._reads_text and any(probe.trial.number is not None for probe in self._probes)
-
-    async def _try(self, candidate: Candidate) -> None:
-        """Try one result twice on equal inputs, and its variations."""
-        probe = await self._probe(candidate)
-        self._probes.append(probe)
-        if candidate.is_varied and not candidate.is_foreign:
-            self._relations += await self._broken_relations(candidate, probe)
 
     async def _probe(self, candidate: Candidate) -> Probe:
         trial = await self._runner.trial(candidate.result)
@@ -149,23 +140,6 @@ class _Probing:
             has_calls=any(message.get("tool_calls") for message in candidate.result.messages),
         )
 
-    async def _broken_relations(self, candidate: Candidate, probe: Probe) -> list[Relation]:
-        """Return the relations that a result and its variations violate."""
-        found = []
-        if probe.trial.number is None or not _is_steady(probe):
-            return []
-        for variation in variations(candidate.result):
-            is_known = variation.name in {relation.name for relation in self._relations}
-            if is_known or not self._is_new(variation.result):
-                continue
-            trial = await self._runner.trial(variation.result)
-            if _breaks(variation, probe.trial, trial):
-                after = Probe(name=variation.name, expression=repr(variation.result), trial=trial)
-                found.append(
-                    Relation(name=variation.name, law=variation.law, before=probe, after=after, is_kept=variation.is_kept)
-                )
-        return found
-
     async def _generate(self, schemas: Any, start: Any) -> None:
         """Try generated results; each violation that they show for the first time is shrunk."""
         try:
@@ -175,7 +149,6 @@ class _Probing:
         is_slow = self._runner.runs_programs or any(probe.trial.judged for probe in self._probes)
         count = GENERATED_IF_SLOW if is_slow else GENERATED
         shown = {_kind(probe) for probe in self._probes}
-        related = {relation.name for relation in self._relations}
         for result in await asyncio.to_thread(drawn, strategy, count):
             candidate = Candidate(name="a generated rollout", result=result)
             probe = await self._probe(candidate)
@@ -184,10 +157,6 @@ class _Probing:
                 shown.add(kind)
                 probe = await self._smallest(strategy, kind) or probe
             self._probes.append(probe)
-            for relation in await self._broken_relations(candidate, probe):
-                if relation.name not in related:
-                    related.add(relation.name)
-                    self._relations.append(relation)
             if self._is_late:
                 return
 
@@ -241,12 +210,3 @@ def _kind(probe: Probe) -> str:
     if trial.changed:
         return f"changed {trial.changed}"
     return "" if _is_steady(probe) else "not repeatable"
-
-
-def _breaks(variation: Variation, before: Trial, after: Trial) -> bool:
-    one, other = before.number, after.number
-    if one is None or other is None:
-        return False
-    if variation.is_kept:
-        return one != other
-    return other > one >= 0.0

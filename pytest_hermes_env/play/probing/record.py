@@ -59,17 +59,6 @@ class Probe:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Relation:
-    """Two results whose difference should not raise, or not change, the reward. ``law`` is that as a sentence."""
-
-    name: str
-    law: str
-    before: Probe
-    after: Probe
-    is_kept: bool
-
-
-@dataclass(frozen=True, kw_only=True)
 class Canary:
     """Words that cost no work, and their reward.
 
@@ -94,7 +83,6 @@ class RewardProbes:
     cut: str = ""
     item: str = ""
     probes: tuple[Probe, ...] = ()
-    relations: tuple[Relation, ...] = ()
     canaries: tuple[Canary, ...] = ()
     reads_work: bool = True
 

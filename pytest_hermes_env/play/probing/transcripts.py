@@ -2,10 +2,6 @@
 
 They are built with `agent_result`, so ``repr`` is source for a test. Forms that this layer's loop never returns, but other layers
 and recorded data hold (content that is None or a list of parts), are derived from them and marked.
-
-Variations of a result are changes that should not raise, or not change, its reward. A reward may pay for the use of a tool, so an extra
-call is only added to results with a call. It may be negative for a wrong answer, so removing the answer only counts if the reward was
-not negative.
 """
 
 from __future__ import annotations
@@ -24,15 +20,11 @@ UNICODE = "naïve 🦀 漢字 \u202eabc \ud7ff \u0000 é̂"
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A result with a name. ``is_foreign``: see `record.Probe`. ``is_varied``: its variations should not be preferred to it.
-
-    A wrong answer in the right form may honestly score below none.
-    """
+    """A result with a name. ``is_foreign``: see `record.Probe`."""
 
     name: str
     result: Any
     is_foreign: bool = False
-    is_varied: bool = True
 
     @property
     def expression(self) -> str:
@@ -80,7 +72,7 @@ def candidates(start: Any, tool: str, arguments: dict[str, Any], claim: str = ""
     for name, text in JSON_ANSWERS.items():
         yield Candidate(name=f"an answer that is {name}", result=start.say(text))
     if claim:
-        yield Candidate(name="an answer in the form that the reward reads", result=done.say(claim), is_varied=False)
+        yield Candidate(name="an answer in the form that the reward reads", result=done.say(claim))
     answered = plain(start.say(NOTHING_SAID))
     for name, content in (("None", None), ("a list of parts", [{"type": "text", "text": NOTHING_SAID}])):
         changed = copy.deepcopy(answered)
@@ -100,70 +92,3 @@ def plain(result: Any) -> Any:
     cls = next(base for base in type(result).__mro__ if base.__name__ == "AgentResult")
     names = ("messages", "managed_state", "turns_used", "finished_naturally", "reasoning_per_turn", "tool_errors")
     return cls(**{name: copy.deepcopy(getattr(result, name)) for name in names})
-
-
-@dataclass(frozen=True, kw_only=True)
-class Variation:
-    """A variation of another result. With ``is_kept`` the reward should stay the same, else it should not rise."""
-
-    name: str
-    law: str
-    result: Any
-    is_kept: bool = False
-
-
-def variations(result: Any) -> Iterator[Variation]:
-    """Yield the results that a reward should not prefer to ``result``."""
-    for name, law, varied in (
-        ("extra-call", "repeating a tool call that was already made does not raise the reward", _with_extra_call),
-        ("no-answer", "removing the final answer does not raise the reward", _without_answer),
-        ("order", "the order in which independent tool results come back does not change the reward", _with_swapped_results),
-    ):
-        if (made := varied(result)) is not None:
-            yield Variation(name=name, law=law, result=made, is_kept=name == "order")
-
-
-def _with_extra_call(result: Any) -> Any:
-    """Return the result with its last answered call repeated, or None without a call."""
-    turns = [index for index, message in enumerate(result.messages) if message.get("tool_calls")]
-    if not turns:
-        return None
-    first = turns[-1]
-    call = result.messages[first]["tool_calls"][0]
-    answer = next((one for one in result.messages if one.get("tool_call_id") == call["id"]), None)
-    if answer is None:
-        return None
-    made = plain(result)
-    again = {
-        **copy.deepcopy(result.messages[first]),
-        "content": "",
-        "tool_calls": [{**copy.deepcopy(call), "id": "call_again"}],
-    }
-    after = first + 1
-    while after < len(made.messages) and made.messages[after]["role"] == "tool":
-        after += 1
-    made.messages[after:after] = [again, {**copy.deepcopy(answer), "tool_call_id": "call_again"}]
-    made.turns_used += 1
-    return made
-
-
-def _without_answer(result: Any) -> Any:
-    """Return the result with an empty last answer; None without one, or if earlier text could be taken for it."""
-    last = result.messages[-1] if result.messages else {}
-    if any(message.get("content") for message in result.messages[:-1] if message.get("role") == "assistant"):
-        return None
-    if last.get("role") != "assistant" or last.get("tool_calls") or not last.get("content"):
-        return None
-    made = plain(result)
-    made.messages[-1]["content"] = ""
-    return made
-
-
-def _with_swapped_results(result: Any) -> Any:
-    """Return the result with the first two adjacent tool results swapped, or None without two."""
-    for index, (one, other) in enumerate(zip(result.messages, result.messages[1:], strict=False)):
-        if one.get("role") == other.get("role") == "tool" and one != other:
-            made = plain(result)
-            made.messages[index : index + 2] = [copy.deepcopy(other), copy.deepcopy(one)]
-            return made
-    return None

