@@ -323,5 +323,5 @@ def test_attack_asks_for_gold_and_plays_all(monkeypatch: pytest.MonkeyPatch) -> 
 
     assert main(["attack", "my_env.py", "--hermes-report-json", "x.json"]) == 1
     (words,) = ran
-    assert words[1:7] == ["-m", "pytest", "--hermes-env", "my_env.py", "--hermes-rules", "HE410,HE412"]
+    assert words[1:7] == ["-m", "pytest", "--hermes-env", "my_env.py", "--hermes-rules", "HE405,HE410,HE412"]
     assert words[-2:] == ["--hermes-report-json", "x.json"]
