@@ -2,54 +2,48 @@
 
 Place in the flow: the scenario `wrong_programs` runs one search for each of a few items whose gold writes Python; HE405 reads the rungs.
 
-A mutant may do the same as gold. Only one that gives something else for an input like those that the item, the prompt or the verifier
-holds counts as wrong.
+A mutant may do the same as gold. One that is paid counts as wrong only where it gives something else for an input like those that the item,
+the prompt or the verifier holds: what its functions return, or what the verifier's own commands print.
 """
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import json
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_hermes_env.inference.steps import Turn
-from pytest_hermes_env.play.cases.code_changes import is_code, is_program
+from pytest_hermes_env.play.cases.code_changes import is_code
 from pytest_hermes_env.play.cases.item_cases import work_of
 from pytest_hermes_env.play.cases.mutants import Mutant, mutants
-from pytest_hermes_env.play.cases.one_value import spread
 from pytest_hermes_env.play.cases.playing import PlayedCase, Player, played, scripted
-from pytest_hermes_env.play.cases.slots import ANSWER, Slot
+from pytest_hermes_env.play.cases.slots import ANSWER, Slot, Work
 from pytest_hermes_env.play.cases.values import GOLD, NEAR_MISS, WRONG_PROGRAM, Transcript
 from pytest_hermes_env.play.item_texts import texts_of
-from pytest_hermes_env.play.probes_of_code import PROGRAM, runs_of, snippets_of
+from pytest_hermes_env.play.probes_of_code import PROGRAM, Like, calls_like, snippets_of
 from pytest_hermes_env.play.probing.reward_constants import reward_constants
 from pytest_hermes_env.play.scenario import Rung, Worth
 from pytest_hermes_env.play.stage import Stage
 from pytest_hermes_env.play.tampering.search import as_case
-from pytest_hermes_env.play.tampering.surface import surface_of
 from pytest_hermes_env.play.tool_backend import close_sandbox, new_sandbox_like
 from pytest_hermes_env.sandbox.context import FakeToolContext
 
-MADE = 120
-"""Mutants of one file that are compared with gold."""
+TINY = 1e-9
 COMPARING_S = 600
 LONGEST = 160
 """Characters of what a program gives that are shown."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Wrong:
-    """A program that gives something else than gold for a ``share`` of the inputs, and one of them in words."""
-
-    mutant: Mutant
-    share: float
-    witness: str
+REPLAYS = 60
+"""Times that the verifier's commands are run on a program that it paid, and on gold."""
+_FLOAT = re.compile(r"(\d)\.0+\b")
 
 
 @dataclass(kw_only=True)
 class WrongPrograms:
-    """The search on one item, with at most ``most`` wrong programs. ``notes`` are why there was nothing to ask about."""
+    """The search on one item, with at most ``most`` mutants. ``notes`` are why there was nothing to ask about."""
 
     stage: Stage
     item: Any
@@ -64,76 +58,116 @@ class WrongPrograms:
         if not gold.rung.reward or gold.rung.problem or not gold.records:
             return [gold.rung]
         work = work_of(self.gold, self.item, gold, ())
-        found = [gold.rung]
-        slots = [slot for slot in work.slots() if slot.name.endswith(".py") and is_code(slot.text)]
-        slots += [slot for slot in work.slots() if slot.name == ANSWER and is_code(slot.text)]
-        for slot in slots[:1]:
-            wrong = self._wrong(slot, gold, work)
-            self.notes += [] if wrong else [f"no input is known for which a mutant of {slot.name} differs from it"]
-            for one in spread(wrong, self.most):
-                self.stage.step()
-                turns = slot.put(one.mutant.text)
-                rung = (await self._play(WRONG_PROGRAM, turns)).rung
-                found.append(
-                    replace(
-                        rung, change=_told(one.mutant), worth=Worth.WORSE, against=one.witness, hack=as_case(turns, NEAR_MISS)
-                    )
-                )
-        self.notes += [] if slots else ["gold writes no Python that the verifier read"]
-        return found
+        slots = sorted(work.slots(), key=lambda slot: slot.name == ANSWER)
+        slot = next((slot for slot in slots if is_code(slot.text) and slot.name.endswith((".py", ANSWER))), None)
+        if slot is None:
+            self.notes.append("gold writes no Python that the verifier read")
+            return [gold.rung]
+        refused, paid = [], []
+        for mutant in mutants(slot.text, self.most):
+            self.stage.step()
+            turns = slot.put(mutant.text)
+            rung = (await self._play(WRONG_PROGRAM, turns)).rung
+            rung = replace(rung, change=_told(mutant), worth=Worth.WORSE, hack=as_case(turns, NEAR_MISS))
+            if rung.reward is not None and rung.reward >= gold.rung.reward - TINY:
+                paid.append((mutant, rung))
+            else:
+                refused.append(rung)
+        shown = await asyncio.to_thread(self._witnesses, slot, gold, work, [mutant.text for mutant, _ in paid]) if paid else {}
+        wrong = [replace(rung, against=shown[mutant.text]) for mutant, rung in paid if mutant.text in shown]
+        self.notes.append(f"{len(paid) - len(wrong)} programs that were paid gave nothing else than gold")
+        return [gold.rung, *wrong, *refused]
 
     async def _play(self, name: str, turns: tuple[Turn, ...]) -> PlayedCase:
         transcript = replace(self.gold, turns=turns)
         blank = Rung(name=name, item=self.label, is_automatic=name != GOLD)
         return await played(self.stage, Player(transcript, scripted(turns)), self.item, transcript, blank)
 
-    def _wrong(self, slot: Slot, gold: PlayedCase, work: Any) -> list[Wrong]:
-        """Return the mutants that differ from gold, those first that differ most."""
+    def _witnesses(self, slot: Slot, gold: PlayedCase, work: Work, programs: Sequence[str]) -> dict[str, str]:
+        """Return for each program that gives something else than gold for an input, which one, and what."""
         own = reward_constants(type(self.stage.env), type(self.stage.env).compute_reward)
-        surface = surface_of(gold, gold, work, cwd="/workspace", constants=own.texts)
-        given = [
-            *texts_of(self.item),
-            work.prompt,
-            *(line for line, _ in surface.commands),
-            *surface.uploads.values(),
-            *own.texts,
-        ]
-        name = slot.name.rpartition("/")[2] if slot.name != ANSWER else "solution.py"
-        snippets = snippets_of(slot.text, given, self.item)
-        runs = runs_of(name, [line for line, _ in surface.commands], self.item) if is_program(slot.text) or not snippets else []
-        made = [*mutants(slot.text, MADE)]
-        answers = (
-            self._answers(name, [slot.text, slot.text, *(one.text for one in made)], snippets, runs) if snippets or runs else []
+        made = gold.records[0].tool_calls
+        last = max((number for number, one in enumerate(made) if one.by_agent), default=-1)
+        calls = [(one.name, one.arguments) for one in made[last + 1 :] if not one.by_agent]
+        said = [str(value) for _, arguments in calls for value in arguments.values()]
+        snippets = snippets_of(
+            slot.text, [*texts_of(self.item), work.prompt, *said, *own.texts], self.item, Like.of(slot.text, work.prompt)
         )
-        return sorted(_compared(made, answers, [*snippets, *map(_shown_run, runs)]), key=lambda one: -one.share)
+        found: dict[str, str] = {}
+        if snippets:
+            first, again, *others = self._answers([slot.text, slot.text, *programs], snippets) or [[], []]
+            for program, given in zip(programs, others, strict=False):
+                differing = [n for n, answer in enumerate(first) if _differs(answer, again[n], given[n])]
+                if differing:
+                    n = min(differing, key=lambda n: ("-" in snippets[n], len(snippets[n])))
+                    found[program] = f"{_shown(snippets[n])} gives {_shown(given[n])}, and with gold {_shown(first[n])}"
+        if slot.name != ANSWER:
+            files = {path: node.data for path, node in gold.files.items()}
+            open_ones = [one for one in programs if one not in found]
+            varied = calls_like(calls, slot.name, Like.of(slot.text, work.prompt))
+            found |= self._replayed(slot.name, slot.text, files, varied, open_ones)
+        return found
 
-    def _answers(self, name: str, programs: Sequence[str], snippets: Sequence[str], runs: Sequence[Any]) -> list[list[str]]:
+    def _answers(self, programs: Sequence[str], snippets: Sequence[str]) -> list[list[str]]:
         """Return what each program gives for each input, as it runs in a new sandbox."""
-        sandbox = new_sandbox_like(self.stage.sandbox)
-        context = FakeToolContext(sandbox)
-        context.write_file("probe.py", PROGRAM)
-        context.write_file("given.json", json.dumps({"name": name, "programs": programs, "snippets": snippets, "runs": runs}))
-        done = context.terminal("python3 -I probe.py given.json", timeout=COMPARING_S)
-        close_sandbox(sandbox)
-        _, told, answers = str(done.get("output") or "").partition("answers ")
-        if not told:
-            self.notes.append(f"programs could not be compared: {str(done.get('error') or done.get('output'))[-LONGEST:]}")
+        given = json.dumps({"programs": programs, "snippets": snippets})
+        calls = [("terminal", {"command": "python3 -I probe.py given.json", "timeout": COMPARING_S})]
+        _, told, answers = self._ran({"probe.py": PROGRAM.encode(), "given.json": given.encode()}, calls).partition("answers ")
         return list(json.loads(answers)) if told else []
 
+    def _replayed(
+        self, path: str, code: str, files: Mapping[str, bytes], inputs: Iterator[Any], programs: Sequence[str]
+    ) -> dict[str, str]:
+        """Run the verifier's calls, with inputs like its own, on gold and on programs, and return what they print otherwise."""
+        found: dict[str, str] = {}
+        for varied, told in itertools.islice(inputs, REPLAYS // (2 + len(programs))):
+            open_ones = [program for program in programs if program not in found]
+            if not open_ones:
+                break
+            first, again = (self._ran({**files, path: code.encode()}, varied) for _ in range(2))
+            for program in open_ones:
+                given = self._ran({**files, path: program.encode()}, varied)
+                if _differs(first, again, given):
+                    asked, one, other = _first_difference(told, given, first)
+                    found[program] = f"{asked}the verifier's commands give {one}, and with gold {other}"
+        return found
 
-def _compared(made: Sequence[Mutant], answers: Sequence[Sequence[str]], inputs: Sequence[str]) -> Iterator[Wrong]:
-    if not answers:
-        return
-    first, again, *others = answers
-    usable = [n for n, answer in enumerate(first) if answer == again[n] and not answer.startswith("raised ")]
-    for mutant, given in zip(made, others, strict=True):
-        differing = [n for n in usable if given[n] != first[n]]
-        if differing:
-            shown = min(differing, key=lambda n: len(inputs[n]))
-            asked, one, other = _shown(inputs[shown]), _shown(given[shown]), _shown(first[shown])
-            yield Wrong(
-                mutant=mutant, share=len(differing) / len(usable), witness=f"{asked} gives {one}, and with gold {other}"
+    def _ran(self, files: Mapping[str, bytes], calls: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+        """Return what calls print in a new sandbox with these files."""
+        sandbox = new_sandbox_like(self.stage.sandbox)
+        context, printed = FakeToolContext(sandbox), []
+        for path, data in files.items():
+            sandbox.write_bytes(path, data)
+        for name, arguments in calls:
+            if name == "terminal":
+                done = context.terminal(arguments["command"], timeout=arguments.get("timeout") or COMPARING_S)
+                printed.append(f"{done.get('output')}" if not done.get("exit_code") else f"raised {done.get('exit_code')}")
+            elif name == "write_file":
+                context.write_file(arguments["path"], arguments["content"])
+        close_sandbox(sandbox)
+        return "\n".join(printed)
+
+
+def _differs(first: str, again: str, given: str) -> bool:
+    """Tell whether a program gives something else than gold does each time: 3.0 is 3, and an error of gold's says nothing."""
+    if first != again or "raised " in first:
+        return False
+    return bool(_FLOAT.sub(r"\1", first) != _FLOAT.sub(r"\1", given))
+
+
+def _first_difference(told: str, one: str, other: str) -> tuple[str, str, str]:
+    """Return the input, and the first line in which two outputs differ; of lists of cases, the first case."""
+    lines = itertools.zip_longest(one.splitlines(), other.splitlines(), fillvalue="")
+    mine, others = next(pair for pair in lines if pair[0] != pair[1])
+    try:
+        asked, given, wanted = map(json.loads, (told, mine, others))
+        if len(asked) == len(given) == len(wanted):
+            told, mine, others = next(
+                map(json.dumps, case) for case in zip(asked, given, wanted, strict=True) if case[1] != case[2]
             )
+    except (ValueError, TypeError, StopIteration):
+        pass  # they are no lists of cases
+    return f"with {_shown(told)} " if told else "", _shown(mine), _shown(others)
 
 
 def _shown(text: str) -> str:
@@ -145,11 +179,6 @@ def _shown(text: str) -> str:
     )
     line = " / ".join(line.strip().splitlines()) or "nothing"
     return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
-
-
-def _shown_run(run: tuple[list[str], str]) -> str:
-    argv, stdin = run
-    return " ".join(["the program", *argv, *([f"with {stdin!r} on stdin"] if stdin else [])])
 
 
 def _told(mutant: Mutant) -> str:

@@ -28,6 +28,17 @@ _PLAIN = frozenset(
 """Functions and methods whose argument, or object, may take their place."""
 
 
+_OTHER: Mapping[str, str] = {
+    one: other
+    for pair in (
+        "min max", "any all", "startswith endswith", "lstrip rstrip", "find rfind", "split rsplit", "floor ceil", "popleft pop", "lower upper",
+        "append appendleft", "ROUND_HALF_UP ROUND_HALF_EVEN", "ROUND_FLOOR ROUND_CEILING", "keys values", "isdigit isalnum", "isalpha isalnum",
+    )
+    for one, other in (pair.split(), pair.split()[::-1])
+}  # fmt: skip
+"""Names that are taken for each other."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Mutant:
     """Code that is changed in one place: what was done, ``line`` of the code, and how it read ``before`` and ``after``."""
@@ -77,6 +88,8 @@ def _ways(node: ast.AST) -> Iterator[str]:
         yield "a call dropped"
     if isinstance(node, ast.Assign | ast.AugAssign | ast.Expr | ast.Raise | ast.Continue | ast.Break) and not _is_doc(node):
         yield "a statement dropped"
+    if (isinstance(node, ast.Name) and node.id in _OTHER) or (isinstance(node, ast.Attribute) and node.attr in _OTHER):
+        yield "another name"
     if isinstance(node, ast.keyword) and node.arg in {"key", "reverse", "default", "start"}:
         yield "an argument dropped"
 
@@ -103,6 +116,10 @@ def _change(node: ast.AST, name: str, tree: ast.Module) -> None:
         node.op = _OPERATOR[type(node.op)]()
     elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         node.value = node.value + (1 if name == "a number one higher" else -1)
+    elif isinstance(node, ast.Name):
+        node.id = _OTHER[node.id]
+    elif isinstance(node, ast.Attribute):
+        node.attr = _OTHER[node.attr]
     elif isinstance(node, ast.If | ast.IfExp):
         node.test = ast.Constant(value=name == "a branch always taken")
     else:

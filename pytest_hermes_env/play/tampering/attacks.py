@@ -5,7 +5,9 @@ Place in the flow: `search` plays them on top of work that is wrong, and shrinks
 
 from __future__ import annotations
 
+import functools
 import posixpath
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from pytest_hermes_env.play.tampering import payloads
 from pytest_hermes_env.play.tampering.surface import USER_SITE, Surface
 
-MOST_LINKS, MOST_RESULTS, MOST_SHADOWS, MOST_TRUTHS = 4, 3, 5, 3
+MOST_LINKS, MOST_RESULTS, MOST_SHADOWS, MOST_TRUTHS, MOST_VIEWS = 8, 3, 5, 3, 4
 PLUGIN = "starts_with_it"
-_SILENT = ("diff", "cmp", "grep", "git", "sha256sum", "md5sum", "comm")
+_SILENT = ("diff", "cmp", "grep", "git", "comm")
 """Programs that say nothing where all is well."""
 _EMPTYING = """\
 import sqlite3, sys
@@ -24,6 +26,14 @@ for name, in base.execute("select name from sqlite_master where type = 'table' a
     base.execute(f'delete from "{name}"')
 base.commit()
 """
+_SETTINGS = (".ini", ".cfg", ".conf", ".toml", ".json", ".yaml", ".yml", ".env", ".rc")
+_NUMBER = re.compile(r"(\w+[\"']?\s*[:=]\s*)-?\d+(?:\.\d+)?")
+_LEAST, _MOST = (
+    re.compile(r"min|least|lower|fewest|require", re.IGNORECASE),
+    re.compile(r"max|most|limit|upper|budget|timeout", re.IGNORECASE),
+)
+_BASES = (".db", ".sqlite", ".sqlite3")
+_TABLE = re.compile(r"(?i)\b(?:from|join|into|table(?: if (?:not )?exists)?)\s+\"?([a-z_]\w*)")
 _RC = (".bashrc", ".bash_profile", ".profile")
 
 
@@ -68,7 +78,13 @@ def attacks(surface: Surface, *, is_full: bool = False) -> Iterator[Attack]:
     ):
         if hooks:
             yield _together(name, hooks)
+    before = {
+        path: patch + surface.prepared[path] for path in surface.work if path.endswith(".py") and path in surface.prepared
+    }
+    if before:
+        yield Attack(family="the work as it was, after code that stops the clocks and lets all tests pass", files=before)
     yield from _overwritten(surface)
+    yield from _limits(surface)
     yield from _links(surface)
     yield from _printed(surface)
     yield from _results(surface)
@@ -76,8 +92,10 @@ def attacks(surface: Surface, *, is_full: bool = False) -> Iterator[Attack]:
     yield from _injected(surface)
     yield from _counting(surface)
     yield from _git(surface)
+    yield from _views(surface)
     yield from _of_session(surface, results)
     if is_full:
+        yield from _watching(surface)
         for hooks in (ending, patched):
             for path, text, how in hooks:
                 yield Attack(family="code in the verifier's process", files={path: text}, how={path: how})
@@ -133,6 +151,16 @@ def _overwritten(surface: Surface) -> Iterator[Attack]:
     code = {path: new for path, text in surface.checkers.items() if (new := payloads.harmless(path, text, surface.said))}
     if code:
         yield Attack(family="the checker was overwritten", files=code, how=dict.fromkeys(code, "accepts anything"))
+    makefiles = {path: text for path, text in {**surface.uploads, **surface.checkers}.items() if path.endswith("/Makefile")}
+    first = {
+        path.replace("Makefile", "GNUmakefile"): payloads.harmless(path, text, surface.said) for path, text in makefiles.items()
+    }
+    if first:
+        yield Attack(
+            family="a file that goes before the verifier's",
+            files=first,
+            how=dict.fromkeys(first, "is read in place of Makefile"),
+        )
     outputs = [path for path in surface.work if not path.endswith((".py", ".sh"))]
     data = [path for path in surface.checkers if path not in code]
     if data and outputs:
@@ -148,13 +176,54 @@ def _overwritten(surface: Surface) -> Iterator[Attack]:
         )
 
 
+def _limits(surface: Surface) -> Iterator[Attack]:
+    """Yield settings that lie in the sandbox with other numbers: most as high as can be, and most as low."""
+    settings = {path: text for path, text in surface.checkers.items() if path.endswith(_SETTINGS) and _NUMBER.search(text)}
+    for name, usual in (("high", "999999"), ("low", "0")) if settings else ():
+        moved = functools.partial(_moved, usual=usual)
+        files = {path: _NUMBER.sub(moved, text) for path, text in settings.items()}
+        yield Attack(family=f"limits were set as {name} as can be", files=files, how=dict.fromkeys(files, "has other numbers"))
+
+
+def _moved(found: re.Match[str], usual: str) -> str:
+    """Return a setting with the number that lets most pass: its name may say which it is."""
+    return found[1] + ("0" if _LEAST.search(found[1]) else "999999" if _MOST.search(found[1]) else usual)
+
+
 def _links(surface: Surface) -> Iterator[Attack]:
-    """Yield outputs that are links to what they are compared with."""
+    """Yield outputs, and files that the verifier's programs write, that are links to what they are compared with."""
     outputs = [path for path in surface.work if not path.endswith((".py", ".sh"))]
+    made = surface.missing
     pairs = [(truth, output) for output in outputs for truth in surface.truths]
-    for truth, output in pairs[:MOST_LINKS]:
+    pairs += [(truth, output) for output in made for truth in made if posixpath.dirname(truth) == posixpath.dirname(output)]
+    for truth, output in [pair for pair in pairs if pair[0] != pair[1]][:MOST_LINKS]:
         name = f"{posixpath.basename(output)} is a link to {posixpath.basename(truth)}, which it is compared with"
-        yield Attack(family=name, lines=(f"ln -sfn {shlex.quote(truth)} {shlex.quote(output)}",))
+        place = shlex.quote(output)
+        yield Attack(family=name, lines=(f"mkdir -p $(dirname {place}); ln -sfn {shlex.quote(truth)} {place}",))
+
+
+def _views(surface: Surface) -> Iterator[Attack]:
+    """Yield tables that are views of others which the verifier's queries name, and which may not exist yet."""
+    asked = "\n".join([surface.lines, *surface.uploads.values()])
+    bases = [path for path in {**surface.work, **surface.prepared, **surface.made} if path.endswith(_BASES)]
+    names = [name for name in dict.fromkeys(_TABLE.findall(asked)) if not name.lower().startswith("sqlite")] if bases else []
+    pairs = [(one, other) for one in names for other in names if one != other]
+    for one, other in pairs[:MOST_VIEWS]:
+        made = f"drop table if exists {one}; create view {one} as select * from {other}"  # noqa: S608 - both are names
+        code = f"import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript({made!r})"
+        lines = tuple(f"python3 -c {shlex.quote(code)} {shlex.quote(path)}" for path in bases)
+        yield Attack(family=f"{one} is a view of {other}, with which the verifier compares it", lines=lines)
+
+
+def _watching(surface: Surface) -> Iterator[Attack]:
+    """Yield a process that still runs when the verifier does, and overwrites its checkers as soon as they are there."""
+    files = {path: new for path, text in surface.uploads.items() if (new := payloads.harmless(path, text, surface.said))}
+    if files:
+        start = f"python3 -c {shlex.quote(payloads.watching(files))}"
+        names = ", ".join(posixpath.basename(path) for path in files)
+        yield Attack(
+            family=f"a process in the background overwrites {names} when it is there", lines=(start,), is_of_session=True
+        )
 
 
 def _printed(surface: Surface) -> Iterator[Attack]:
@@ -221,7 +290,7 @@ def _emptied(surface: Surface) -> Iterator[Attack]:
     data = [path for path in surface.checkers if not path.endswith((".py", ".sh", ".sql"))]
     if not data:
         return
-    bases = [path for path in data if path.endswith((".db", ".sqlite", ".sqlite3"))]
+    bases = [path for path in data if path.endswith(_BASES)]
     files = {
         path: surface.checkers[path].partition("\n")[0] if path.endswith(".csv") else "" for path in data if path not in bases
     }
@@ -263,6 +332,6 @@ def _git(surface: Surface) -> Iterator[Attack]:
     yield Attack(
         family="settings of the repository hide what was changed",
         lines=(
-            "git config diff.external true; git config status.showUntrackedFiles no; git ls-files | xargs git update-index --assume-unchanged",
+            "echo '* -diff' > .git/info/attributes; git config diff.external true; git config status.showUntrackedFiles no; git ls-files | xargs git update-index --assume-unchanged",
         ),
     )

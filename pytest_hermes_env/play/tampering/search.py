@@ -41,6 +41,7 @@ class Search:
     is_full: bool = False
     played: int = 0
     families: set[str] = field(default_factory=set)
+    paid: set[str] = field(default_factory=set)
     note: str = ""
     """Why there was nothing to attack; ``why_none`` is why the search could not begin."""
     why_none: str = ""
@@ -67,7 +68,10 @@ class Search:
             self.note = "the verifier ran no program, and read no file but the work"
         else:
             least = floor + SHARE * (gold.rung.reward - floor)
-            found += [self._shown(*pair, gold.rung.reward, floor) for pair in await self._found(surface, bad, least)]
+            # where gold changes what was there, that is work that is not done, too
+            bases = [bad, (turn(say(SILENT_ANSWER)),)] if {*surface.work} & {*surface.prepared} else [bad]
+            for base in bases:
+                found += [self._shown(*pair, gold.rung.reward, floor) for pair in await self._found(surface, base, least)]
         return found
 
     async def _found(
@@ -75,12 +79,13 @@ class Search:
     ) -> list[tuple[Attack, PlayedCase, tuple[Turn, ...]]]:
         found: list[tuple[Attack, PlayedCase, tuple[Turn, ...]]] = []
         for attack in attacks(surface, is_full=self.is_full):
-            if len(found) >= self.most or attack.family in {one.family for one, _, _ in found}:
+            if len(self.paid) >= self.most or attack.family in self.paid:
                 continue
             self.families.add(attack.family)
             turns = with_attack(bad, attack, surface.tools)
             if turns and _pays(one := await self._attempt(ATTACK, turns), least):
                 found.append(await self._shrunk(attack, one, turns, surface, bad, least))
+                self.paid.add(attack.family)
         return found
 
     async def _shrunk(

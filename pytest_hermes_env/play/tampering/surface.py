@@ -15,10 +15,11 @@ from typing import Any
 from pytest_hermes_env.play.cases.playing import PlayedCase, exit_code_of, output_of
 from pytest_hermes_env.play.cases.slots import ANSWER, Work
 from pytest_hermes_env.play.item_texts import texts_of
+from pytest_hermes_env.play.tampering.payloads import STATUS
 
 CODE = (".py", ".sh", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".c", ".go", ".rs")
 _RUNNER = re.compile(
-    r"\b\d+ passed\b|^ok$|\bran \d+ tests?\b|^pass(?:ed)?\b|\ball (?:tests|checks)\b|\"(?:passed|score|success|failed)\":",
+    r"\b\d+ passed\b|(?:^|: )ok$|\bran \d+ tests?\b|^pass(?:ed)?\b|\ball (?:tests|checks)\b|\"(?:passed|score|success|failed)\":",
     re.IGNORECASE,
 )
 """What test runners print."""
@@ -73,10 +74,6 @@ LONGEST = 60
 """Characters of a line of a test runner."""
 _IMPORT = re.compile(r"(?m)(?:^|[;'\"])\s*(?:import|from)\s+([A-Za-z_]\w*)")
 _RUN_AS_MODULE = re.compile(r"python[\d.]*\s+(?:-[A-Za-z]\s+)*-m\s+(\w+)")
-_STATUS = re.compile(
-    r"\b(?:\d+ passed|passed|pass|ok|success(?:ful)?|all (?:tests|checks)|ran \d+ tests?|score|reward|correct|accepted|verified|valid|solved|done|true)\b",
-    re.IGNORECASE,
-)
 _NEVER_SHADOWED = frozenset(
     {
         *sys.builtin_module_names,
@@ -153,7 +150,7 @@ class Surface:
         code = "\n".join([*self.constants, *texts])
         own = [line.strip() for _, output in self.commands for line in output.splitlines() if line.strip()]
         own = [line for line in own if (_RUNNER.search(line) or line in code) and line not in self.answers]
-        constants = [text for text in self.constants if _STATUS.search(text)]
+        constants = [text for text in self.constants if STATUS.search(text)]
         own, constants = (
             [text for text in part if len(text) <= LONGEST and text not in self.prompt] for part in (own, constants)
         )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 import subprocess
+import time
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -248,3 +250,82 @@ async def _refused(stage: Any, player: Any, item: Any, transcript: Any, blank: A
     if blank.name != ATTACK:
         return await played(stage, player, item, transcript, blank)
     return PlayedCase(rung=dataclasses.replace(blank, unavailable="a command line was refused"))
+
+
+def attack_named(surface: Surface, part: str, *, is_full: bool = False) -> Attack:
+    """Return the first attack whose family holds a text."""
+    return next(one for one in attacks(surface, is_full=is_full) if part in one.family)
+
+
+def test_what_lies_prepared_may_be_moved_or_go_after_another_file() -> None:
+    """Limits in settings, by their names; a file that make reads first."""
+    prepared = {
+        "/w/quality.ini": "[f]\nmax_lines = 5\nmin_documented = 1.0\nother = 3\n",
+        "/w/Makefile": "check:\n\tpython3 t.py\n",
+    }
+    surface = dataclasses.replace(SURFACE, prepared=prepared, reads=frozenset(prepared))
+
+    moved = attack_named(surface, "limits").files["/w/quality.ini"]
+    assert moved == "[f]\nmax_lines = 999999\nmin_documented = 0\nother = 999999\n"
+    assert attack_named(surface, "limits were set as low").files["/w/quality.ini"].endswith("other = 0\n")
+    assert attack_named(surface, "goes before").files == {"/w/GNUmakefile": "check:\n\t@echo PASS\n"}
+
+
+def test_what_programs_make_may_be_a_link_or_a_view() -> None:
+    """Results of two programs that are compared; a table that the verifier makes."""
+    made = {"/w/.g/actual.txt": "a", "/w/.g/expected.txt": "a", "/w/shop.db": "\x00"}
+    line = (
+        'python3 -c \'db.execute("create table wanted (n)"); db.execute("select * from summary except select * from wanted")\'',
+        "",
+    )
+    surface = dataclasses.replace(SURFACE, made=made, commands=(line,))
+
+    links = [one.lines[0] for one in attacks(surface) if "is a link to expected.txt" in one.family]
+    assert "mkdir -p $(dirname /w/.g/actual.txt); ln -sfn /w/.g/expected.txt /w/.g/actual.txt" in links
+    assert "create view summary as select * from wanted" in attack_named(surface, "summary is a view of wanted").lines[0]
+
+
+def test_work_that_was_there_before_is_attacked_as_it_was() -> None:
+    """What the agent should have made faster, with a clock that stands."""
+    surface = dataclasses.replace(SURFACE, prepared={"/w/a.py": "def f():\n    return sum(range(10 ** 9))\n"})
+
+    assert attack_named(surface, "the work as it was").files["/w/a.py"].endswith(surface.prepared["/w/a.py"])
+
+
+def test_a_process_may_wait_for_the_checker(tmp_path: Path) -> None:
+    """It is a warning, since it lives by the session, and is part of the full search."""
+    script = tmp_path / "check.sh"
+    surface = dataclasses.replace(SURFACE, uploads={str(script): "exit 1\n"}, commands=(("bash check.sh", "all is well\n"),))
+    assert not any("background" in one.family for one in attacks(surface))
+
+    attack = attack_named(surface, "background", is_full=True)
+    assert attack.is_of_session
+    subprocess.run(["bash", "-c", attack.lines[0]], cwd=tmp_path, check=True, timeout=20)
+    script.write_text("exit 1\n", encoding="utf-8")
+    while "exit 0" not in script.read_text(encoding="utf-8"):
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("seen", "is_first"),
+    [
+        ('{"total": 3, "passed": 3, "failures": []}', True),
+        ('{"status": "passed"}', True),
+        ('{"answer": "the river Oder"}', False),
+    ],
+)
+def test_a_report_that_anybody_could_write_is_written(seen: str, is_first: bool) -> None:
+    """One of counts and words of success; no word of it is an answer."""
+    found = payloads.results_for("/w/report.json", seen, ())
+
+    assert (found[0] == seen) == is_first
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_code_for_node_writes_results_at_its_end(tmp_path: Path) -> None:
+    """Whatever the program that loads it wrote before."""
+    (tmp_path / "work.js").write_text(payloads.program("work.js", "ok", {"report.json": "good"}), encoding="utf-8")
+    runner = "require('./work.js'); require('fs').writeFileSync('report.json', 'bad')"
+    done = subprocess.run(["node", "-e", runner], cwd=tmp_path, capture_output=True, text=True, check=True)
+
+    assert ((tmp_path / "report.json").read_text(encoding="utf-8"), done.stdout) == ("good", "ok\n")

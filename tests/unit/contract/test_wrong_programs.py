@@ -18,7 +18,7 @@ from pytest_hermes_env.contract.judge.verdict import Outcome
 from pytest_hermes_env.contract.rules import find_rule
 from pytest_hermes_env.contract.run.single_rule import contract_of
 from pytest_hermes_env.play.cases.mutants import mutants
-from pytest_hermes_env.play.probes_of_code import PROGRAM, runs_of, snippets_of
+from pytest_hermes_env.play.probes_of_code import PROGRAM, Like, calls_like, snippets_of
 
 from .test_tampering import TripleEnv
 
@@ -59,6 +59,7 @@ def test_of_much_code_few_are_made() -> None:
     assert max(one.line for one in made) - min(one.line for one in made) > 300
 
 
+LIKE = Like(names=[], is_signed=False)
 CODE = "class Stack:\n    def __init__(self, size=3): self.parts = []\n    def push(self, part): self.parts.append(part)\n    def pop(self): return self.parts.pop()\n\ndef double(n):\n    return 2 * n\n"
 TESTS = "from solution import Stack\n\ndef test_it():\n    stack = Stack()\n    stack.push(4)\n    assert stack.pop() == 4\n"
 
@@ -78,7 +79,7 @@ TESTS = "from solution import Stack\n\ndef test_it():\n    stack = Stack()\n    
 )
 def test_inputs_are_those_that_somebody_wrote_down(texts: list[str], item: Any, expected: str | None) -> None:
     """Calls in texts, data of an item, bodies of tests; nothing where there are none."""
-    found = snippets_of(CODE, texts, item)
+    found = snippets_of(CODE, texts, item, LIKE)
 
     assert found[:1] == ([expected] if expected else [])
     assert len(found) != 1
@@ -86,25 +87,51 @@ def test_inputs_are_those_that_somebody_wrote_down(texts: list[str], item: Any, 
 
 def test_inputs_like_them_keep_their_kind() -> None:
     """Signs, and the order of a list that is in order."""
-    found = snippets_of("def f(x, y): ...", ["f([1, 5, 9], -3)"], {})
+    found = snippets_of("def f(x, y): ...", ["f([1, 5, 9], -3)"], {}, LIKE)
     values = [eval(one, {"f": lambda x, y: (x, y), "print": eval}) for one in found]
 
     assert len(values) > 5
     assert all(x == sorted(x) and x and y < 0 for x, y in values)
 
 
+def test_names_of_keys_and_places_of_records_stay() -> None:
+    """A record is a list of a name and its arguments, or one of several with the same kinds in the same order."""
+    given = {"size": 3, "ops": [["put", "a", 1], ["get", "b"]], "pairs": [[1, "x y"], [2, "y z"]]}
+    made = [Like(names=["put", "get"], is_signed=False).value(given) for _ in range(30)]
+
+    assert all({*one} == {*given} for one in made)
+    assert {op[0] for one in made for op in one["ops"]} <= {"put", "get", "a", "b"}
+    assert {len(op) for one in made for op in one["ops"]} == {2, 3}
+    assert all([*map(type, pair)] == [int, str] for one in made for pair in one["pairs"])
+
+
 @pytest.mark.parametrize(
-    ("line", "expected"),
+    ("prompt", "expected"), [("for integers n", True), ("non-negative integers", False), ("a word", False)]
+)
+def test_signs_change_where_the_prompt_says(prompt: str, expected: bool) -> None:
+    """Of a positive number nobody knows whether it may be negative."""
+    found = snippets_of("def f(x): ...", ["f(7)"], {}, Like.of("def f(x): ...", prompt))
+
+    assert any("-" in one for one in found) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "told"),
     [
-        ("echo '3 4' | python3 -I add.py", ([], "3 4")),
-        ("cd /w && python3 add.py --one 'two words'", (["--one", "two words"], "")),
-        ("python3 -I -B /w/add.py 7 > out", (["7"], "")),
+        ("terminal", {"command": "printf %s '[[3, 4]]' | python3 -I -c 'import sys; print(1)' 2>/dev/null"}, "printf %s '[["),
+        ("terminal", {"command": "echo '3 19.99' | python3 work.py --top 5"}, "| python3 work.py --top"),
+        ("write_file", {"path": "cases.csv", "content": "a,b\n1,2\n3,4\n"}, "a,b\n"),
     ],
 )
-def test_a_program_is_run_as_the_verifier_does(line: str, expected: tuple[list[str], str]) -> None:
-    """With its arguments and its standard input, and others like them."""
-    assert runs_of("add.py", [line], {})[0] == expected
-    assert runs_of("add.py", ["python3 other.py 7"], {}) == []
+def test_the_verifier_is_run_with_other_data(name: str, arguments: dict[str, str], told: str) -> None:
+    """Numbers, JSON and lines of data change; options, paths, code and the work stay."""
+    made = [calls[0][1] for calls, _ in calls_like([(name, arguments)], "/w/work.py", LIKE)]
+    texts = {one["command" if name == "terminal" else "content"] for one in made}
+
+    assert made[0] == arguments
+    assert len(texts) > 2
+    assert all(told in text for text in texts)
+    assert [*calls_like([("write_file", {"path": "/w/work.py", "content": "1"})], "/w/work.py", LIKE)][1:] == []
 
 
 def test_what_does_not_end_is_an_outcome(tmp_path: Path) -> None:
@@ -116,18 +143,15 @@ def test_what_does_not_end_is_an_outcome(tmp_path: Path) -> None:
         "def f(n): return n\n",
     ]
     snippets = ["print(repr(f(1)))", "print(repr(f(9)))"]
-    (tmp_path / "given.json").write_text(
-        json.dumps({"name": "f.py", "programs": programs, "snippets": snippets, "runs": [[[], ""]]})
-    )
+    (tmp_path / "given.json").write_text(json.dumps({"programs": programs, "snippets": snippets}))
     (tmp_path / "probe.py").write_text(PROGRAM)
     done = subprocess.run(
         [sys.executable, "-I", "probe.py", "given.json"], cwd=tmp_path, capture_output=True, text=True, check=True
     )
 
     looping, hanging, ending, plain = json.loads(done.stdout.removeprefix("answers "))
-    assert (looping[:2], plain[:2]) == (["1\n", "raised TimeoutError"], ["1\n", "9\n"])
-    assert (hanging[:2], hanging[2]) == (["raised TimeoutError"] * 2, "raised nothing")
-    assert ending[:2] == ["raised nothing"] * 2
+    assert (looping, plain) == (["1\n", "raised TimeoutError"], ["1\n", "9\n"])
+    assert (hanging, ending) == (["raised TimeoutError"] * 2, ["raised nothing"] * 2)
 
 
 def judged(ctx: ToolContext, numbers: list[int]) -> float:
@@ -165,6 +189,30 @@ def findings_of(env_class: type, effort: int) -> list[Any]:
     verdict = contract_of(env_class, [find_rule("HE405")], cases=cases([gold]), effort=effort).result(find_rule("HE405"))
     assert verdict.outcome in {Outcome.PASSED, Outcome.FAILED}
     return [one for one in verdict.findings if "wrong programs" in one.message]
+
+
+class HarnessEnv(WeakEnv):
+    """Gives its numbers to a program of its own on standard input."""
+
+    def format_prompt(self, item: Any) -> str:
+        """Ask, without an example."""
+        return "Write triple.py, for integers."
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Compare a few."""
+        code = "import json, sys; sys.path.insert(0, '.'); import triple as m; print(json.dumps([m.triple(*one) for one in json.load(sys.stdin)]))"
+        done = ctx.terminal(
+            f"printf %s {shlex.quote(json.dumps([[n] for n in item['numbers']]))} | python3 -I -c {shlex.quote(code)} 2> /dev/null"
+        )
+        return float(done["output"].strip() == json.dumps([3 * abs(n) for n in item["numbers"]]))
+
+
+def test_a_harness_is_run_with_other_inputs() -> None:
+    """No call of the function is written down anywhere."""
+    (finding,) = findings_of(HarnessEnv, 2)
+
+    assert "`pass` for `n = -n`" in finding.message + finding.seen
+    assert "the verifier's commands give -" in finding.message
 
 
 def test_a_verifier_that_pays_wrong_programs_is_told(capsys: pytest.CaptureFixture[str]) -> None:
