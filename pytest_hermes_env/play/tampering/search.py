@@ -6,6 +6,7 @@ Place in the flow: the scenario `tampering` runs one search, on an item whose go
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -71,14 +72,21 @@ class Search:
             # where gold changes what was there, that is work that is not done, too
             bases = [bad, (turn(say(SILENT_ANSWER)),)] if {*surface.work} & {*surface.prepared} else [bad]
             for base in bases:
-                found += [self._shown(*pair, gold.rung.reward, floor) for pair in await self._found(surface, base, least)]
+                tried = [
+                    one
+                    for one in attacks(surface, is_full=self.is_full)
+                    if base is bad or not (one.is_of_session or {*one.files} & {*surface.work})
+                ]
+                found += [
+                    self._shown(*pair, gold.rung.reward, floor) for pair in await self._found(tried, surface, base, least)
+                ]
         return found
 
     async def _found(
-        self, surface: Surface, bad: tuple[Turn, ...], least: float
+        self, tried: Sequence[Attack], surface: Surface, bad: tuple[Turn, ...], least: float
     ) -> list[tuple[Attack, PlayedCase, tuple[Turn, ...]]]:
         found: list[tuple[Attack, PlayedCase, tuple[Turn, ...]]] = []
-        for attack in attacks(surface, is_full=self.is_full):
+        for attack in tried:
             if len(self.paid) >= self.most or attack.family in self.paid:
                 continue
             self.families.add(attack.family)
