@@ -74,7 +74,8 @@ class WrongPrograms:
             else:
                 refused.append(rung)
         shown = await asyncio.to_thread(self._witnesses, slot, gold, work, [mutant.text for mutant, _ in paid]) if paid else {}
-        wrong = [replace(rung, against=shown[mutant.text]) for mutant, rung in paid if mutant.text in shown]
+        told = [(shown[mutant.text], rung) for mutant, rung in paid if mutant.text in shown]
+        wrong = [replace(rung, against=witness) for (_, witness), rung in sorted(told, key=lambda one: -one[0][0])]
         self.notes.append(f"{len(paid) - len(wrong)} programs that were paid gave nothing else than gold")
         return [gold.rung, *wrong, *refused]
 
@@ -83,8 +84,8 @@ class WrongPrograms:
         blank = Rung(name=name, item=self.label, is_automatic=name != GOLD)
         return await played(self.stage, Player(transcript, scripted(turns)), self.item, transcript, blank)
 
-    def _witnesses(self, slot: Slot, gold: PlayedCase, work: Work, programs: Sequence[str]) -> dict[str, str]:
-        """Return for each program that gives something else than gold for an input, which one, and what."""
+    def _witnesses(self, slot: Slot, gold: PlayedCase, work: Work, programs: Sequence[str]) -> dict[str, tuple[float, str]]:
+        """Return for each program that gives something else than gold the share of the inputs, if it is known, one of them, and what it gives."""
         own = reward_constants(type(self.stage.env), type(self.stage.env).compute_reward)
         made = gold.records[0].tool_calls
         last = max((number for number, one in enumerate(made) if one.by_agent), default=-1)
@@ -93,19 +94,21 @@ class WrongPrograms:
         snippets = snippets_of(
             slot.text, [*texts_of(self.item), work.prompt, *said, *own.texts], self.item, Like.of(slot.text, work.prompt)
         )
-        found: dict[str, str] = {}
+        found: dict[str, tuple[float, str]] = {}
         if snippets:
             first, again, *others = self._answers([slot.text, slot.text, *programs], snippets) or [[], []]
             for program, given in zip(programs, others, strict=False):
                 differing = [n for n, answer in enumerate(first) if _differs(answer, again[n], given[n])]
                 if differing:
                     n = min(differing, key=lambda n: ("-" in snippets[n], len(snippets[n])))
-                    found[program] = f"{_shown(snippets[n])} gives {_shown(given[n])}, and with gold {_shown(first[n])}"
+                    witness = f"{_shown(snippets[n])} gives {_shown(given[n])}, and with gold {_shown(first[n])}"
+                    found[program] = len(differing) / len(snippets), witness
         if slot.name != ANSWER:
             files = {path: node.data for path, node in gold.files.items()}
             open_ones = [one for one in programs if one not in found]
             varied = calls_like(calls, slot.name, Like.of(slot.text, work.prompt))
-            found |= self._replayed(slot.name, slot.text, files, varied, open_ones)
+            replayed = self._replayed(slot.name, slot.text, files, varied, open_ones)
+            found |= {program: (0.0, witness) for program, witness in replayed.items()}
         return found
 
     def _answers(self, programs: Sequence[str], snippets: Sequence[str]) -> list[list[str]]:

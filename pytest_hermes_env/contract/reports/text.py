@@ -42,8 +42,9 @@ def finding_lines(rule: Rule, finding: Finding, *, is_brief: bool = False, has_c
         lines += _folded("seen", finding.seen)
     if not is_brief:
         lines += [*([] if finding.fix else _folded("why", rule.section("Why"))), *_folded("fix", rule.fix(finding))]
-    if finding.reproduction and not is_brief:
-        what = "case for the file of cases" if finding.reproduction.startswith("hack:") else "test"
+    is_case = finding.reproduction.startswith(("hack:", "near_miss:"))
+    if is_case or (finding.reproduction and not is_brief):
+        what = "case for the file of cases" if is_case else "test"
         lines += [f"  try  this {what} shows it alone:", *textwrap.indent(finding.reproduction, "       ").splitlines()]
     return lines
 

@@ -310,3 +310,13 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path):
     assert str(error.value) == "taken cannot be written: Is a directory"
     assert (tmp_path / "deep/report.json").read_text(encoding="utf-8") == "two"
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["deep", "report.json", "taken"]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_shown"), [("near_miss:\n- say: x\n", True), ("hack:\n- say: x\n", True), ("check_rule(E, 'HE1')\n", False)]
+)
+def test_a_case_to_paste_is_shown_with_each_finding(text: str, is_shown: bool) -> None:
+    """A test of the whole rule stands by the first one."""
+    finding = Finding(message="m", path="", line=0, reproduction=text)
+
+    assert (text.splitlines()[0] in "\n".join(finding_lines(ALL_RULES[0], finding, is_brief=True))) == is_shown
