@@ -90,11 +90,26 @@ class _Auditors:
     """The one audit hook of this process: Python has no way to remove one."""
 
     def __init__(self) -> None:
-        self.active: tuple[_Auditor, ...] = ()
+        self._active: tuple[_Auditor, ...] = ()
+        self._of_event: dict[str, list[_Auditor]] = {}
         self.hook_is_added = False
 
+    @property
+    def active(self) -> tuple[_Auditor, ...]:
+        """Those that are asked, the newest last."""
+        return self._active
+
+    @active.setter
+    def active(self, auditors: tuple[_Auditor, ...]) -> None:
+        self._active, self._of_event = auditors, {}
+
     def __call__(self, event: str, args: tuple[Any, ...]) -> None:
-        asked = [auditor for auditor in reversed(self.active) if event.startswith(auditor.prefix)]
+        known = self._of_event  # of the auditors of this moment
+        asked = known.get(event)
+        if asked is None:
+            asked = known[event] = [auditor for auditor in reversed(self._active) if event.startswith(auditor.prefix)]
+        if not asked:
+            return
         for auditor in [one for one in asked if one.threads is None] or asked:  # what holds for a thread from before gives way
             if auditor.threads is None or threading.current_thread() in auditor.threads:
                 auditor.handler(event, args)
