@@ -305,7 +305,7 @@ def test_a_gold_case_whose_line_is_refused_is_open(pytester: pytest.Pytester, sm
     result.stdout.fnmatch_lines(
         [
             "  ladder *",
-            "*gold: a command line was refused: gold of item 0 runs `python3 -I -S*",
+            "*gold: a command line was refused: gold of item 0 runs `/usr/bin/env -i*",
             "*--hermes-real-tools=confined*",
         ]
     )
