@@ -90,7 +90,8 @@ class Like:
     def value(self, value: Any) -> Any:
         """Return data like other data."""
         text = repr(value)
-        return ast.literal_eval(self.varied(text).visit(ast.parse(text, mode="eval")).body)
+        node = ast.parse(text, mode="eval").body
+        return ast.literal_eval(self.varied(text).visit(node)) if _is_literal(node) else value  # there is no text of NaN
 
     def varied(self, text: str) -> _Varied:
         """Return what changes code like ``text``."""
@@ -207,7 +208,7 @@ def _arguments(node: ast.Call) -> list[ast.expr]:
 def _is_literal(node: ast.expr) -> bool:
     try:
         ast.literal_eval(node)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return False
     return True
 
@@ -312,8 +313,10 @@ class _Varied(ast.NodeTransformer):
         """Return the same keys with other values."""
         return ast.Dict(keys=node.keys, values=[self.visit(value) for value in node.values])
 
-    def visit_List(self, node: ast.List) -> ast.List:
+    def visit_List(self, node: ast.List) -> ast.AST:
         """Return a list of another length, order or depth; one that is in order stays so."""
+        if not _is_literal(node):
+            return self.generic_visit(node)
         is_in_order = len(node.elts) > 1 and _is_in_order(node)
         is_of_lists = all(isinstance(part, ast.List | ast.Dict) for part in node.elts)
         if _are_records(node.elts):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import shlex
 import subprocess
@@ -103,6 +104,20 @@ def test_names_of_keys_and_places_of_records_stay() -> None:
     assert {op[0] for one in made for op in one["ops"]} <= {"put", "get", "a", "b"}
     assert {len(op) for one in made for op in one["ops"]} == {2, 3}
     assert all([*map(type, pair)] == [int, str] for one in made for pair in one["pairs"])
+
+
+@pytest.mark.parametrize("text", ["f([x, 1, [y]], 3)", "f([1, 2][0], g(4))", "f({**a, 'k': [b, 1]})"])
+def test_what_is_no_value_stays(text: str) -> None:
+    """Names and calls in the body of a test."""
+    made = {ast.unparse(LIKE.varied(text).visit(ast.parse(text))) for _ in range(10)}
+
+    assert len(made) > 1
+    assert all(made_text.startswith("f(") for made_text in made)
+
+
+def test_data_without_a_text_of_its_own_stays() -> None:
+    """NaN is no literal of Python, and JSON has it."""
+    assert repr(LIKE.value([float("nan"), 1])) == "[nan, 1]"
 
 
 @pytest.mark.parametrize(
