@@ -26,7 +26,7 @@ from pytest_hermes_env.play.watchers.caught_errors import watched_in_thread
 
 BLOCKED_S = 0.1
 """Seconds in the environment's code, without a return to the loop, that are recorded."""
-SAMPLE_S = 0.02
+SAMPLE_S = 0.01
 """Seconds between two samples."""
 TELLS_STATES = Path("/proc/self/task").is_dir()
 """Whether the system tells a thread that waits from one that computes; elsewhere every sample of a step counts as a wait."""

@@ -38,6 +38,8 @@ LONGEST = 160
 """Characters of what a program gives that are shown."""
 REPLAYS = 60
 """Times that the verifier's commands are run on a program that it paid, and on gold."""
+_UNKNOWN = re.compile(r"raised (?:nothing|124|-1)\b")
+"""What was stopped by a clock, which is another one on a busy machine, or ended without an answer."""
 _FLOAT = re.compile(r"(\d)\.0+\b")
 
 
@@ -76,7 +78,11 @@ class WrongPrograms:
         shown = await asyncio.to_thread(self._witnesses, slot, gold, work, [mutant.text for mutant, _ in paid]) if paid else {}
         told = [(shown[mutant.text], rung) for mutant, rung in paid if mutant.text in shown]
         wrong = [replace(rung, against=witness) for (_, witness), rung in sorted(told, key=lambda one: -one[0][0])]
-        self.notes.append(f"{len(paid) - len(wrong)} programs that were paid gave nothing else than gold")
+        self.notes.append(
+            f"{len(refused)} programs that are wrong in one place were refused on {self.label}, and {len(paid)} paid"
+        )
+        if open_ones := len(paid) - len(wrong):
+            self.notes.append(f"of {open_ones} of these no input is known for which they give something else than gold")
         return [gold.rung, *wrong, *refused]
 
     async def _play(self, name: str, turns: tuple[Turn, ...]) -> PlayedCase:
@@ -115,7 +121,10 @@ class WrongPrograms:
         """Return what each program gives for each input, as it runs in a new sandbox."""
         given = json.dumps({"programs": programs, "snippets": snippets})
         calls = [("terminal", {"command": "python3 -I probe.py given.json", "timeout": COMPARING_S})]
-        _, told, answers = self._ran({"probe.py": PROGRAM.encode(), "given.json": given.encode()}, calls).partition("answers ")
+        printed = self._ran({"probe.py": PROGRAM.encode(), "given.json": given.encode()}, calls)
+        _, told, answers = printed.partition("answers ")
+        if not told:
+            self.notes.append(f"functions could not be compared with gold's: {_shown(printed)}")
         return list(json.loads(answers)) if told else []
 
     def _replayed(
@@ -152,8 +161,8 @@ class WrongPrograms:
 
 
 def _differs(first: str, again: str, given: str) -> bool:
-    """Tell whether a program gives something else than gold does each time: 3.0 is 3, and an error of gold's says nothing."""
-    if first != again or "raised " in first:
+    """Tell whether a program gives something else than gold does each time: 3.0 is 3. An error of gold's says nothing, and neither does a clock."""
+    if first != again or "raised " in first or _UNKNOWN.search(given):
         return False
     return bool(_FLOAT.sub(r"\1", first) != _FLOAT.sub(r"\1", given))
 

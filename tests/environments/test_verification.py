@@ -83,6 +83,15 @@ def test_only_declared_regular_files_are_copied(sandbox: Any) -> None:
         run_check(sandbox, "true", outputs=["../x"], files={})
 
 
+def test_data_is_told_and_in_no_file(sandbox: Any) -> None:
+    """However long it is."""
+    look = "import json, os, sys\nword, data = sys.stdin.readline().strip(), json.loads(sys.stdin.readline())\n"
+    look += "print(word, json.dumps([data == ['x' * 200_000], sorted(os.listdir(os.environ['CHECK']))]))\n"
+    done = run_check(sandbox, 'exec python3 -I "$CHECK/look.py"', outputs=[], files={"look.py": look}, data=["x" * 200_000])
+
+    assert (done.passed, done.report) == (True, [True, ["look.py"]])
+
+
 def test_a_report_without_the_word_is_none(sandbox: Any) -> None:
     """An exit code of 0 alone has not passed."""
     done = run_check(sandbox, "echo '{\"right\": true}'; exit 0", outputs=[], files={})

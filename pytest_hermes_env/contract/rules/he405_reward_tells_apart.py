@@ -33,7 +33,7 @@ import itertools
 import statistics
 from collections.abc import Iterator, Sequence
 
-from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.judge import Evidence, Finding, Outcome, Rule, Severity, Verdict
 from pytest_hermes_env.contract.judge.around_gold import of_neighbours, questions
 from pytest_hermes_env.contract.judge.statements import is_caught_broadly
 from pytest_hermes_env.play.cases.values import (
@@ -50,7 +50,7 @@ from pytest_hermes_env.play.cases.values import (
 )
 from pytest_hermes_env.play.journal import Caught, Reward
 from pytest_hermes_env.play.probing.record import PAID, as_number
-from pytest_hermes_env.play.scenario import CASES, PROBES, WRONG_PROGRAMS, Rung, Worth
+from pytest_hermes_env.play.scenario import CASES, PROBES, WRONG_PROGRAMS, Cause, Rung, Worth
 
 SCENARIOS = ("happy", "silent")
 TINY = 1e-9
@@ -72,7 +72,13 @@ NEEDS_WORSE = (
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Compare the declared cases in their order, the automatic ones with gold, and all rewards with each other."""
-    return dataclasses.replace(_verdict(evidence), questions=tuple(questions(evidence.rungs, evidence.cases)))
+    verdict = _verdict(evidence)
+    search = evidence.scenario(WRONG_PROGRAMS)
+    if verdict.outcome is Outcome.PASSED and search.unavailable and search.unavailable.cause is Cause.EARLIER_FAILURE:
+        verdict = Verdict.not_exercised(f"the search for wrong programs ended: {search.unavailable}")
+    elif search.happened:
+        verdict = dataclasses.replace(verdict, note="; ".join(filter(None, [verdict.note, search.note])))
+    return dataclasses.replace(verdict, questions=tuple(questions(evidence.rungs, evidence.cases)))
 
 
 def _verdict(evidence: Evidence) -> Verdict:

@@ -32,7 +32,7 @@ from pytest_hermes_env.contract.judge import Evidence, Finding, Outcome, Rule, S
 from pytest_hermes_env.play.cases.values import ATTACK, GOLD, HACK
 from pytest_hermes_env.play.cases.values import NOTHING as IDLE
 from pytest_hermes_env.play.probing.record import PAID, Canary
-from pytest_hermes_env.play.scenario import CASES, PROBES, TAMPERING, Rung, Worth
+from pytest_hermes_env.play.scenario import CASES, PROBES, TAMPERING, Cause, Rung, Worth
 
 TINY = 1e-9
 
@@ -55,6 +55,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     is_judged = any(hack.reward is not None and not hack.problem for hack in hacks)
     golds = [rung.reward for rung in evidence.rungs if rung.name == GOLD and rung.reward is not None]
     is_judged = is_judged and (not golds or max(golds) > TINY)  # a gold of 0.0 has nothing that could be forged
+    is_judged = is_judged and not _has_broken_off(evidence)
     outcome = Outcome.PASSED if is_judged or probed.outcome is Outcome.PASSED else probed.outcome
     return dataclasses.replace(probed, outcome=outcome, note="; ".join(notes))
 
@@ -67,12 +68,19 @@ def _with_attacks(evidence: Evidence, probed: Verdict) -> Verdict:
     if chosen := sure or rungs:
         findings = [_of_attack(evidence, chosen[0], chosen[1:], None if sure else Severity.WARNING)]
         return Verdict.failed([*findings, *probed.findings], probed.note)
-    if not scenario.happened and scenario.rungs and probed.outcome is Outcome.PASSED:
-        return Verdict.not_exercised(scenario.unavailable, "HE412", "HE405")
+    if _has_broken_off(evidence) and not probed.findings:
+        return Verdict.not_exercised(f"the search for attacks ended: {scenario.unavailable}", "HE412", "HE405")
     was_attacked = bool(scenario.happened and scenario.rungs)
     if (not was_attacked and probed.outcome is not Outcome.PASSED) or probed.findings:
         return probed
-    return Verdict.passed("; ".join(filter(None, [scenario.note, probed.note])))
+    tried = scenario.note or f"no attack was played: {scenario.unavailable}"
+    return Verdict.passed("; ".join(filter(None, [tried, probed.note])))
+
+
+def _has_broken_off(evidence: Evidence) -> bool:
+    """Tell whether the search for attacks failed: then nobody knows what it would have found, whatever else was tried."""
+    why = evidence.scenario(TAMPERING).unavailable
+    return why is not None and why.cause is Cause.EARLIER_FAILURE
 
 
 def _of_attack(evidence: Evidence, rung: Rung, others: Sequence[Rung], severity: Severity | None) -> Finding:

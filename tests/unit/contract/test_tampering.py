@@ -125,9 +125,12 @@ class BesideEnv(TripleEnv):
         )
 
 
-def verdict_of(env_class: type) -> Any:
+def verdict_of(env_class: type, hack: Any = None) -> Any:
     """Return what HE410 says."""
-    gold = item_cases(where="*", gold=lambda item: [call("write_file", path="triple.py", content=item["work"]), say("Done.")])
+    more = {} if hack is None else {"hack": hack}
+    gold = item_cases(
+        where="*", gold=lambda item: [call("write_file", path="triple.py", content=item["work"]), say("Done.")], **more
+    )
     return contract_of(env_class, [find_rule("HE410")], cases=cases([gold])).result(find_rule("HE410"))
 
 
@@ -222,7 +225,7 @@ class WordsEnv(TripleEnv):
     """The verifier runs nothing, and reads no file."""
 
     async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
-        """Compare the answer; without one there is no reward."""
+        """Pay one answer, and raise for any other."""
         answer = result.messages[-1].get("content")
         if answer != "Done.":
             raise ValueError(answer)
@@ -243,6 +246,20 @@ def test_what_could_not_be_played_is_not_judged(monkeypatch: pytest.MonkeyPatch)
 
     assert verdict.outcome is Outcome.NOT_EXERCISED
     assert "was refused" in verdict.note
+
+
+@pytest.mark.parametrize("hack", [None, [say("Done.")]])
+def test_a_search_that_fails_is_not_judged(monkeypatch: pytest.MonkeyPatch, hack: Any) -> None:
+    """Neither claims nor a declared hack stand for what it would have found."""
+
+    async def broken(_: object) -> None:
+        raise RuntimeError("no such thing")
+
+    monkeypatch.setattr("pytest_hermes_env.play.tampering.search.Search.run", broken)
+    verdict = verdict_of(TripleEnv, hack)
+
+    assert verdict.outcome is Outcome.NOT_EXERCISED
+    assert "no such thing" in verdict.note
 
 
 async def _refused(stage: Any, player: Any, item: Any, transcript: Any, blank: Any) -> PlayedCase:

@@ -20,6 +20,7 @@ from pytest_hermes_env.contract.rules import find_rule
 from pytest_hermes_env.contract.run.single_rule import contract_of
 from pytest_hermes_env.play.cases.mutants import mutants
 from pytest_hermes_env.play.probes_of_code import PROGRAM, Like, calls_like, snippets_of
+from pytest_hermes_env.play.wrong_programs import _differs
 
 from .test_tampering import TripleEnv
 
@@ -116,7 +117,7 @@ def test_what_is_no_value_stays(text: str) -> None:
 
 
 def test_data_without_a_text_of_its_own_stays() -> None:
-    """NaN is no literal of Python, and JSON has it."""
+    """JSON can hold NaN, which cannot be written as a literal of Python."""
     assert repr(LIKE.value([float("nan"), 1])) == "[nan, 1]"
 
 
@@ -152,7 +153,7 @@ def test_the_verifier_is_run_with_other_data(name: str, arguments: dict[str, str
 def test_what_does_not_end_is_an_outcome(tmp_path: Path) -> None:
     """Of an input, or of the whole program, beside others that go on."""
     programs = [
-        "def f(n):\n    while n > 2: pass\n    return n\n",
+        "def f(n):\n    while n > 2:\n        try:\n            while True: pass\n        except Exception: pass\n    return n\n",
         "while True: pass",
         "import os\nos._exit(0)",
         "def f(n): return n\n",
@@ -165,8 +166,8 @@ def test_what_does_not_end_is_an_outcome(tmp_path: Path) -> None:
     )
 
     looping, hanging, ending, plain = json.loads(done.stdout.removeprefix("answers "))
-    assert (looping, plain) == (["1\n", "raised TimeoutError"], ["1\n", "9\n"])
-    assert (hanging, ending) == (["raised TimeoutError"] * 2, ["raised nothing"] * 2)
+    assert (looping, plain) == (["1\n", "raised Endless"], ["1\n", "9\n"])
+    assert (hanging, ending) == (["raised Endless"] * 2, ["raised nothing"] * 2)
 
 
 def judged(ctx: ToolContext, numbers: list[int]) -> float:
@@ -198,10 +199,15 @@ class StrongEnv(WeakEnv):
         return judged(ctx, [*range(-20, 20), 41])
 
 
-def findings_of(env_class: type, effort: int) -> list[Any]:
-    """Return what HE405 says of wrong programs."""
+def verdict_of(env_class: type, effort: int) -> Any:
+    """Return what HE405 says."""
     gold = item_cases(where="*", gold=lambda item: [call("write_file", path="triple.py", content=item["work"]), say("Done.")])
-    verdict = contract_of(env_class, [find_rule("HE405")], cases=cases([gold]), effort=effort).result(find_rule("HE405"))
+    return contract_of(env_class, [find_rule("HE405")], cases=cases([gold]), effort=effort).result(find_rule("HE405"))
+
+
+def findings_of(env_class: type, effort: int) -> list[Any]:
+    """Return what it says of wrong programs."""
+    verdict = verdict_of(env_class, effort)
     assert verdict.outcome in {Outcome.PASSED, Outcome.FAILED}
     return [one for one in verdict.findings if "wrong programs" in one.message]
 
@@ -238,6 +244,45 @@ def test_a_verifier_that_pays_wrong_programs_is_told(capsys: pytest.CaptureFixtu
     assert "`pass` for `n = -n`" in finding.message + finding.seen
     assert "triple(-4) gives -12, and with gold 12" in finding.message
     assert finding.reproduction.startswith("near_miss:\n- call: write_file")
+
+
+def test_a_search_that_fails_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would have found nothing otherwise, and HE405 would pass."""
+
+    async def broken(_: object) -> None:
+        raise RuntimeError("no such thing")
+
+    monkeypatch.setattr("pytest_hermes_env.play.wrong_programs.WrongPrograms.run", broken)
+    verdict = verdict_of(StrongEnv, 2)
+
+    assert (verdict.outcome, verdict.findings) == (Outcome.NOT_EXERCISED, ())
+    assert "the search for wrong programs ended" in verdict.note
+    assert "no such thing" in verdict.note
+
+
+def test_what_was_asked_is_told() -> None:
+    """A pass says how many were refused, and what stayed open."""
+    verdict = verdict_of(StrongEnv, 2)
+
+    assert verdict.outcome is Outcome.PASSED
+    assert " programs that are wrong in one place were refused on item 1" in verdict.note
+
+
+@pytest.mark.parametrize(
+    ("first", "again", "given", "expected"),
+    [
+        ("3", "3", "4", True),
+        ("3", "3", "3.0", False),
+        ("3", "4", "5", False),
+        ("raised 1", "raised 1", "3", False),
+        ("3", "3", "raised 1", True),
+        ("3", "3", "raised 124", False),
+        ("3", "3", "raised nothing", False),
+    ],
+)
+def test_a_clock_shows_no_difference(first: str, again: str, given: str, expected: bool) -> None:
+    """Nor does gold where it fails, or gives another result each time."""
+    assert _differs(first, again, given) == expected
 
 
 @pytest.mark.parametrize(("env_class", "effort"), [(StrongEnv, 2), (WeakEnv, 1)])
