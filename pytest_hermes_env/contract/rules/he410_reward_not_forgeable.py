@@ -53,7 +53,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     if findings or probed.findings:
         return Verdict.failed([*findings, *probed.findings], "; ".join(notes))
     is_judged = any(hack.reward is not None and not hack.problem for hack in hacks)
-    golds = [rung.reward for rung in evidence.rungs if rung.name == GOLD and rung.reward is not None]
+    golds = _golds(evidence)
     is_judged = is_judged and (not golds or max(golds) > TINY)  # a gold of 0.0 has nothing that could be forged
     is_judged = is_judged and not _has_broken_off(evidence)
     outcome = Outcome.PASSED if is_judged or probed.outcome is Outcome.PASSED else probed.outcome
@@ -70,11 +70,19 @@ def _with_attacks(evidence: Evidence, probed: Verdict) -> Verdict:
         return Verdict.failed([*findings, *probed.findings], probed.note)
     if _has_broken_off(evidence) and not probed.findings:
         return Verdict.not_exercised(f"the search for attacks ended: {scenario.unavailable}", "HE412", "HE405")
+    why = scenario.unavailable
+    if why is not None and why.cause is Cause.NO_GOLD and not _golds(evidence) and probed.outcome is Outcome.PASSED:
+        return dataclasses.replace(probed, outcome=Outcome.NOT_EXERCISED, note=f"{why}; {probed.note}", blocked_by=("HE412",))
     was_attacked = bool(scenario.happened and scenario.rungs)
     if (not was_attacked and probed.outcome is not Outcome.PASSED) or probed.findings:
         return probed
     tried = scenario.note or f"no attack was played: {scenario.unavailable}"
     return Verdict.passed("; ".join(filter(None, [tried, probed.note])))
+
+
+def _golds(evidence: Evidence) -> list[float]:
+    """Return what gold earned, wherever it was played."""
+    return [rung.reward for rung in evidence.rungs if rung.name == GOLD and rung.reward is not None]
 
 
 def _has_broken_off(evidence: Evidence) -> bool:

@@ -262,6 +262,14 @@ def test_a_search_that_fails_is_not_judged(monkeypatch: pytest.MonkeyPatch, hack
     assert "no such thing" in verdict.note
 
 
+def test_without_gold_nothing_was_attacked() -> None:
+    """Claims that earn nothing are not all that an agent can do; HE412 asks for gold."""
+    verdict = contract_of(TripleEnv, [find_rule("HE410")]).result(find_rule("HE410"))
+
+    assert (verdict.outcome, verdict.blocked_by) == (Outcome.NOT_EXERCISED, ("HE412",))
+    assert "claims earned nothing" in verdict.note
+
+
 async def _refused(stage: Any, player: Any, item: Any, transcript: Any, blank: Any) -> PlayedCase:
     """Play all but attacks."""
     if blank.name != ATTACK:
