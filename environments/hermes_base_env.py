@@ -133,7 +133,8 @@ class HermesAgentBaseEnv(BaseEnv):
         if server is not None:
             return server
         if "server" not in self.__dict__:
-            raise AttributeError(f"{type(self).__name__} has no server before its constructor has run")
+            text = f"{type(self).__name__} has no server before its constructor has run"
+            raise AttributeError(text, name="server", obj=self)
         return self.__dict__["server"]
 
     @server.setter

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_hermes_env.errors import UsageError
+from pytest_hermes_env.errors import BadTarget, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -167,13 +167,45 @@ def _add_init(commands: Any) -> None:
 
 
 def _init(options: argparse.Namespace) -> int:
+    import logging  # noqa: PLC0415
+
     from pytest_hermes_env.contract.init_file import start  # noqa: PLC0415
 
-    done = start(options.target, output=options.output, is_forced=options.force, rollouts=options.rollouts)
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)  # what rollouts log is not the answer to this command
+    try:
+        done = start(options.target, output=options.output, is_forced=options.force, rollouts=options.rollouts)
+    except BadTarget as error:
+        raise BadTarget("\n  ".join([str(error), *_mistakes_in(options.target)])) from error
+    finally:
+        logging.disable(before)
     items = f"{done.items} item{'' if done.items == 1 else 's'}" if done.items else "a place for an item"
     print(f"wrote {done.file}: {items} of {done.class_name}")
-    print("\n".join(filter(None, [done.gold, f"next: look at gold in {done.file}, then pytest --hermes-env {options.target}"])))
+    print(
+        "\n".join(
+            filter(
+                None,
+                [
+                    done.gold,
+                    *_mistakes_in(options.target),
+                    f"next: look at gold in {done.file}, then pytest --hermes-env {options.target}",
+                ],
+            )
+        )
+    )
     return 0
+
+
+def _mistakes_in(target: str) -> list[str]:
+    """Return what the source of a target shows to be wrong, a line each."""
+    from pytest_hermes_env.contract.check import check_paths  # noqa: PLC0415
+    from pytest_hermes_env.redaction.shown_text import shown_path  # noqa: PLC0415
+
+    if not target.rpartition(":")[0 if ":" in target else 2].endswith(".py"):
+        return []
+    found = check_paths([target], allows_none=True).findings
+    errors = [(rule, finding) for rule, finding in found if rule.severity_of(finding) is type(rule.severity).ERROR]
+    return [f"see       {shown_path(one.path)}:{one.line}: {rule.id} {one.message}" for rule, one in errors]
 
 
 def _add_new(commands: Any) -> None:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 BACKLOG = 2048
 MAX_PORT = 65535
 GRACE_S = 2.0
+KEPT_S = 3600
+"""Seconds that an idle connection is kept: after uvicorn's five, one closes under a client that a busy machine has kept waiting."""
 
 
 @contextlib.contextmanager
@@ -68,6 +70,7 @@ class ServerThread:
             log_config=None,
             proxy_headers=False,
             date_header=False,
+            timeout_keep_alive=KEPT_S,
             server_header=False,
         )
         self._server = _PromptServer(config)

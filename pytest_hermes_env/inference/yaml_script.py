@@ -123,7 +123,10 @@ def parse_yaml(path: Path) -> Node:
     except yaml.MarkedYAMLError as exc:
         mark = exc.problem_mark or exc.context_mark
         line = mark.line + 1 if mark is not None else 1
-        raise ScriptError(f"{path}:{line}: invalid YAML: {shorten(exc.problem or exc)}.") from exc
+        written = next(iter(text.splitlines()[line - 1 : line]), "").strip()
+        hint = 'fix       put the text behind the first colon into quotes: "..."'
+        about = [f"line      {written}", hint] if written.count(": ") > 1 else []
+        raise ScriptError("\n  ".join([f"{path}:{line}: invalid YAML: {shorten(exc.problem or exc)}.", *about])) from exc
     except yaml.YAMLError as exc:
         raise ScriptError(f"{path}: invalid YAML: {shorten(exc)}.") from exc
 

@@ -6,10 +6,12 @@ import contextlib
 import difflib
 import inspect
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -327,23 +329,40 @@ def _tokenizer(given: str | None, template: str) -> str:
     return given
 
 
-def config_init_of(env_class: Any) -> tuple[Any, str]:
-    """Return what ``config_init`` returned, or None and the error that it raised, as text."""
+def config_init_of(env_class: Any) -> tuple[Any, str, tuple[str, ...]]:
+    """Return what ``config_init`` returned, or None; the error that it raised, as text; and the names that its configuration dropped."""
+    from pydantic import BaseModel  # noqa: PLC0415 - heavy
+
+    made, dropped = BaseModel.__init__.__code__, dict[str, None]()
+
+    def note_names(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code is made:
+            kind = type(frame.f_locals["self"])
+            takes_more = kind.model_config.get("extra") == "allow" or any(
+                one.validation_alias for one in kind.model_fields.values()
+            )
+            if issubclass(kind, env_class.env_config_cls) and not takes_more:
+                dropped.update(dict.fromkeys(frame.f_locals["data"].keys() - kind.model_fields.keys()))
+
+    before = sys.getprofile()
+    sys.setprofile(note_names)
     try:
         returned = env_class.config_init()
     except BaseException as error:
         if is_interrupt(error):
             raise
-        return None, described(error)
+        return None, described(error), ()
+    finally:
+        sys.setprofile(before)
     if inspect.iscoroutine(returned):
         returned.close()  # or Python would warn of it in a later test
-    return returned, ""
+    return returned, "", tuple(dropped)
 
 
 def initial_config(env_class: Any) -> Any:
     """Return the configuration that ``config_init`` returns; the defaults of its class if it returns none."""
     from pydantic import BaseModel  # noqa: PLC0415 - heavy
 
-    returned, _ = config_init_of(env_class)
+    returned, *_ = config_init_of(env_class)
     first = returned[0] if isinstance(returned, tuple) and returned else returned
     return first if isinstance(first, BaseModel) else env_class.env_config_cls()

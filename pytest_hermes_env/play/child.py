@@ -23,6 +23,7 @@ from typing import Any, TextIO
 
 from pytest_hermes_env.errors import BadTarget, HermesEnvError, NetworkBlocked, shorten
 from pytest_hermes_env.patches import intercept
+from pytest_hermes_env.play.advice import advice_for
 from pytest_hermes_env.play.cases.values import Cases
 from pytest_hermes_env.play.elsewhere import begin_elsewhere, show_later_day
 from pytest_hermes_env.play.evidence_file import VERSION, EvidenceWriter
@@ -127,7 +128,7 @@ def _failed_import(error: BaseException) -> ProcessEnd:
     if isinstance(error, SyntaxError):
         place = Place(path=error.filename or place.path, line=error.lineno or 1)
     text = f"{type(error).__name__}: {shorten(str(error), MOST_TEXT)}"
-    return ProcessEnd(how=f"the module cannot be imported: {text}", place=place)
+    return ProcessEnd(how=f"the module cannot be imported: {text}", place=place, advice=advice_for(error, place))
 
 
 def child_main(job: Job, part: str, stack: str, names: frozenset[str], pipe: int, *, is_sequential: bool) -> None:

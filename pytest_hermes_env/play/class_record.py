@@ -62,7 +62,8 @@ class ConfigInit:
     """What ``config_init`` returned, or the ``error`` that it raised.
 
     ``shape`` is its type, such as "tuple of 2". ``config`` is the type of the configuration, ``values`` its settings; ``servers``
-    is None unless the second value is a list, whose type is ``servers_type``; ``single`` is a second value that is one server.
+    is None unless the second value is a list, whose type is ``servers_type``; ``single`` is a second value that is one server. ``dropped``
+    are names that it gave to a configuration which has no such field.
     """
 
     error: str = ""
@@ -72,6 +73,7 @@ class ConfigInit:
     servers_type: str = ""
     servers: tuple[ServerRecord, ...] | None = None
     single: ServerRecord | None = None
+    dropped: tuple[str, ...] = ()
 
     @property
     def is_pair(self) -> bool:
@@ -147,13 +149,14 @@ def written_names(cls: type) -> tuple[str, ...]:
     return tuple(dict.fromkeys([cls.__qualname__, *holders]))
 
 
-def config_init_record(returned: Any, error: str) -> ConfigInit:
+def config_init_record(returned: Any, error: str, dropped: tuple[str, ...] = ()) -> ConfigInit:
     """Return the record of what config_init returned, or raised."""
     size = f" of {len(returned)}" if isinstance(returned, tuple) else ""
     first, second = (*returned, None, None)[:2] if isinstance(returned, tuple) else (None, None)
     fields = getattr(type(first), "model_fields", {})
     return ConfigInit(
         error=error,
+        dropped=dropped,
         shape=f"{type(returned).__name__}{size}",
         config=_config(type(first)),
         values={name: getattr(first, name, None) for name in fields},

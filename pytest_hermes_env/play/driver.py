@@ -18,6 +18,7 @@ from typing import Any
 from pytest_hermes_env.errors import BadCases, HermesEnvError
 from pytest_hermes_env.inference.server import MockServer
 from pytest_hermes_env.layer import layer_of
+from pytest_hermes_env.play.advice import advice_for
 from pytest_hermes_env.play.auto_script import thinking, tool_using_policy
 from pytest_hermes_env.play.blocking import watching
 from pytest_hermes_env.play.builder import EnvironmentBuilder, config_init_of, initial_config
@@ -25,8 +26,8 @@ from pytest_hermes_env.play.cases.values import Cases
 from pytest_hermes_env.play.class_record import config_init_record, record_of
 from pytest_hermes_env.play.evidence_file import EvidenceWriter
 from pytest_hermes_env.play.held_out import HeldOut
-from pytest_hermes_env.play.journal import Journal, recording
-from pytest_hermes_env.play.raised import described, is_from_outside, is_interrupt
+from pytest_hermes_env.play.journal import Journal, Raised, recording
+from pytest_hermes_env.play.raised import described, is_from_outside, is_interrupt, noting
 from pytest_hermes_env.play.scenario import Cause, Collection, Scenario, Unavailable
 from pytest_hermes_env.play.scenarios import families_of
 from pytest_hermes_env.play.scenarios.family import Family
@@ -99,7 +100,8 @@ class Collector:
         self._group_size = 0
         self._answering = ""
         self._scenarios: dict[str, Scenario] = {}
-        self._config: tuple[Any, str] | None = None
+        self._raised: dict[Raised, None] = {}
+        self._config: tuple[Any, str, tuple[str, ...]] | None = None
         self._first_setup = FirstSetup()
         self._held_out = HeldOut()
         self._nothing_to_train = why_nothing_is_trained(env_class, self._layer.base)
@@ -124,24 +126,35 @@ class Collector:
         return Collection(
             cls=record_of(self._env_class, self._layer),
             scenarios=dict(self._scenarios),
-            config_init=config_init_record(*(self._config or (None, ""))),
+            config_init=config_init_record(*(self._config or (None, "", ()))),
             cases=cases.rules if cases is not None else None,
             sandbox=self._answering,
             server_type=self._server_type,
             group_size=self._group_size,
             nothing_to_train=self._nothing_to_train,
             fails_beside_another=self._first_setup.blocked_by,
+            raised=tuple(self._raised),
         )
+
+    def _note_error(self, text: str, error: BaseException) -> None:
+        place, advice = self._environment_code.raised_at(error), ""
+        with contextlib.suppress(Exception):  # code that has no source, objects that raise when they are looked at
+            advice = advice_for(error, place)
+        self._raised.setdefault(Raised(text=text, place=place, advice=advice))
 
     async def _call_config_init(self) -> None:
         self._config = config_init_of(self._env_class)
 
     def _run(self, play: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run a coroutine function in a new loop."""
-        if self._beat is None:
-            asyncio.run(play())
-        else:
-            asyncio.Runner().run(self._with_beat(play, self._beat))  # not closed: what resists would keep it from ending
+        token = noting.set(self._note_error)
+        try:
+            if self._beat is None:
+                asyncio.run(play())
+            else:
+                asyncio.Runner().run(self._with_beat(play, self._beat))  # not closed: what resists would keep it from ending
+        finally:
+            noting.reset(token)
 
     async def _with_beat(self, play: Callable[[], Coroutine[Any, Any, None]], beat: Callable[[], None]) -> None:
         loop = asyncio.get_running_loop()

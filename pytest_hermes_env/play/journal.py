@@ -28,6 +28,15 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Raised:
+    """An error, the deepest line of the environment's code that it came from, and what to write there, where the error shows it."""
+
+    text: str
+    place: Place
+    advice: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Left:
     """A resource that the environment created at ``place`` and leaked: ``kind`` is process, thread, temporary directory or client."""
 

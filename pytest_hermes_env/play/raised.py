@@ -9,9 +9,13 @@ import asyncio
 import traceback
 from asyncio import runners
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from typing import Any
 
 from pytest_hermes_env.errors import shorten
+
+noting: ContextVar[Callable[[str, BaseException], None] | None] = ContextVar("hermes_env_noting", default=None)
+"""Hears each error that is described, with its text."""
 
 CANCELLATIONS, CANCELLED_S = 3, 1.0
 """How often a call that does not end in time is cancelled, and the seconds that it gets each time."""
@@ -104,7 +108,9 @@ def first_error(error: BaseException) -> BaseException:
 
 def described(error: BaseException) -> str:
     """Return type and text of an error."""
-    if isinstance(error, NeverEnded):
-        return str(error)
     text = shorten(str(error))
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    if not isinstance(error, NeverEnded):
+        text = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    if (note := noting.get()) is not None:
+        note(text, error)
+    return text

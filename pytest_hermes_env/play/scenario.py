@@ -12,7 +12,7 @@ from typing import Any
 
 from pytest_hermes_env.play.buffers import Snapshot, picture
 from pytest_hermes_env.play.class_record import ClassRecord, ConfigInit
-from pytest_hermes_env.play.journal import Event, Left, Place, SurroundingChanged
+from pytest_hermes_env.play.journal import Event, Left, Place, Raised, SurroundingChanged
 from pytest_hermes_env.play.probing.record import RewardProbes
 from pytest_hermes_env.play.raised import NeverEnded
 from pytest_hermes_env.play.sampling import SampledReply
@@ -331,10 +331,11 @@ class CaseRules:
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessEnd:
-    """How the process of a class ended, where it was not by itself: ``how`` as the end of a sentence."""
+    """How the process of a class ended, where it was not by itself: ``how`` as the end of a sentence, ``advice`` as in `Raised`."""
 
     how: str
     place: Place = field(default_factory=Place)
+    advice: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -346,7 +347,7 @@ class Collection:
     ``fails_beside_another`` is why a set-up failed while other instances of the class were alive, and not later, alone.
     ``nothing_to_train`` is why the class is an evaluation by its own code; empty for a class that is meant to train.
     ``lines_run`` are lines, by file, that the rollouts ran of the files that were asked about. ``at_exit`` is what kept the process
-    from ending after its last scenario.
+    from ending after its last scenario. ``raised`` are the errors of the environment's code, once each.
     """
 
     cls: ClassRecord | None = None
@@ -361,6 +362,7 @@ class Collection:
     fails_beside_another: Unavailable | None = None
     lines_run: dict[str, list[int]] = field(default_factory=dict)
     at_exit: ProcessEnd | None = None
+    raised: tuple[Raised, ...] = ()
 
     def without_scenarios(self, **changes: Any) -> Collection:
         """Return the same without its scenarios, which have lines of their own, and with other fields."""

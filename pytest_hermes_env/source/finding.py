@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import dataclasses
 import enum
+import linecache
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +14,8 @@ from typing import Any
 from pytest_hermes_env.redaction.shown_text import shown
 from pytest_hermes_env.source.classes import ClassSource
 from pytest_hermes_env.source.functions import Function
+
+_OPAQUE = re.compile(r"""(["'])[\w+/=.-]{16,}\1""")
 
 
 class Severity(enum.StrEnum):
@@ -44,6 +48,16 @@ class Finding:
     reproduction: str = ""
     is_confirmed: bool = False
     fix: str = ""
+    cause: tuple[str, str, int] | None = None
+    """The error that this comes from, with path and line of the environment that raised it; an empty path where none did."""
+    also: tuple[str, ...] = ()
+    """The rules that could not be judged because of the same error."""
+
+    @property
+    def raised_by(self) -> str:
+        """The line of source that raised the error, long literals that may be a part of a key left out; empty without one."""
+        line = linecache.getline(*self.cause[1:]).strip() if self.cause is not None and self.cause[1] else ""
+        return shown(_OPAQUE.sub(r"\1…\1", line))
 
     @property
     def observed(self) -> str:
@@ -59,7 +73,7 @@ def finding_at(where: Function | ClassSource, node: ast.AST, message: str, seen:
 
 def shown_finding(finding: Finding) -> Finding:
     """Return a finding without secrets and control characters in its texts; its path stays a path."""
-    texts = ("message", "seen", "confirmation", "reproduction")
+    texts = ("message", "seen", "confirmation", "reproduction", "fix")
     texts_shown: dict[str, Any] = {name: shown(getattr(finding, name)) for name in texts}
     return dataclasses.replace(finding, **texts_shown)
 

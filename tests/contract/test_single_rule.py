@@ -37,7 +37,7 @@ def test_a_violation_is_raised_with_its_finding(tmp_path: Path) -> None:
 
     lines = str(violated.value).splitlines()
     assert "HE802 wandb-log-accepts-none: " in lines[0]
-    assert [line.split()[0] for line in lines if line.startswith("  ") and not line.startswith("   ")][-2:] == ["why", "fix"]
+    assert [line.split()[0] for line in lines if line.startswith("  ") and not line.startswith("   ")][-2:] == ["line", "why"]
     assert "  try" not in str(violated.value)
 
 

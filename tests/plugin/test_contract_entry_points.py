@@ -176,7 +176,7 @@ def test_an_unusable_target_fails_and_leaves_the_others_alone(pytester: pytest.P
 
     assert (result.parseoutcomes()["failed"], result.ret) == (1, pytest.ExitCode.TESTS_FAILED)
     assert any(message in line for line in result.outlines)
-    assert ("fix  Import the file alone" in result.stdout.str()) is ("HE110" in message)
+    assert ("fix  Import the file alone" in result.stdout.str()) is ("NetworkBlocked" in message)
 
 
 DECORATED = """

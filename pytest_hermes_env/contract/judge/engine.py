@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env import errors
+from pytest_hermes_env.contract.judge.causes import with_causes
 from pytest_hermes_env.contract.judge.evidence import Evidence, NewerPlayNeeded
 from pytest_hermes_env.contract.judge.rule import Rule
 from pytest_hermes_env.contract.judge.statements import lines_of_definition, was_run
@@ -123,7 +124,7 @@ class ClassContract:
         if rule.dynamic is None:
             return None
         try:
-            return rule.dynamic(self.evidence)
+            return with_causes(rule.dynamic(self.evidence), collection)
         except NewerPlayNeeded as missing:
             return Verdict.not_exercised(f"the evidence has no scenario {missing}: this rule needs a newer play")
 
@@ -139,7 +140,7 @@ class ClassContract:
             path=place.path or self.subject.path,
             line=place.line or line,
             severity=Severity.ERROR,
-            fix=FIX_OF_IMPORT,
+            fix=failed.advice or FIX_OF_IMPORT,
         )
         return Verdict.failed([found])
 

@@ -75,8 +75,8 @@ class Rule:
         return not heavy.isdisjoint([self.severity_of(finding) for finding in findings] or [self.severity])
 
     def fix(self, finding: Finding) -> str:
-        """Return how to fix a violation."""
-        return finding.fix or self.section("Fix")
+        """Return how to fix a violation; empty where an error of the environment's own line does not show it."""
+        return finding.fix or ("" if finding.raised_by else self.section("Fix"))
 
     def section(self, title: str) -> str:
         """Return one part of the rule's documentation (What, Why, Fix or Source), unfolded to plain text."""

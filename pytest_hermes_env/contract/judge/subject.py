@@ -69,6 +69,8 @@ def subject_of(env_class: type) -> Subject:
 
 def subjects_of(text: str) -> list[Subject]:
     """Return the classes of a target, by reading their file. Raises: BadTarget."""
+    if os.path.isdir(text):
+        raise BadTarget(_of_directory(text))
     target = parse_target(text)
     is_file = target.module.endswith(".py")
     path = os.path.abspath(target.module) if is_file else _file_of(target.module)
@@ -95,6 +97,13 @@ def subjects_of(text: str) -> list[Subject]:
         Subject(target=f"{place}:{name}", name=name, module=module, path=source.module.file if source else path)
         for name, source in written.items()
     ]
+
+
+def _of_directory(folder: str) -> str:
+    files = sorted(entry.path for entry in os.scandir(folder) if entry.name.endswith(".py"))
+    found = [path for path in files if read_classes(path, SourceTree()).classes]
+    what = f"its environments are in {', '.join(found)}" if found else "no file in it defines an environment"
+    return f"{folder} is a directory, and one file is played at a time: {what}. `hermes-env check {folder}` reads all of them"
 
 
 def _hash(path: str) -> str:

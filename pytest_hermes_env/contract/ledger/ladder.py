@@ -71,8 +71,13 @@ def _row(name: str, rungs: list[Rung]) -> LadderRow:
 
 
 def ladder_in_brief(rows: Iterable[LadderRow]) -> list[str]:
-    """Return the policies with their rewards, the best first, then what is remarkable: why a declared one has none, and `remarks`."""
+    """Return the policies with their rewards, the best first, then what is remarkable: why a declared one has none, and `remarks`.
+
+    Nothing where none has a reward: then a rule says why.
+    """
     shown = list(rows)
+    if all(row.reward is None for row in shown):
+        return []
     earned = ", ".join(f"{row.name} {'-' if row.reward is None else f'{row.reward:.3g}'}" for row in shown)
     silent = [f"{row.name}: {row.note}" for row in shown if row.reward is None and row.note and not row.is_automatic]
     return [earned, *silent[:1], *remarks(shown)]

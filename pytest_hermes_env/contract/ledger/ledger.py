@@ -154,14 +154,16 @@ class Ledger:
     def not_judged(self) -> tuple[LedgerEntry, ...]:
         """The entries of rules of severity error that apply, and of which the play showed nothing; none where nothing was played.
 
-        A violation of another rule that kept a rule from being judged excuses it: it is reported already.
+        A violation of another rule that kept a rule from being judged, or from what that one needs, excuses it: it is reported already.
         """
         if self.mode not in _PLAYED:
             return ()
         broken = {entry.rule.id for entry in self.entries if entry.outcome is Outcome.FAILED}
-        return tuple(
-            entry for entry in self.entries if entry.is_open and not entry.waiver and broken.isdisjoint(entry.blocked_by)
-        )
+        waiting = [entry for entry in self.entries if entry.outcome in {Outcome.NOT_EXERCISED, Outcome.UNDECIDED}]
+        while excused := [entry for entry in waiting if not broken.isdisjoint(entry.blocked_by)]:
+            broken |= {entry.rule.id for entry in excused}
+            waiting = [entry for entry in waiting if entry not in excused]
+        return tuple(entry for entry in waiting if entry.is_open and not entry.waiver)
 
     def strictly(self) -> Ledger:
         """Return the ledger of a run in which findings of severity warning fail, too."""

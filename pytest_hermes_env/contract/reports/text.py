@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
 
@@ -41,7 +42,9 @@ def finding_lines(rule: Rule, finding: Finding, *, is_brief: bool = False, has_c
     if finding.seen:
         lines += _folded("seen", finding.seen)
     if not is_brief:
-        lines += [*([] if finding.fix else _folded("why", rule.section("Why"))), *_folded("fix", rule.fix(finding))]
+        lines += [*_folded("line", finding.raised_by), *_folded("also", _also(finding))]
+        lines += [] if finding.fix else _folded("why", rule.section("Why"))
+        lines += _folded("fix", rule.fix(finding))
     is_case = finding.reproduction.startswith(("hack:", "near_miss:"))
     if is_case or (finding.reproduction and not is_brief):
         what = "case for the file of cases" if is_case else "test"
@@ -56,11 +59,12 @@ def compact_lines(rule: Rule, findings: Sequence[Finding]) -> list[str]:
         severity = rule.severity_of(finding)
         name = rule.name if severity is Severity.ERROR else f"{rule.name} ({severity})"
         headline = _headline(_place(finding), rule.id, name, finding.message)
-        block = _clipped(_wrapped(headline, rest="  "), 2)
+        block = _clipped(_wrapped(headline, rest="  "), 3)
         if number == 0 or severity is Severity.ERROR:
             block += _clipped(_folded("seen", finding.seen or finding.observed), 1 if number else 2)
+        block += [*_folded("line", finding.raised_by), *_folded("also", _also(finding))]
         if number == 0 and severity is Severity.ERROR:
-            block += _clipped(_folded("fix", rule.fix(finding)), LINES_OF_A_FINDING - len(block) - 1)
+            block += _whole_sentences("fix", rule.fix(finding), LINES_OF_A_FINDING - len(block) - 1)
         lines += block
     if (rest := len(findings) - FEW_FINDINGS) > 0:
         lines.append(f"  and {_counted(rest, 'more finding')}")
@@ -191,6 +195,22 @@ def _headline(place: str, rule_id: str, name: str, message: str, *, has_colour: 
 
 def _folded(word: str, text: str) -> list[str]:
     return _wrapped(text, f"  {word:<4} ", "       ")
+
+
+def _also(finding: Finding) -> str:
+    return f"{', '.join(finding.also)}: not judged, because of this" if finding.also else ""
+
+
+def _whole_sentences(word: str, text: str, count: int) -> list[str]:
+    """Return as many sentences as fit into so many lines, at least the first one."""
+    lines: list[str] = []
+    end = 0
+    for found in re.finditer(r"[.!?](?=\s|$)|$", text):
+        more = _folded(word, text[: found.end()])
+        if lines and len(more) > count:
+            break
+        lines, end = more, found.end()
+    return lines if end else []
 
 
 def _clipped(lines: list[str], count: int) -> list[str]:

@@ -28,6 +28,7 @@ from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, 
 from pytest_hermes_env.play.journal import Reward
 from pytest_hermes_env.play.scenario import CASES, PROBES, Cause, ErrorKind
 from pytest_hermes_env.source import Call, ClassKind, ClassSource, Function, finding_at, last_name, reach_of
+from pytest_hermes_env.source.syntax import named_values
 
 OF_ATROPOS = ("setup", "get_next_item", "evaluate", "wandb_log")
 OF_LAYER = ("compute_reward", "format_prompt")
@@ -80,8 +81,14 @@ def _fault(function: Function) -> str:
         return "format_prompt is a generator; it must return the prompt" if is_generator else ""
     if is_generator:
         return f"{name} is {'an async' if function.is_async else 'a'} generator, which cannot be awaited"
-    returned = [node.value for node in function.own_nodes() if isinstance(node, ast.Return)]
-    may_be = any(value is not None and _may_be_awaitable(value) for value in returned) and not _is_annotated_otherwise(function)
+    nodes = list(function.own_nodes())
+    bound: dict[str, list[ast.expr]] = {}
+    for node in nodes:
+        for bound_to, value in named_values(node) if isinstance(node, ast.stmt) else ():
+            bound.setdefault(bound_to, []).append(value)
+    returned = [node.value for node in nodes if isinstance(node, ast.Return) and node.value is not None]
+    returned = [one for value in returned for one in bound.get(getattr(value, "id", ""), [value])]
+    may_be = any(map(_may_be_awaitable, returned)) and not _is_annotated_otherwise(function)
     return "" if function.is_async or may_be else f"{name} is not async, but it is awaited"
 
 

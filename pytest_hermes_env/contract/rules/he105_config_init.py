@@ -16,7 +16,23 @@ Source: atroposlib 0.4.0, `envs/base.py`, `BaseEnv.config_init`; `envs/server_ha
 
 from __future__ import annotations
 
+import dataclasses
+
 from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
+from pytest_hermes_env.source import ClassSource, finding_at
+
+
+def static(source: ClassSource) -> Verdict:
+    """Look at how config_init is defined."""
+    function = source.methods.get("config_init")
+    if function is not None and function.decorators & {"classmethod", "staticmethod"}:
+        return Verdict.passed("config_init is a classmethod")
+    if function is None or function.decorators - {"abstractmethod", "override"}:
+        return Verdict.undecided("what config_init returns is known only when it is called")
+    message = "config_init is no classmethod: called on the class, it lacks its first argument"
+    return Verdict.failed(
+        [dataclasses.replace(finding_at(function, function.node, message), fix="Write `@classmethod` above it.")]
+    )
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -49,4 +65,4 @@ def _fault_seen(evidence: Evidence) -> str:
     return ""
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, holds_for_base_env=True)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, holds_for_base_env=True)

@@ -17,12 +17,16 @@ Source: hermes-agent 0.19, `toolsets.TOOLSETS`, `model_tools.get_tool_definition
 
 from __future__ import annotations
 
+import ast
 import difflib
 from collections.abc import Iterable
 
 from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
+from pytest_hermes_env.source import ClassSource, finding_at
+from pytest_hermes_env.source.configs import config_calls
 from pytest_hermes_env.source.installed import installed_distributions, installed_toolsets
 
+ALIKE = 0.8
 ENABLED, DISTRIBUTION = "enabled_toolsets", "distribution"
 _NEITHER = "neither enabled_toolsets nor distribution is set: the model would be offered every tool, messaging included"
 _BOTH = "enabled_toolsets and distribution are both set: set only one of them"
@@ -31,6 +35,21 @@ _BOTH = "enabled_toolsets and distribution are both set: set only one of them"
 def _unknown(kind: str, word: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
     return f"hermes has no {kind} {word!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+
+
+def static(source: ClassSource) -> Verdict:
+    """Look for a misspelt name of hermes' in the call that makes the configuration; one that is like none may be registered elsewhere."""
+    known = installed_toolsets()
+    findings = [
+        finding_at(call.function, name, _unknown("toolset", name.value, known))
+        for call, _ in config_calls(source)
+        for given in call.node.keywords
+        if given.arg == ENABLED and isinstance(given.value, ast.List | ast.Tuple)
+        for name in given.value.elts
+        if isinstance(name, ast.Constant) and isinstance(name.value, str) and name.value not in known
+        if difflib.get_close_matches(name.value, known, cutoff=ALIKE)
+    ]
+    return Verdict.of_source(findings, "no toolset's name is misspelt")
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -57,4 +76,4 @@ def dynamic(evidence: Evidence) -> Verdict:
     return Verdict.failed([evidence.finding(fault, "config_init")])
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic)

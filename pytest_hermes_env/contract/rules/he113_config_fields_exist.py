@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from pytest_hermes_env.contract.judge import Rule, Severity, Verdict
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.source import Call, ClassSource, finding_at
 from pytest_hermes_env.source.configs import config_calls, names_taken
 from pytest_hermes_env.source.installed import installed_config_fields
@@ -41,11 +41,22 @@ def static(source: ClassSource) -> Verdict:
             if name is None:
                 doubts.append(f"line {call.node.lineno}: fields are computed")
             elif name not in known:
-                near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-                hint = f"; did you mean {near[0]!r}?" if near else ""
-                message = f"the configuration has no field {name!r}: it is silently ignored{hint}"
-                findings.append(finding_at(call.function, value, message))
+                findings.append(finding_at(call.function, value, _ignored(name, known)))
     return Verdict.of_source(findings, "every field that config_init sets is declared", doubt=next(iter(doubts), ""))
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Look at the names that config_init really gave to its configuration, however it made them."""
+    given = evidence.config_init
+    if given.error or not given.values:
+        return Verdict.not_exercised(f"config_init returned no configuration {given.error}".rstrip(), "HE105")
+    findings = [evidence.finding(_ignored(name, given.values), "config_init") for name in given.dropped]
+    return Verdict.of(findings, "the configuration took every field that config_init gave it")
+
+
+def _ignored(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f"the configuration has no field {name!r}: it is silently ignored" + (f"; did you mean {near[0]!r}?" if near else "")
 
 
 def _given(call: Call) -> Iterator[tuple[str | None, ast.expr]]:
@@ -58,4 +69,4 @@ def _given(call: Call) -> Iterator[tuple[str | None, ast.expr]]:
             yield word.arg, word.value
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, holds_for_base_env=True)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, holds_for_base_env=True)

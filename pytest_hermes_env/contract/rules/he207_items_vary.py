@@ -31,7 +31,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     held_out = {item_key(reward.item) for reward in evidence.scenario("evaluate").of(Reward)}
     held_out |= {item_key(item.value) for item in evidence.scenario("items").held_out}
     left = set(sweep.left) - held_out
-    if sweep.is_whole and len(left) > sweep.different:
+    if sweep.is_whole and len(left) >= sweep.different:
         message = f"{sweep.drawn} calls of get_next_item gave {sweep.different} different items, and {len(left)} beside them never came"
         return Verdict.failed([evidence.finding(message, "get_next_item", scenario=CASES)])
     beside = f", and {len(left)} beside them did not come" if left else ""

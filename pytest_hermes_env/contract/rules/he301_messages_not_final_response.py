@@ -29,6 +29,10 @@ from pytest_hermes_env.play.scenario import CASES
 from pytest_hermes_env.source import RESULT_FIELDS, ClassSource, Function, finding_at, last_name
 
 _SHORT = 40
+CONTEXT_METHODS = frozenset(
+    {"call_tool", "download_file", "read_file", "search", "terminal", "upload_file", "web_search", "write_file"}
+)
+SWAPPED = "Order the parameters as `(self, item, result, ctx)`: the layer passes the result second, and the tool context third."
 
 
 def static(source: ClassSource) -> Verdict:
@@ -54,7 +58,9 @@ def _violations(function: Function, names: frozenset[str]) -> Iterator[Finding]:
         else:
             read = _text(node) if _reads_dict(node, names) else ""
         if read:
-            yield finding_at(function, node, f"{function.name} reads {read}, which AgentResult does not have")
+            found = finding_at(function, node, f"{function.name} reads {read}, which AgentResult does not have")
+            is_context = isinstance(node, ast.Attribute) and node.attr in CONTEXT_METHODS
+            yield dataclasses.replace(found, fix=SWAPPED if is_context else "")
         for called, name, word, is_guarded in _asked_for(node, names):
             if not is_guarded:
                 what = f"{function.name} reads {name}.{word} through getattr, which AgentResult does not have"

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 
 from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
 from pytest_hermes_env.play.cases.values import GOLD, NOTHING
+from pytest_hermes_env.play.journal import HostUsed
 from pytest_hermes_env.play.scenario import CASES, Cause, Rung
 
 TINY = 1e-9
@@ -49,6 +50,8 @@ def dynamic(evidence: Evidence) -> Verdict:
             [_finding(evidence, message, golds[0], fix="Play it as the message says, or declare gold that can be played here.")]
         )
     paid = [rung.reward for rung in played if rung.reward is not None]
+    if not paid and all(rung.is_foreign for rung in played):
+        return Verdict.not_exercised("compute_reward read what its arguments do not have, which HE301 reports", "HE301")
     if not paid:
         fix = "Read the error: the rollout or compute_reward raised on good work, which nothing but gold reaches."
         return Verdict.failed(
@@ -56,6 +59,10 @@ def dynamic(evidence: Evidence) -> Verdict:
         )
     idle = [rung.reward for rung in rungs if rung.name == NOTHING and rung.reward is not None and not rung.is_judge_guessed]
     least = max(idle, default=0.0)
+    if max(paid) <= least + TINY and any(record.of(HostUsed) for record in evidence.played_cases):
+        return Verdict.not_exercised(
+            "compute_reward looks at the host, and not at the work in the sandbox, which HE413 reports", "HE413"
+        )
     if max(paid) <= least + TINY:
         message = f"gold earned {max(paid):g}, and doing nothing {least:g}: nothing that was played is paid for its work"
         return Verdict.failed([_finding(evidence, message, played[0], fix=_FIX_OF_GOLD)])
@@ -101,13 +108,14 @@ def _uneven(evidence: Evidence, played: list[Rung], most: float) -> Iterator[Fin
             items = ", ".join(dict.fromkeys(rung.item for rung in found[:MOST_NAMED]))
             more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
             first = found[0]
-            came = first.error if first.reward is None else f"{first.reward:g}"
-            message = f"gold {what} on {len(found)} of {len(played)} items: {items}{more} ({first.item}: {came})"
+            came = f", because of {first.error}" if first.reward is None else f", as on {first.item}: {first.reward:g}"
+            message = f"gold {what} on {len(found)} of {len(played)} items{came}; they are {items}{more}"
             yield _finding(evidence, message, first, fix=_FIX_OF_GOLD)
 
 
 def _finding(evidence: Evidence, message: str, rung: Rung, *, fix: str) -> Finding:
     seen = [f"gold: {' / '.join(rung.transcript)}"] if rung.transcript else []
+    seen += [f"failed: {', '.join(rung.tool_errors)}"] if rung.tool_errors else []
     seen += [f"compute_reward called {', '.join(rung.asked)}"] if rung.asked else []
     seen += [f"it read {', '.join(rung.reads)}"] if rung.reads else []
     seen += [f"gold wrote {', '.join(rung.work)}"] if rung.work else []

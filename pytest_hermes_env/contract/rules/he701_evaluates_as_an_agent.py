@@ -19,12 +19,14 @@ atroposlib 0.4.0, `envs/base.py`, `BaseEnv.evaluate`.
 from __future__ import annotations
 
 import ast
+import re
 
 from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
 from pytest_hermes_env.play.journal import LoopStarted
 from pytest_hermes_env.play.scenario import ErrorKind
 from pytest_hermes_env.source import LAYER_LOOP, LAYER_RUNS, ClassSource, finding_at, last_name, reach_of
 
+_HELD_OUT = re.compile("^(?!.*(metric|reward|score|buffer|result|log|history|correct)).*(eval|held|test|valid)")
 _LOGS = frozenset({"critical", "debug", "error", "exception", "info", "log", "print", "warn", "warning"})
 _COMPLETIONS = frozenset({"chat_completion", "completion"})
 
@@ -83,6 +85,7 @@ def dynamic(evidence: Evidence) -> Verdict:
             f"evaluate() ran {len(with_tools)} agent loops, each with up to {max(len(loop.tools) for loop in with_tools)} tools"
         )
     path, line = evidence.at_method("evaluate")
+    fix = ""
     if loops:
         path, line = loops[0].place.path, loops[0].place.line
         message = f"evaluate() ran {len(loops)} agent loops without any tools"
@@ -96,9 +99,17 @@ def dynamic(evidence: Evidence) -> Verdict:
         if evaluation.error:
             return Verdict.not_exercised(f"evaluate() {evaluation.failure}, which HE705 reports", "HE705")
         message = "evaluate() never called the model"
+        if empty := [f"self.{name}" for name, held in evaluation.before.items() if _HELD_OUT.search(name) and _is_empty(held)]:
+            message += f": {' and '.join(empty)} {'is' if len(empty) == 1 else 'are'} empty after setup()"
+            fix = f"Let setup() put items into {empty[0]}: what chooses them there leaves none."
     if evaluation.error:
         message += f"; it raised {evaluation.error}"
-    return Verdict.failed([Finding(message=message, path=path, line=line, scenario="evaluate")])
+    return Verdict.failed([Finding(message=message, path=path, line=line, scenario="evaluate", fix=fix)])
+
+
+def _is_empty(picture: object) -> bool:
+    """Tell whether what `buffers.snapshot` pictures is an empty collection."""
+    return isinstance(picture, tuple) and picture[1:2] == (0,)
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)

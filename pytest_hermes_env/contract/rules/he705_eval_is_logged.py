@@ -41,9 +41,9 @@ def dynamic(evidence: Evidence) -> Verdict:
         message = f"evaluate() {evaluation.failure}" + (", after it had logged" if logged else "")
         place = evaluation.error_place
         return Verdict.failed([evidence.finding(message, "evaluate", place=place, scenario="evaluate")])
+    if not evaluation.of(LoopStarted) and not evaluation.requests:
+        return Verdict.not_exercised("evaluate() never called the model (HE701)", "HE701")
     if not logged:
-        if not evaluation.of(LoopStarted) and not evaluation.requests:
-            return Verdict.not_exercised("evaluate() never called the model (HE701)", "HE701")
         return Verdict.failed([_finding(evidence, "evaluate() never called evaluate_log")])
     messages = []
     if any(isinstance(event, EvaluationReturned) for event in evaluation.events[: evaluation.events.index(logged[0])]):

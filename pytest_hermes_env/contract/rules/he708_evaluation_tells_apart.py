@@ -42,6 +42,8 @@ def dynamic(evidence: Evidence) -> Verdict:
             return Verdict.not_exercised(scenario.unavailable, "HE701", "HE705", "HE404")
         if scenario.error:
             return Verdict.not_exercised(f"evaluate() {scenario.failure}", "HE705", "HE403", "HE701")
+        if raised := [reward.error for reward in scenario.of(Reward) if reward.error]:
+            return Verdict.not_exercised(f"compute_reward raised {raised[0]}, which HE403 reports", "HE403")
     idle, good, half = (evidence.scenario(name) for name in SCENARIOS)
     if any(role.is_judge_guessed for scenario in (idle, half) for role in scenario.roles):
         return Verdict.not_applicable("a judge was asked about work without a declared answer, so that rewards are guessed")

@@ -5,6 +5,7 @@ Place in the flow: items and checks leave a row each (`rows`), `finish` makes le
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -16,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_hermes_env.contract.judge.causes import reported_once
 from pytest_hermes_env.contract.judge.engine import ClassContract, rank, refused
 from pytest_hermes_env.contract.judge.rule import Rule
 from pytest_hermes_env.contract.judge.subject import Subject, subject_of, subjects_of
-from pytest_hermes_env.contract.judge.verdict import Outcome
+from pytest_hermes_env.contract.judge.verdict import Outcome, Verdict
 from pytest_hermes_env.contract.ledger.ladder import ladder_rows
 from pytest_hermes_env.contract.ledger.ledger import Ledger, LedgerEntry
 from pytest_hermes_env.contract.ledger.settings import Settings, settings_for
@@ -86,7 +88,7 @@ class ContractSession:
         Raises: the player refused to play it → its error.
         """
         if checked not in self._played:
-            self._play([found for found in self._contracts.values() if found not in self._played and self._rules(found)])
+            self._play([found for found in self._contracts.values() if found not in self._played and self.rules_of(found)])
         played = self._played[checked]
         if played.refusal is not None:
             raise refused(*played.refusal)
@@ -104,7 +106,7 @@ class ContractSession:
         from pytest_hermes_env.play.child import coverage_settings  # noqa: PLC0415 - only where something is played
 
         return checked.contract.job(
-            self._rules(checked),
+            self.rules_of(checked),
             sandbox=self._config.getoption("hermes_sandbox"),
             real_tools=real_tools_of(self._config),
             timeout_s=self._config.getoption("hermes_timeout"),
@@ -116,7 +118,7 @@ class ContractSession:
             effort=self._config.getoption("hermes_effort"),
         )
 
-    def _rules(self, checked: CheckedClass) -> list[Rule]:
+    def rules_of(self, checked: CheckedClass) -> list[Rule]:
         """Return the rules of the class whose tests this run has selected."""
         return [check.rule for check in self._checks(checked)]
 
@@ -209,6 +211,7 @@ class CheckedClass:
         self.is_strict = is_strict
         self.blocked = ""
         """What the class reached for on other machines, until a test has reported it."""
+        self._once: dict[Rule, Verdict] | None = None
 
     @property
     def subject(self) -> str:
@@ -226,10 +229,10 @@ class CheckedClass:
         source = self.contract.source
         return waivers_in(source.module.reader.modules if source is not None else (), self.settings)
 
-    def checked(self, rule: Rule) -> Ledger:
-        """Return a ledger with the one entry of ``rule``, waivers applied."""
+    def checked(self, rule: Rule, selected: Iterable[Rule] = ()) -> Ledger:
+        """Return a ledger with the one entry of ``rule``, waivers applied; ``selected`` are the rules of the run."""
         start = time.perf_counter()
-        verdict = self.contract.result(rule)
+        verdict = self._verdict(rule, selected)
         entry = LedgerEntry.of(rule, verdict, time.perf_counter() - start, is_strict=self.is_strict)
         entry, source = self.waivers.applied(entry), self.contract.source
         if entry.is_open and source is not None:  # what is not judged has no place but the class
@@ -237,6 +240,20 @@ class CheckedClass:
             if accepted is not None:
                 entry = dataclasses.replace(entry, waiver=accepted.reason, accepted=(accepted,))
         return self.ledger(entry)
+
+    def _verdict(self, rule: Rule, selected: Iterable[Rule]) -> Verdict:
+        """Return what a rule concludes; an error that an earlier one of the run reports fails no other one."""
+        verdict = self.contract.result(rule)
+        played = vars(self.contract).get("evidence")
+        if verdict.outcome is not Outcome.FAILED or played is None:
+            return verdict
+        if self._once is None:
+            verdicts: dict[Rule, Verdict] = {}
+            for other in selected:
+                with contextlib.suppress(Exception):  # one that raises says so in its own item
+                    verdicts[other] = self.contract.result(other)
+            self._once = reported_once(verdicts, played.collection)
+        return self._once.get(rule, verdict)
 
     def ledger(self, entry: LedgerEntry) -> Ledger:
         """Return the ledger of one entry."""
@@ -325,7 +342,7 @@ class RuleCheck:
         """Check, put a row into the ledger, and pass, fail, skip or xfail like a test."""
         contract = session.contract(self.subject)
         try:
-            ledger = contract.checked(self.rule)
+            ledger = contract.checked(self.rule, session.rules_of(contract))
         except Exception as error:
             note = shorten(f"could not be checked: {type(error).__name__}: {error}")
             self._remember(item, contract.ledger(LedgerEntry(rule=self.rule, outcome=Outcome.UNDECIDED, note=note)))

@@ -70,6 +70,9 @@ def _changes(text: str, known: Known) -> Iterator[Change]:
         yield from of_code(text)
     else:
         yield from _of_fields(text, known)
+    if form_of(text).kind == "json":
+        yield Change(name="a list of it", text=f"[{text.strip()}]", is_sure=False)
+        yield Change(name="a number in its place", text="1")
     for other in known.others[:1]:
         yield Change(name="that of another item", text=other)
     yield Change(name="nothing in it", text="")

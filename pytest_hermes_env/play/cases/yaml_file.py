@@ -46,11 +46,24 @@ def cases_beside(env_class: type) -> Cases | None:
 
 
 def cases_for(own: Path, class_name: str) -> Cases | None:
-    """Return the cases of a class of the file ``own``, from the file that is the most its own. Raises: BadCases."""
+    """Return the cases of a class of the file ``own``, from the file that is the most its own.
+
+    Raises: what is no file of cases, or one next to ``own`` for a class that it does not have, where there is no other → BadCases.
+    """
+    strange = ""
     for stem in (f"{own.stem}.{class_name}.contract", f"{own.stem}.contract", "contract"):
         path = own.with_name(f"{stem}.yaml")
-        if path.is_file() and (file := read_cases(path)).class_name in {"", class_name}:
+        if not path.is_file():
+            continue
+        file = read_cases(path)
+        if file.class_name in {"", class_name}:
             return file.cases
+        if stem != "contract" and not re.search(rf"\b{re.escape(file.class_name)}\b", own.read_text(encoding="utf-8")):
+            strange = (
+                f"{path} is for the class {file.class_name}, which {own.name} does not have.\n  fix       class: {class_name}"
+            )
+    if strange:
+        raise BadCases(strange)
     return None
 
 

@@ -138,9 +138,11 @@ def test_a_call_of_gold_that_a_tool_refuses_is_shown_with_the_tools_error() -> N
             )
         ]
     )
-    tells_apart, _, _ = results(WordEnv, refused)
+    tells_apart, *_ = results(WordEnv, refused)
+    proven = contract_of(WordEnv, [find_rule("HE412")], cases=refused).result(find_rule("HE412"))
 
-    assert tells_apart.findings[0].seen == (
+    assert (tells_apart.outcome, tells_apart.blocked_by) == (Outcome.NOT_EXERCISED, ("HE412",))
+    assert proven.findings[0].seen == (
         "gold: call write_file(path='word.txt', content=4900) / say 'done'; "
         "failed: write_file: 'content' must be a string, got int.; "
         "compute_reward called read_file(path='word.txt', offset=1, limit=2000): File not found: word.txt; it read /workspace/word.txt (not found)"

@@ -1,0 +1,176 @@
+"""What to write where the environment's code raised, as far as the live exception shows it: a key, a name, a call that is missing."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import difflib
+import inspect
+import json
+import linecache
+import os
+import re
+import sys
+import textwrap
+import traceback
+from collections.abc import Iterable, Mapping
+from types import CoroutineType, FrameType
+from typing import Any
+
+from pytest_hermes_env.errors import shorten
+from pytest_hermes_env.play.journal import Place
+
+MOST_NAMES = 6
+ALIKE = 0.85
+"""How alike two names must be where many are known: most of an object's are its methods."""
+NEAR = 30
+"""Characters that are shown on both sides of a mistake in JSON."""
+
+
+def advice_for(error: BaseException, place: Place) -> str:
+    """Return what to write at ``place``, the line of the environment that an error came from; empty where the error does not show it."""
+    if isinstance(error, ImportError):
+        return _of_import(error)
+    if isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
+        return _of_file(error.filename)
+    if isinstance(error, json.JSONDecodeError):
+        text = error.doc[max(0, error.pos - NEAR) : error.pos + NEAR]
+        return f"Correct the text near {shorten(text)!r}." if text.strip() else "The text is empty where JSON is expected."
+    frame, segment = _where(error)
+    is_of_place = frame is not None and frame.f_code.co_filename == place.path
+    if isinstance(error, AttributeError) and error.name:
+        return _of_attribute(error.obj, error.name, segment, is_of_place=is_of_place)
+    if frame is None or not is_of_place:
+        return ""
+    if isinstance(error, KeyError) and error.args:
+        return _of_key(error.args[0], frame, segment)
+    if isinstance(error, NameError) and error.name:
+        return _of_name(error.name, frame)
+    if isinstance(error, ZeroDivisionError):
+        node = _parsed(segment)
+        return f"`{ast.unparse(node.right)}` is 0 here: look at it before you divide." if isinstance(node, ast.BinOp) else ""
+    return _of_type(str(error), frame, segment) if isinstance(error, TypeError) else ""
+
+
+def _where(error: BaseException) -> tuple[FrameType | None, str]:
+    """Return the frame that raised, and the source of the expression in it that did."""
+    stack = [*traceback.walk_tb(error.__traceback__)]
+    if not stack:
+        return None, ""
+    frame = stack[-1][0]
+    part = traceback.TracebackException(type(error), error, error.__traceback__).stack[-1]
+    if part.lineno is None or part.lineno != part.end_lineno or part.colno is None:
+        return frame, ""
+    line = linecache.getline(part.filename, part.lineno).encode()
+    return frame, line[part.colno : part.end_colno].decode(errors="replace")
+
+
+def _of_key(key: object, frame: FrameType, segment: str) -> str:
+    node = _parsed(segment)
+    held = _value(node.value, frame) if isinstance(node, ast.Subscript) else None
+    if not isinstance(held, Mapping):
+        return ""
+    name = ast.unparse(node.value)
+    near = _near(str(key), (known for known in held if isinstance(known, str)))
+    if near:
+        return f"Write {name}[{near!r}]: it has no {key!r}."
+    known = ", ".join(repr(one) for one in list(held)[:MOST_NAMES])
+    return f"{name} has no {key!r}; it has {known}." if known else f"{name} is empty here."
+
+
+def _parsed(segment: str) -> Any:
+    try:
+        return ast.parse(segment.strip(), mode="eval").body
+    except SyntaxError:
+        return None
+
+
+def _value(node: ast.expr, frame: FrameType) -> Any:
+    """Return what a name, or an attribute of one, holds in a frame, without running anything of the class."""
+    if isinstance(node, ast.Name):
+        return frame.f_locals.get(node.id, frame.f_globals.get(node.id))
+    if isinstance(node, ast.Attribute):
+        return getattr(_value(node.value, frame), "__dict__", {}).get(node.attr)
+    return None
+
+
+def _of_attribute(owner: object, name: str, segment: str, *, is_of_place: bool) -> str:
+    if isinstance(owner, CoroutineType) and is_of_place:
+        return f"Await the call first: `(await {owner.__name__}(…)).{name}`."
+    if isinstance(owner, Mapping) and name in owner and is_of_place:
+        return f"It is a dict: write {segment.strip().removesuffix('.' + name)}[{name!r}]."
+    inits = [vars(cls).get("__init__") for cls in type(owner).__mro__]
+    if len(inits) > 1 and any(name in getattr(getattr(init, "__code__", None), "co_names", ()) for init in inits[1:]):
+        return f"`super().__init__(…)` sets self.{name}, and had not run: call it first in `__init__`."
+    held = [known for known, value in getattr(owner, "__dict__", {}).items() if not callable(value)]
+    near = (_near(name, held) or _near(name, dir(owner), ALIKE)) if is_of_place else ""
+    return f"Write `.{near}`: {type(owner).__name__} has no {name}." if near else ""
+
+
+def _of_name(name: str, frame: FrameType) -> str:
+    if name in sys.stdlib_module_names:
+        return f"Add `import {name}` at the top of the file."
+    near = _near(name, [*frame.f_locals, *frame.f_globals, *dir(builtins)])
+    return f"Write `{near}`: there is no {name}." if near else ""
+
+
+def _of_import(error: ImportError) -> str:
+    if "circular" in str(error) or "partially initialized" in str(error):
+        return "Two modules import each other: move one of the two imports into the function that needs it."
+    module = error.name or ""
+    if (named := re.match("cannot import name '([^']+)'", str(error))) is not None:
+        missing = named[1]
+        near = _near(missing, dir(sys.modules.get(module)))
+        return f"Write `from {module} import {near}`: it has no {missing}." if near else f"{module} has no {missing}."
+    if isinstance(error, ModuleNotFoundError) and module:
+        top, _, below = module.partition(".")
+        places = [entry for entry in sys.path if os.path.isdir(entry)]
+        if below and top in sys.modules:
+            places, top = list(getattr(sys.modules[top], "__path__", ())), below.partition(".")[0]
+        found = {name.partition(".")[0] for place in places for name in os.listdir(place) if not name.startswith(("_", "."))}
+        near = _near(top, found | sys.stdlib_module_names)
+        return (
+            f"Write `{near}`: there is no module {top}." if near else f"Install what has the module {top}, where the tests run."
+        )
+    return ""
+
+
+def _of_file(path: str) -> str:
+    folder = os.path.dirname(path) or "."
+    near = _near(os.path.basename(path), os.listdir(folder)) if os.path.isdir(folder) else ""
+    if near:
+        return f"Write {os.path.join(os.path.dirname(path), near)!r}: that file is there."
+    return (
+        ""
+        if os.path.isabs(path)
+        else "The path is relative to where Python was started: begin it with `Path(__file__).parent`."
+    )
+
+
+def _of_type(text: str, frame: FrameType, segment: str) -> str:
+    said = segment.strip()
+    if "can't be used in 'await' expression" in text:
+        return f"Leave `await` out{f' in `{said}`' if said else ''}: what is called is no `async def`."
+    if "coroutine" in text:
+        line, call = _not_awaited(frame)
+        return f"Write `await {call}` in line {line}." if call else "Await the call that made the coroutine."
+    return ""
+
+
+def _not_awaited(frame: FrameType) -> tuple[int, str]:
+    """Return the first call of an async method of self in a function that nothing awaits or takes, with its line."""
+    source, first = inspect.getsourcelines(frame.f_code)
+    tree = ast.parse(textwrap.dedent("".join(source)))
+    taken = {
+        id(part) for node in ast.walk(tree) if isinstance(node, ast.Await | ast.Call) for part in ast.iter_child_nodes(node)
+    }
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr=name)) if id(node) not in taken:
+                if inspect.iscoroutinefunction(getattr(type(frame.f_locals.get("self")), name, None)):
+                    return first + node.lineno - 1, ast.unparse(node)
+    return 0, ""
+
+
+def _near(name: str, known: Iterable[str], cutoff: float = 0.7) -> str:
+    return next(iter(difflib.get_close_matches(name, list(dict.fromkeys(known)), n=1, cutoff=cutoff)), "")
