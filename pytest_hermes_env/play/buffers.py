@@ -117,11 +117,21 @@ def _picture(value: Any, depth: int, *, is_brief: bool = False, of_rollouts: boo
         return ("sequence", len(value), _in_brief(elements) if is_brief else elements)
     if dataclasses.is_dataclass(value) or type(value).__module__ not in {"builtins", "asyncio"}:
         held = getattr(value, "__dict__", None)
+        if held is None and not callable(value):
+            return _in_words(value)
         return (
             ("object", _picture(held, depth - 1, is_brief=is_brief, of_rollouts=of_rollouts))
             if held is not None and not callable(value)
             else None
         )
+    return None
+
+
+def _in_words(value: Any) -> Any:
+    """Return the picture of a decimal number, a date, a path; None for what says nothing of itself."""
+    with contextlib.suppress(Exception):  # the environment's objects may raise anything
+        text = repr(value)
+        return ("value", text) if " at 0x" not in text else None
     return None
 
 

@@ -15,7 +15,7 @@ from pytest_hermes_env.source import LAYER_LOOP, LAYER_RESULT, ClassSource, Func
 _MEMBERS: Mapping[str, str] = {"messages": "message", "calls": "call", "names": "name"}
 """What the members of a list are."""
 DICTS = frozenset({"message", "call", "function"})
-_SAME = frozenset({"list", "tuple", "set", "frozenset", "sorted", "reversed", "Counter", "iter"})
+_SAME = frozenset({"str", "list", "tuple", "set", "frozenset", "sorted", "reversed", "Counter", "iter"})
 """Functions that give the members of their argument."""
 _FUNCTIONS = (ast.Name, ast.Attribute)
 _DEEPEST = 8

@@ -40,7 +40,10 @@ def _finding(rule: Rule, finding: Finding, *, is_strict: bool) -> str:
         parts.append(f"in scenario {finding.scenario}")
     if finding.seen:
         parts.append(f"seen: {finding.seen}")
-    parts.append(f"fix: {rule.fix(finding)}")
+    if finding.also:
+        parts.append(f"not judged because of this: {', '.join(finding.also)}")
+    if fix := rule.fix(finding):
+        parts.append(f"fix: {fix}")
     title = f"{rule.id} {rule.name}"
     return _command(level, finding.path, finding.line, finding.column, title, "\n".join(parts))
 

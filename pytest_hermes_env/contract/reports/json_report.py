@@ -85,4 +85,6 @@ def finding_data(rule: Rule, finding: Finding) -> dict[str, Any]:
         "seen": finding.seen,
         "scenario": finding.scenario,
         "confirmation": finding.confirmation,
+        "raised_by": finding.raised_by,
+        "also": list(finding.also),
     }

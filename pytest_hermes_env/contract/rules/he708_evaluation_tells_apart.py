@@ -29,6 +29,7 @@ from pytest_hermes_env.play.scenario import Scenario, item_key
 
 IDLE, GOOD, HALF = SCENARIOS = ("evaluate_nothing", "evaluate_gold", "evaluate_half")
 TINY = 1e-9
+OFTEN = 2
 LEAST = 0.5
 """The share of the difference of rewards that a metric shows at least."""
 TOLERANCE = 0.2
@@ -51,6 +52,11 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not metrics[0] or not metrics[1]:
         return Verdict.not_exercised("evaluate() logged no number", "HE705")
     differ = _mean(good) - _mean(idle)
+    if good.of(Reward) and differ <= TINY and good.roles and not any(role.prompt for role in good.roles):
+        message = (
+            "evaluate() asks the agent something else than format_prompt gives for the item: gold of it earns nothing there"
+        )
+        return Verdict.failed([evidence.finding(message, "evaluate", scenario=GOOD)])
     if good.of(Reward) and differ <= TINY:
         return Verdict.not_exercised(
             f"gold of held-out items earned {_mean(good):g}, and no work {_mean(idle):g}", "HE412", "HE405"
@@ -107,6 +113,8 @@ def _of_metrics(metrics: list[dict[str, float]], differ: float, share: float) ->
 def _of_items(good: Scenario) -> str:
     """Return which items are asked more often than others."""
     times = Counter(item_key(reward.item) for reward in good.of(Reward))
+    if len(times) == 1 and times.total() >= OFTEN:
+        return f"evaluate() asks one held-out item {times.total()} times, and no other"
     if len(set(times.values())) > 1:
         return f"{sum(count > min(times.values()) for count in times.values())} of {len(times)} held-out items count more often than the others"
     return ""

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from pytest_hermes_env.play.cases.code_changes import is_code, of_code, stubbed
+from pytest_hermes_env.play.cases.code_changes import is_code, is_program, of_code, stubbed
 from pytest_hermes_env.play.cases.forms import MOST_FIELDS, Form, form_of
 from pytest_hermes_env.play.cases.one_value import LONG, OTHER, Change, is_number, of_value, spread, wrong_value
 
@@ -25,7 +25,7 @@ class Known:
 
     others: tuple[str, ...] = ()
     prompt: str = ""
-    labels: frozenset[tuple[str, str]] = frozenset()
+    labels: tuple[tuple[str, str], ...] = ()
 
 
 def changes(text: str, known: Known) -> Iterator[Change]:
@@ -68,6 +68,7 @@ def wrong(text: str, known: Known) -> str:
 def _changes(text: str, known: Known) -> Iterator[Change]:
     if is_code(text):
         yield from of_code(text)
+        yield from _printing(text, known)
     else:
         yield from _of_fields(text, known)
     if form_of(text).kind == "json":
@@ -78,12 +79,25 @@ def _changes(text: str, known: Known) -> Iterator[Change]:
     yield Change(name="nothing in it", text="")
 
 
+def _printing(text: str, known: Known) -> Iterator[Change]:
+    """Yield programs that print nothing, and one of several results that the item holds under the same key."""
+    if not is_program(text):
+        return
+    yield Change(name="it prints nothing", text="pass\n")
+    under: dict[str, list[str]] = {}
+    for key, value in known.labels:
+        under.setdefault(key, []).append(value)
+    for values in [values for values in under.values() if len({*map(str.strip, values)}) > 1][-MOST_PROBED:]:
+        for place, value in ("first", values[0]), ("last", values[-1]):
+            yield Change(name=f"it only prints the {place} of several results", text=f"print({value!r})\n")
+
+
 def _of_fields(text: str, known: Known) -> Iterator[Change]:
     form = form_of(text)
     others = [form_of(other).fields for other in known.others]
     telling = _telling(form, known)
     probed = [*sorted(telling, key=lambda name: not _is_label(name, telling[name], known))][:MOST_PROBED]
-    yield from (replace(part, is_sure=_is_work(part, form, known)) for part in form.parts)
+    yield from (replace(part, is_sure=part.is_sure and _is_work(part, form, known)) for part in form.parts)
     for name in spread([*telling], MOST_FIELDS):
         value = telling[name]
         is_prose = len(value.split()) > LONG  # a reason, which nobody may grade

@@ -168,6 +168,7 @@ def _pruned(value: Any) -> Iterator[tuple[str, str, Any]]:
             ("without the last element", lambda part: part[:-1]),
             ("the first element only", lambda part: part[:1]),
             ("an element too many", lambda part: [*part, _wrong_json(part[-1])]),
+            ("an element twice", lambda part: [*part, part[0]]),
         ):
             yield name, at, _edited(value, way, edit)
     if isinstance(value, dict) and len(value) > 1:
@@ -228,6 +229,8 @@ def _as_table(text: str) -> Form | None:
     parts = [
         Change(name="without the last row", text=written(rows[:-1])),
         Change(name="with a row too many", text=written([*rows, extra])),
+        Change(name="with a row twice", text=written([*rows, rows[1]])),
+        Change(name="with its rows in another order", text=written([rows[0], *rows[:0:-1]]), is_sure=False),
         Change(name="the first half of the rows", text=written(rows[: 1 + len(rows[1:]) // 2])),
         Change(name="its head only", text=written(rows[:1])),
     ]

@@ -180,8 +180,8 @@ def _text(data: bytes) -> str:
     return text if text.strip() and len(text) <= LARGEST and "\0" not in text else ""
 
 
-def _labels(item: Any, prompt: str) -> frozenset[tuple[str, str]]:
-    """Return key and text of each value in those parts of an item that its prompt does not hold."""
+def _labels(item: Any, prompt: str) -> tuple[tuple[str, str], ...]:
+    """Return key and text of each value in those parts of an item that its prompt does not hold, in their order."""
     parts = fields_of(item).items()
     hidden = {key: part for key, part in parts if not isinstance(part, str | int | float) or str(part) not in prompt}
-    return frozenset(pair for key, part in hidden.items() for pair in pairs_under(key, part))
+    return tuple(pair for key, part in hidden.items() for pair in pairs_under(key, part))

@@ -144,6 +144,7 @@ async def groups_with_gold(stage: Stage) -> None:
         stage,
         golds,
         _in_turn([GOLD, NOTHING]) if len(items) == 1 else lambda prompt: GOLD if prompt == items[0][0] else NOTHING,
+        late=GOLD,  # the prompts of the other group are made before gold is rewarded
     )
 
     async def both() -> None:
@@ -160,7 +161,7 @@ async def groups_with_gold(stage: Stage) -> None:
 
 async def _partly(stage: Stage, gold: Transcript, item: Any) -> Transcript | None:
     """Return work that earns less than gold, and more than nothing: what is declared as nearly right, or gold with changed content."""
-    sandbox, near = stage.sandbox, _case_of(stage.cases, item, NEAR_MISS)
+    sandbox, near = stage.sandbox, case_of(stage.cases, item, NEAR_MISS)
     made = [
         slot.put(change.text) for slot in Work(turns=gold.turns, item=item).slots() for change in changes(slot.text, slot.known)
     ]
@@ -198,7 +199,7 @@ async def _evaluate_with_gold(stage: Stage) -> None:
     golds = {
         prompt: transcript
         for item in seen.values()
-        if (prompt := _prompt(stage, item)) and (transcript := _case_of(stage.cases, item, GOLD)) is not None
+        if (prompt := prompt_of(stage, item)) and (transcript := case_of(stage.cases, item, GOLD)) is not None
     }
     if not golds:
         stage.skip(Unavailable(Cause.NO_GOLD, "a held-out item"))
@@ -225,8 +226,8 @@ async def items_with_gold(stage: Stage, most: int = 2) -> list[tuple[str, Transc
     async def take() -> None:
         item: Any = stage.item
         for number in range(MOST_ITEMS):
-            gold = _case_of(stage.cases, item, GOLD, number)
-            if gold is not None and (prompt := _prompt(stage, item)):
+            gold = case_of(stage.cases, item, GOLD, number)
+            if gold is not None and (prompt := prompt_of(stage, item)):
                 found.setdefault(prompt, (prompt, gold, item))
             if len(found) >= most or (item := await stage.next_item()) is None:
                 return
@@ -235,7 +236,7 @@ async def items_with_gold(stage: Stage, most: int = 2) -> list[tuple[str, Transc
     return list(found.values())
 
 
-def _case_of(cases: object, item: Any, name: str, number: int = -1) -> Transcript | None:
+def case_of(cases: object, item: Any, name: str, number: int = -1) -> Transcript | None:
     """Return a case of an item; None without it, or where it needs a sandbox of its own."""
     for entry in cases.items if isinstance(cases, Cases) else ():
         if _fits(entry, item, number):
@@ -271,7 +272,8 @@ def _fits(entry: ItemCases, item: Any, number: int) -> bool:
         return False
 
 
-def _prompt(stage: Stage, item: Any) -> str:
+def prompt_of(stage: Stage, item: Any) -> str:
+    """Return the prompt of an item; empty without one."""
     try:
         prompt = stage.env.format_prompt(item)
     except Exception:  # noqa: BLE001 - HE204 reports it

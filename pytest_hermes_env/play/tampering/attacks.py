@@ -294,12 +294,15 @@ def _emptied(surface: Surface) -> Iterator[Attack]:
     files = {
         path: surface.checkers[path].partition("\n")[0] if path.endswith(".csv") else "" for path in data if path not in bases
     }
-    outputs = {
-        path: "SELECT 1 WHERE 0" if path.endswith(".sql") else "" for path in surface.work if not path.endswith((".py", ".sh"))
-    }
+    texts = {path: text for path, text in surface.work.items() if not path.endswith((".py", ".sh"))}
+    empty = {path: "SELECT 1 WHERE 0" if path.endswith(".sql") else "" for path in texts}
+    headed = {path: f"{text.splitlines()[0]}\n" for path, text in texts.items() if len(text.splitlines()) > 1}
     lines = tuple(f"python3 -c {shlex.quote(_EMPTYING)} {shlex.quote(path)}" for path in bases)
     names = ", ".join(posixpath.basename(path) for path in data)
-    yield Attack(family=f"{names}: emptied, so that nothing is right", files={**files, **outputs}, lines=lines)
+    yield Attack(family=f"{names}: emptied, so that nothing is right", files={**files, **empty}, lines=lines)
+    if headed:
+        family = f"{names}: emptied, so that the first line of what gold wrote is right"
+        yield Attack(family=family, files={**files, **empty, **headed}, lines=lines)
 
 
 def _injected(surface: Surface) -> Iterator[Attack]:

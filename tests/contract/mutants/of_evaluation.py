@@ -13,6 +13,15 @@ MUTANTS = (
         ('"eval/reward": sum(rewards) / len(rewards)', '"eval/reward": len(rewards) / len(self.held_out)'),
     ),
     signals_base(
+        "HE708",
+        "the last item, for each of them",
+        (
+            "samples = [await self.attempt(item) for item in self.exam]",
+            "attempts = [lambda: self.attempt(item) for item in self.exam]\n        samples = [await attempt() for attempt in attempts]",
+        ),
+        says="one held-out item",
+    ),
+    signals_base(
         "HE701",
         "a loop without tools",
         ("tool_schemas=schemas, valid_tool_names=names", "tool_schemas=[], valid_tool_names=set()"),

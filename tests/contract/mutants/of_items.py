@@ -97,6 +97,11 @@ MUTANTS = (
     graded_letters(
         "HE207", "the same letter for ever", ("(self.position + 1) % len(self.training)", "(self.position + 1) % 1")
     ),
+    graded_letters(
+        "HE207",
+        "as many items as a group has rollouts are passed",
+        ("(self.position + 1) % len(self.training)", "(self.position + self.config.group_size) % len(self.training)"),
+    ),
     # ------------------------------------------------------------------ HE208
     graded_letters(
         "HE208",

@@ -25,6 +25,12 @@ MUTANTS = (
         says="'token_limit'",
     ),
     ledger_books(
+        "HE113",
+        "in settings that a function makes",
+        ("max_agent_turns=8,", "**dict(zip(['max_turns'], [8])),"),
+        says="'max_turns'",
+    ),
+    ledger_books(
         "HE114",
         "an empty class where the layer is missing",
         (

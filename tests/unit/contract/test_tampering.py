@@ -354,3 +354,18 @@ def test_code_for_node_writes_results_at_its_end(tmp_path: Path) -> None:
     done = subprocess.run(["node", "-e", runner], cwd=tmp_path, capture_output=True, text=True, check=True)
 
     assert ((tmp_path / "report.json").read_text(encoding="utf-8"), done.stdout) == ("good", "ok\n")
+
+
+def test_where_data_is_emptied_the_head_of_golds_table_may_be_right() -> None:
+    """A verifier that computes what is right from the agent's own copy of the data expects the head of a table."""
+    ledger, summary = "/workspace/ledger.csv", "/workspace/summary.csv"
+    seen = Surface(
+        cwd="/workspace",
+        work={summary: "account,total\nrent,4\n"},
+        prepared={ledger: "date,account\n1,rent\n"},
+        reads=frozenset({ledger, summary}),
+    )
+
+    files = [attack.files for attack in attacks(seen) if "emptied" in attack.family]
+
+    assert files == [{ledger: "date,account", summary: ""}, {ledger: "date,account", summary: "account,total\n"}]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
 from threading import Lock
 from types import SimpleNamespace
 
@@ -84,3 +86,19 @@ def test_what_cannot_be_copied_is_returned_itself() -> None:
     item = {"lock": Lock()}
 
     assert copied(item) is item
+
+
+class Mute:
+    """Has no attributes, and raises when it is asked for its text."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
+
+
+def test_values_of_other_types_are_pictured_by_their_text() -> None:
+    """What is kept of an item may be a decimal number or a date; what says nothing of itself has no picture."""
+    assert picture(Decimal("4.50")) == ("value", "Decimal('4.50')")
+    assert picture(date(2026, 1, 2)) != picture(date(2026, 1, 3))
+    assert picture(Mute()) is None

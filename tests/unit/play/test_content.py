@@ -68,7 +68,7 @@ def test_what_is_the_same_for_every_item_is_form() -> None:
 def test_what_the_prompt_holds_is_doubtful_and_a_label_is_not() -> None:
     """A number of a ticket may be repeated in an answer; the label of an item is what is asked for."""
     text, other = '{"ticket": "T-17", "priority": "high"}', '{"ticket": "T-18", "priority": "low"}'
-    known = Known(others=(other,), prompt="Ticket T-17: the priority is high", labels=frozenset({("priority", "high")}))
+    known = Known(others=(other,), prompt="Ticket T-17: the priority is high", labels=(("priority", "high"),))
     sure = {one.at: one.is_sure for one in changes(text, known) if one.name == "denied"}
 
     assert sure == {"in priority": True, "in ticket": False}
@@ -173,3 +173,31 @@ def test_a_long_reason_is_not_surely_graded() -> None:
     found = made(json.dumps({"n": 1, "why": reason}), json.dumps({"n": 2, "why": other}))
 
     assert found["nothing in why"].is_sure is False
+
+
+def test_what_is_there_twice_is_wrong_and_another_order_is_a_question() -> None:
+    """A verifier that compares sets pays for both."""
+    table, listed = made("name,age\nann,3\nbob,4\n"), made('{"names": ["ann", "bob"]}')
+
+    assert table["with a row twice"].text == "name,age\nann,3\nbob,4\nann,3\n"
+    assert (table["with a row twice"].is_sure, table["with its rows in another order"].is_sure) == (True, False)
+    assert listed["an element twice in names"].text == '{"names": ["ann", "bob", "ann"]}'
+
+
+def test_json_becomes_another_value() -> None:
+    """A reward that reads fields of whatever stands in the file raises."""
+    found = made('{"total": 4}')
+
+    assert (found["a list of it"].text, found["a number in its place"].text) == ('[{"total": 4}]', "1")
+
+
+def test_programs_print_one_of_several_results() -> None:
+    """A checker may look at the last example only; a single result is all that a program may have to print."""
+    text, results = "import sys\nprint(len(sys.stdin.read()))\n", (("in", "a"), ("out", "1"), ("in", "bb"), ("out", "2"))
+
+    found = {one.name: one.text for one in changes(text, Known(labels=results))}
+
+    assert found["it only prints the last of several results"] == "print('2')\n"
+    assert found["it prints nothing"] == "pass\n"
+    assert not [name for name in made(text) if "several results" in name]
+    assert "it prints nothing" not in made("def f(x):\n    return x\n")
