@@ -1,8 +1,7 @@
 """Runs a reward function on generated results, and reports the smallest one on which it fails.
 
 Place in the flow: a test calls `check_reward` with an environment from ``make_env`` and an item. It needs no model and no sandbox:
-the results are built, and the tool context uses an in-memory machine. `smallest_failure` is also the engine behind the probes of the
-contract, which record what each call returned.
+the results are built, and the tool context uses an in-memory machine.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import CodeType, FrameType
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
-from hypothesis import HealthCheck, Phase, Verbosity, find, given, settings
+from hypothesis import HealthCheck, Phase, Verbosity, find, settings
 from hypothesis import strategies as st
 from hypothesis.errors import HypothesisException
 
@@ -32,15 +31,6 @@ from pytest_hermes_env.strategies.rollouts import agent_results
 
 MAX_TURNS = 4
 Bounds = tuple[float, float] | None
-
-
-class _HasExpression(Protocol):
-    @property
-    def expression(self) -> str:
-        """Python source of the result."""
-
-
-F = TypeVar("F", bound=_HasExpression)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,12 +152,8 @@ class _Probe:
     def search(self, strategy: st.SearchStrategy[Any], examples: int, derandomize: bool) -> _Failure | None:
         """Return the smallest failure, or None if every result got a reward."""
         with asyncio.Runner() as runner:
-            found = smallest_failure(
-                strategy,
-                lambda result: self._failure_on(runner, result),
-                lambda failure: failure.kind,
-                examples=examples,
-                derandomize=derandomize,
+            found = _smallest_failure(
+                strategy, lambda result: self._failure_on(runner, result), examples=examples, derandomize=derandomize
             )
             return self._placed(runner, found) if found is not None and not found.place else found
 
@@ -261,55 +247,35 @@ def start_of(env: Any, item: Any) -> Any:
     return start.user(question) if isinstance(question, str) and question else start
 
 
-def drawn(strategy: st.SearchStrategy[Any], count: int) -> list[Any]:
-    """Return ``count`` results at most, the same in every run."""
-    found: list[Any] = []
-
-    def keep(result: Any) -> None:
-        found.append(result)
-
-    decorate: Any = given
-    _settings(count, Phase.generate)(decorate(strategy)(keep))()
-    return found
-
-
-def smallest_failure(
-    strategy: st.SearchStrategy[Any],
-    failure_on: Callable[[Any], F | None],
-    kind_of: Callable[[F], object],
-    *,
-    examples: int,
-    derandomize: bool = True,
-) -> F | None:
+def _smallest_failure(
+    strategy: st.SearchStrategy[Any], failure_on: Callable[[Any], _Failure | None], *, examples: int, derandomize: bool
+) -> _Failure | None:
     """Return the failure on the smallest result that fails in the same way as the first one that fails; None without one.
 
     ``failure_on`` calls the reward. Every run tries the same results, unless ``derandomize`` is False.
     """
-    seen: list[F] = []
+    seen: list[_Failure] = []
 
     def fails(result: Any) -> bool:
         failure = failure_on(result)
-        if failure is None or (seen and kind_of(failure) != kind_of(seen[0])):
+        if failure is None or (seen and failure.kind != seen[0].kind):
             return False
         seen.append(failure)
         return True
 
-    try:
-        find(strategy, fails, settings=_settings(examples, Phase.generate, Phase.shrink, derandomize=derandomize))
-    except HypothesisException:  # none fails, or not each time: then the shortest that was seen counts
-        return min(seen, key=lambda failure: len(failure.expression), default=None)
-    return seen[-1]
-
-
-def _settings(count: int, *phases: Phase, derandomize: bool = True) -> settings:
-    return settings(
-        max_examples=count,
+    chosen = settings(
+        max_examples=examples,
         derandomize=derandomize,
         database=None,
         deadline=None,
-        phases=phases,
+        phases=(Phase.generate, Phase.shrink),
         verbosity=Verbosity.quiet,
         report_multiple_bugs=False,
         print_blob=False,
         suppress_health_check=list(HealthCheck),
     )
+    try:
+        find(strategy, fails, settings=chosen)
+    except HypothesisException:  # none fails, or not each time: then the shortest that was seen counts
+        return min(seen, key=lambda failure: len(failure.expression), default=None)
+    return seen[-1]

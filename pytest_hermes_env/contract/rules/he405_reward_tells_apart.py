@@ -290,12 +290,6 @@ def _constant(evidence: Evidence, every: list[float]) -> Verdict:
     if (mistake := _caught_each_time(evidence)) is not None:
         message = f"each rollout scored {value:g}, because compute_reward catches a mistake of its own: {mistake.error}"
         return Verdict.failed([evidence.finding(message, place=mistake.place, scenario=SCENARIOS[0])])
-    if not evidence.probes.reads_work:
-        message = (
-            f"each rollout scored {value:g}, and compute_reward reads nothing that the agent did: no text or call of an "
-            "assistant message, no tool result, no file"
-        )
-        return Verdict.failed([evidence.finding(message, "compute_reward", scenario=PROBES)])
     open_ones = [rung.unavailable for rung in evidence.rungs if not rung.is_automatic and rung.unavailable]
     return Verdict.not_exercised("; ".join(dict.fromkeys(open_ones)) or NEEDS_A_CASE, "HE412")
 

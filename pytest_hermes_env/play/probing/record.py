@@ -74,17 +74,13 @@ class Canary:
 
 @dataclass(frozen=True, kw_only=True)
 class RewardProbes:
-    """Everything that probing found. ``unavailable`` is why there was none, ``cut`` why it ended early, ``item`` a picture.
-
-    ``reads_work``: compute_reward looked at anything that the agent did.
-    """
+    """Everything that probing found. ``unavailable`` is why there was none, ``cut`` why it ended early, ``item`` a picture."""
 
     unavailable: str = ""
     cut: str = ""
     item: str = ""
     probes: tuple[Probe, ...] = ()
     canaries: tuple[Canary, ...] = ()
-    reads_work: bool = True
 
     @property
     def trials(self) -> tuple[Trial, ...]:

@@ -1,11 +1,7 @@
 """One call of a reward: on copies of its inputs, with its own in-memory machine.
 
-The copies can note what the reward does with them: items note every change, results every read of the agent's work. A comparison does
-not find a reward that writes the same note into every item: the item had the note before it was probed.
-
-What the agent said and called, and what its tools returned, is replaced by values that note every use. A use that cannot be noted, by
-a function written in C, raises a TypeError, which counts as a use as well. How many turns and calls there were is left as it is: the
-probes vary it.
+A watched item notes every change. A comparison does not find a reward that writes the same note into every item: the item had the note before
+it was probed.
 """
 
 from __future__ import annotations
@@ -35,14 +31,6 @@ FIELDS = frozenset({"messages", "managed_state", "turns_used", "finished_natural
 _OF_DICTS = ("__setitem__", "__delitem__", "__ior__", "clear", "pop", "popitem", "setdefault", "update")
 _OF_LISTS = (
     "__setitem__", "__delitem__", "__iadd__", "__imul__", "append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort",
-)  # fmt: skip
-_OF_OTHERS = frozenset({"system", "user", "developer"})
-"""Roles of messages that hold none of the agent's work."""
-_ENVELOPE = frozenset({"role", "name", "tool_call_id", "id", "type"})
-"""Keys that say who speaks, and not what."""
-_USES = (
-    "__bool__", "__contains__", "__eq__", "__float__", "__format__", "__getitem__", "__hash__", "__int__", "__iter__", "__len__",
-    "__lt__", "__gt__", "__ne__", "__repr__", "__str__", "__add__", "__radd__",
 )  # fmt: skip
 
 
@@ -82,29 +70,14 @@ class RewardRunner:
 
         return FakeSandbox(unscripted="not found", allow_leftovers=True, real_tools=self._real_tools)
 
-    async def reads_work(self, result: Any, *, in_sandbox: bool = True) -> bool:
-        """Return whether compute_reward read anything of what the agent said and did, asked a judge, or failed.
-
-        ``in_sandbox``: any use of its context counts as well.
-        """
-        read: list[bool] = []
-        trial = await self.trial(result, note=lambda: read.append(True), notes_context=in_sandbox)
-        return bool(read or trial.error or trial.judged)
-
     async def trial(
         self,
         result: Any,
         *,
         machine: FakeSandbox | None = None,
         is_watched: bool = False,
-        note: Callable[[], None] | None = None,
-        notes_context: bool = False,
     ) -> Trial:
-        """Return what compute_reward returned for a copy of ``result``; a watched item notes every change.
-
-        ``note`` is called when the reward reads the agent's work, with ``notes_context`` also when it uses its context; what it
-        returns then counts for nothing.
-        """
+        """Return what compute_reward returned for a copy of ``result``; a watched item notes every change."""
         from pytest_hermes_env.sandbox.context import FakeToolContext  # noqa: PLC0415 - only where rewards are probed
 
         self._begun()
@@ -117,9 +90,6 @@ class RewardRunner:
         if is_watched:
             item = watched(item, lambda: noted.append("the item"))
         before, asked = copied(_fields(item, given)), self._asked()
-        if note is not None:
-            given = noting_reads(given, note)
-            ctx = noting_attributes(ctx, note) if notes_context else ctx
         value: Any = None
         error, place, is_foreign, is_timeout = "", Place(), False, False
         try:
@@ -139,7 +109,7 @@ class RewardRunner:
             place=place,
             is_foreign=is_foreign,
             is_timeout=is_timeout,
-            changed=tuple(dict.fromkeys([*noted, *(_changed(before, _fields(item, given)) if note is None else ())])),
+            changed=tuple(dict.fromkeys([*noted, *_changed(before, _fields(item, given))])),
             cleanups=ctx.cleanups,
             judged=self._asked() - asked,
             absent=tuple(dict.fromkeys(text.split()[0] if text.split() else text for text in machine.not_found[missed:])),
@@ -193,51 +163,3 @@ def _noting(base: type, methods: tuple[str, ...], note: Callable[[], None]) -> t
     members: dict[str, Any] = {name: noting(name) for name in methods}
     members["__reduce_ex__"] = lambda self, _: (base, (base(self),))
     return type(base.__name__, (base,), members)
-
-
-def noting_reads(result: Any, note: Callable[[], None]) -> Any:
-    """Let an AgentResult call ``note`` when something of the agent's work is read, and return it."""
-    unread = _unread(note)
-
-    def noting(part: dict[str, Any]) -> dict[str, Any]:
-        return {
-            key: [noting(call) for call in value] if key == "tool_calls" else value if key in _ENVELOPE else unread
-            for key, value in part.items()
-        }
-
-    result.messages = [message if message.get("role") in _OF_OTHERS else noting(message) for message in result.messages]
-    return result
-
-
-def noting_attributes(ctx: Any, note: Callable[[], None]) -> Any:
-    """Return a tool context that calls ``note`` when anything of it is used, its task id too: tools of its own keep state by it."""
-    base: Any = type(ctx)
-
-    def read(self: Any, name: str) -> Any:
-        if not name.startswith(("_", "cleanup")):
-            note()
-        return base.__getattribute__(self, name)
-
-    made: Any = object.__new__(type(base.__name__, (base,), {"__getattribute__": read}))
-    object.__getattribute__(made, "__dict__").update(vars(ctx))
-    return made
-
-
-def _unread(note: Callable[[], None]) -> Any:
-    """Return a value that notes its uses, isinstance() among them, and fails in them as None does."""
-
-    def use(_self: Any, *_args: Any) -> Any:
-        note()
-        raise TypeError("this value only notes that it was read")
-
-    def ask_class(_self: Any) -> type:
-        note()
-        return type(None)
-
-    def ask_attribute(self: Any, name: str) -> Any:
-        note()
-        return object.__getattribute__(self, name)
-
-    members: dict[str, Any] = dict.fromkeys(_USES, use)
-    members |= {"__class__": property(ask_class), "__getattribute__": ask_attribute}
-    return type("Unread", (), members)()
