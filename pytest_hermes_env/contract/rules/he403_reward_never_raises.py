@@ -3,8 +3,7 @@
 
 What: `compute_reward` is called with results of every form that a rollout can have: no tool call, an empty answer, a
 server error, the turn limit, malformed arguments, a tool that raised, results that are not JSON, odd and very long
-text, content that is None or a list of parts (found in older layers, recorded data and other chat APIs), and generated
-rollouts, of which the smallest failing one is shown. Nor does it ask an item for a key that no item has.
+text, content that is None or a list of parts (found in older layers, recorded data and other chat APIs). Nor does it ask an item for a key that no item has.
 
 Why: An exception in `compute_reward` costs the rollout a second run, and then its whole group; older layers make it
 0.0. It hits the unusual rollouts: the first turns of a weak model, which answers nothing or calls tools wrongly. These

@@ -52,20 +52,3 @@ def test_a_steady_reward_breaks_nothing():
 
     assert {trial.error for trial in probes.trials} == {""}
     assert {canary.name: canary.reward for canary in probes.canaries if canary.reward} == {"the expected answer": 1.0}
-
-
-def test_texts_are_varied_only_where_the_reward_reads_them():
-    """A verifier that only runs programs costs tens of milliseconds a call, whatever the agent said."""
-    counts = {}
-
-    def counting(name, rewarding):
-        async def reward(self, item, result, ctx):
-            counts[name] = counts.get(name, 0) + 1
-            return rewarding(result)
-
-        return probed(reward)
-
-    counting("reads nothing", lambda result: float(result.turns_used > 2))
-    counting("reads a text", lambda result: float("4" in str(text_of(result))))
-
-    assert counts["reads nothing"] * 2 < counts["reads a text"]
