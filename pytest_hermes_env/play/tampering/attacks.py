@@ -252,6 +252,10 @@ def _of_session(surface: Surface, results: Mapping[str, str]) -> Iterator[Attack
         return
     said = payloads.program("x.sh", surface.said, results)
     texts = {name: "#!/bin/sh\nexit 0\n" if name in _SILENT else said for name in names}
+    for name in names:  # one that printed the same each time does so again
+        printed = {output for line, output in surface.commands if line.split()[:1] == [name]}
+        if len(printed) == 1 and (text := printed.pop()).strip():
+            texts[name] = f"#!/bin/sh\nprintf '%s' {shlex.quote(text)}\n"
     own = "$HOME/.local/bin"
     shims = "\n".join(
         f'for d in $(echo "$PATH" | tr \':\' \' \') "{own}"; do mkdir -p "$d" 2>/dev/null && '
