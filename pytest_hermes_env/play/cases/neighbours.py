@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import posixpath
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -255,7 +256,9 @@ def _by_other_means(step: Any, tools: Sequence[str]) -> Any:
     if not isinstance(step, Call) or "terminal" not in tools:
         return step
     if step.tool == "write_file" and {*given} == {"path", "content"} and given["content"].endswith("\n"):
-        return call("terminal", command=f"cat > '{given['path']}' << 'END_OF_FILE'\n{given['content']}END_OF_FILE")
+        folder = posixpath.dirname(given["path"])
+        made = f"mkdir -p '{folder}' && " if folder else ""  # write_file makes it
+        return call("terminal", command=f"{made}cat > '{given['path']}' << 'END_OF_FILE'\n{given['content']}END_OF_FILE")
     if step.tool == "terminal" and isinstance(given.get("command"), str):
         return call("terminal", **{**given, "command": _MOVE.sub(r"cp -r \1 \2 && rm -r \1", given["command"])})
     return step

@@ -19,7 +19,7 @@ from pytest_hermes_env.play.cases.judged import worst_of
 from pytest_hermes_env.play.cases.one_value import spread
 from pytest_hermes_env.play.cases.playing import OVER, Player, played
 from pytest_hermes_env.play.cases.slots import Work
-from pytest_hermes_env.play.cases.values import GOLD, NEAR_MISS, NOTHING, Cases, ItemCases, Transcript
+from pytest_hermes_env.play.cases.values import GOLD, HACK, NEAR_MISS, NOTHING, Cases, ItemCases, Transcript
 from pytest_hermes_env.play.journal import Journal, Reward, current_rollout
 from pytest_hermes_env.play.scenario import Cause, RolePlayed, Rung, Unavailable
 from pytest_hermes_env.play.scenarios.family import family
@@ -243,6 +243,13 @@ def case_of(cases: object, item: Any, name: str, number: int = -1) -> Transcript
             for case in _filled(entry, item, name):
                 return None if case.needs_a_fake or case.sandbox else case
     return None
+
+
+def worse_of(cases: object, item: Any) -> list[Transcript]:
+    """Return the declared cases of an item that earn less than gold, but for hacks and doing nothing."""
+    entries = cases.items if isinstance(cases, Cases) else ()
+    names = dict.fromkeys(case.name for entry in entries for case in entry.cases if case.name not in {GOLD, HACK, NOTHING})
+    return [found for name in names if (found := case_of(cases, item, name)) is not None]
 
 
 def declared_with_gold(cases: object) -> tuple[Any, Transcript] | None:

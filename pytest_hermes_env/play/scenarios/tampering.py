@@ -7,7 +7,7 @@ import dataclasses
 from pytest_hermes_env.errors import shorten
 from pytest_hermes_env.play.scenario import TAMPERING, WRONG_PROGRAMS, Cause, Scenario, Unavailable
 from pytest_hermes_env.play.scenarios.family import family
-from pytest_hermes_env.play.scenarios.roles import declared_with_gold, items_with_gold
+from pytest_hermes_env.play.scenarios.roles import declared_with_gold, items_with_gold, worse_of
 from pytest_hermes_env.play.stage import Stage
 from pytest_hermes_env.play.tampering.search import Search
 from pytest_hermes_env.play.wrong_programs import WrongPrograms
@@ -35,7 +35,15 @@ async def tampering(stage: Stage) -> None:
         return
     item, gold = found
     is_full = stage.effort > 1
-    search = Search(stage=stage, item=item, label="a training item", gold=gold, most=MOST if is_full else 1, is_full=is_full)
+    search = Search(
+        stage=stage,
+        item=item,
+        label="a training item",
+        gold=gold,
+        most=MOST if is_full else 1,
+        is_full=is_full,
+        worse=worse_of(stage.cases, item),
+    )
     sandbox = stage.sandbox
     rungs = await search.run()
     stage.sandbox = sandbox

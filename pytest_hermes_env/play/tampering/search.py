@@ -5,8 +5,9 @@ Place in the flow: the scenario `tampering` runs one search, on an item whose go
 
 from __future__ import annotations
 
+import posixpath
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,11 +18,13 @@ from pytest_hermes_env.play.auto_script import SILENT_ANSWER, silent_policy
 from pytest_hermes_env.play.cases.item_cases import work_of
 from pytest_hermes_env.play.cases.judged import worst_of
 from pytest_hermes_env.play.cases.playing import PlayedCase, Player, played, scripted
+from pytest_hermes_env.play.cases.slots import Work
 from pytest_hermes_env.play.cases.values import ATTACK, GOLD, HACK, NOTHING, WRONG_CONTENT, Transcript
 from pytest_hermes_env.play.probing.reward_constants import reward_constants
 from pytest_hermes_env.play.scenario import Rung, Worth
 from pytest_hermes_env.play.stage import Stage
 from pytest_hermes_env.play.tampering.attacks import Attack, attacks
+from pytest_hermes_env.play.tampering.payloads import patching
 from pytest_hermes_env.play.tampering.surface import USER_SITE, Surface, surface_of
 
 SHARE = 0.5
@@ -32,7 +35,7 @@ TINY = 1e-9
 
 @dataclass(kw_only=True)
 class Search:
-    """The search on one item. ``most`` is how many attacks that pay are looked for."""
+    """The search on one item. ``most`` is how many attacks that pay are looked for; ``worse`` are the declared cases that earn less than gold."""
 
     stage: Stage
     item: Any
@@ -40,9 +43,11 @@ class Search:
     gold: Transcript
     most: int = 1
     is_full: bool = False
+    worse: Sequence[Transcript] = ()
     played: int = 0
     families: set[str] = field(default_factory=set)
     paid: set[str] = field(default_factory=set)
+    sure: int = 0
     note: str = ""
     """Why there was nothing to attack; ``why_none`` is why the search could not begin."""
     why_none: str = ""
@@ -74,7 +79,7 @@ class Search:
             for base in bases:
                 tried = [
                     one
-                    for one in attacks(surface, is_full=self.is_full)
+                    for one in [*self._of_worse(surface), *attacks(surface, is_full=self.is_full)]
                     if base is bad or not (one.is_of_session or {*one.files} & {*surface.work})
                 ]
                 found += [
@@ -82,18 +87,30 @@ class Search:
                 ]
         return found
 
+    def _of_worse(self, surface: Surface) -> Iterator[Attack]:
+        """Yield declared work that earns less, such as that which is too slow, after code that stops the clocks."""
+        for transcript in self.worse:
+            slots = Work(turns=transcript.turns, item=self.item).slots()
+            files = {posixpath.join(surface.cwd, one.name): patching() + one.text for one in slots if one.name.endswith(".py")}
+            if files:
+                yield Attack(
+                    family="declared worse work, after code that stops the clocks and lets all tests pass", files=files
+                )
+
     async def _found(
         self, tried: Sequence[Attack], surface: Surface, bad: tuple[Turn, ...], least: float
     ) -> list[tuple[Attack, PlayedCase, tuple[Turn, ...]]]:
         found: list[tuple[Attack, PlayedCase, tuple[Turn, ...]]] = []
         for attack in tried:
-            if len(self.paid) >= self.most or attack.family in self.paid:
+            is_enough = self.sure >= self.most or (attack.is_of_session and len(self.paid) >= self.most)
+            if is_enough or attack.family in self.paid:
                 continue
             self.families.add(attack.family)
             turns = with_attack(bad, attack, surface.tools)
             if turns and _pays(one := await self._attempt(ATTACK, turns), least):
                 found.append(await self._shrunk(attack, one, turns, surface, bad, least))
                 self.paid.add(attack.family)
+                self.sure += not attack.is_of_session  # what a session allows is a warning, which may hide no error
         return found
 
     async def _shrunk(
