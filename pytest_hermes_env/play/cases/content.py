@@ -15,6 +15,9 @@ from pytest_hermes_env.play.cases.code_changes import is_code, is_program, of_co
 from pytest_hermes_env.play.cases.forms import MOST_FIELDS, Form, form_of
 from pytest_hermes_env.play.cases.one_value import LONG, OTHER, Change, is_number, of_value, spread, wrong_value
 
+_OTHER_CODE = re.compile(
+    r"(?m)\A#!|^\s*(?:function\b|\w+\s*\(\)\s*\{|#include\b|(?:const|let|var)\s+\w+\s*=|(?:static|int|void|char|double)\s+\*?\w+\s*\(|sub\s+\w+\s*\{|my\s+[$@%])"
+)
 MOST_PROBED, MOST_OTHERS = 2, 12
 """Fields that are right alone, and values of other items among the candidates."""
 
@@ -69,7 +72,7 @@ def _changes(text: str, known: Known) -> Iterator[Change]:
     if is_code(text):
         yield from of_code(text)
         yield from _printing(text, known)
-    else:
+    elif _OTHER_CODE.search(text) is None:  # of code in another language nobody can say what a change does
         yield from _of_fields(text, known)
     if form_of(text).kind == "json":
         yield Change(name="a list of it", text=f"[{text.strip()}]", is_sure=False)

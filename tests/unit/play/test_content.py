@@ -201,3 +201,18 @@ def test_programs_print_one_of_several_results() -> None:
     assert found["it prints nothing"] == "pass\n"
     assert not [name for name in made(text) if "several results" in name]
     assert "it prints nothing" not in made("def f(x):\n    return x\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "join() {\n  printf '%s' \"$1\"\n}\n",
+        "const add = (a, b) => a + b\n",
+        "#include <stdio.h>\nint main(void) { return 0; }\n",
+    ],
+)
+def test_code_of_another_language_is_left_out_whole_and_not_changed(text: str) -> None:
+    """Three functions in one library are no three answers."""
+    other = text.replace("join", "split").replace("add", "sub").replace("0", "1")
+
+    assert [one.name for one in changes(text, Known(others=(other,)))] == ["that of another item", "nothing in it"]
