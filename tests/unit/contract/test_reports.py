@@ -150,6 +150,8 @@ def test_json_holds_every_rule_with_its_outcome():
         "seen": "",
         "scenario": "",
         "confirmation": "",
+        "raised_by": "",
+        "also": [],
     }
 
     assert json.loads(json_text(account())) == {
@@ -180,7 +182,16 @@ def test_json_holds_every_rule_with_its_outcome():
                         "note": "",
                         "waiver": "",
                         "seconds": 0.25,
-                        "findings": [{**finding, "severity": "error", "scenario": "happy", "confirmation": ""}],
+                        "findings": [
+                            {
+                                **finding,
+                                "severity": "error",
+                                "scenario": "happy",
+                                "confirmation": "",
+                                "raised_by": "",
+                                "also": [],
+                            }
+                        ],
                         "accepted": [{"reason": "old layer", "origin": "odd, näme:1.py:7", "finding": old}],
                     },
                     {
