@@ -181,30 +181,25 @@ def _init(options: argparse.Namespace) -> int:
         logging.disable(before)
     items = f"{done.items} item{'' if done.items == 1 else 's'}" if done.items else "a place for an item"
     print(f"wrote {done.file}: {items} of {done.class_name}")
-    print(
-        "\n".join(
-            filter(
-                None,
-                [
-                    done.gold,
-                    *_mistakes_in(options.target),
-                    f"next: look at gold in {done.file}, then pytest --hermes-env {options.target}",
-                ],
-            )
-        )
-    )
+    more = [
+        done.gold,
+        *_mistakes_in(options.target),
+        f"next: look at gold in {done.file}, then pytest --hermes-env {options.target}",
+    ]
+    print("\n".join(filter(None, more)))
     return 0
 
 
 def _mistakes_in(target: str) -> list[str]:
-    """Return what the source of a target shows to be wrong, a line each."""
-    from pytest_hermes_env.contract.check import check_paths  # noqa: PLC0415
+    """Return what the source of a target shows to be wrong, a line each; nothing of one that is not a file."""
+    from pytest_hermes_env.contract.check import check_paths, path_of  # noqa: PLC0415
     from pytest_hermes_env.redaction.shown_text import shown_path  # noqa: PLC0415
+    from pytest_hermes_env.source.finding import Severity  # noqa: PLC0415
 
-    if not target.rpartition(":")[0 if ":" in target else 2].endswith(".py"):
+    if not os.path.isfile(path_of(target)):
         return []
     found = check_paths([target], allows_none=True).findings
-    errors = [(rule, finding) for rule, finding in found if rule.severity_of(finding) is type(rule.severity).ERROR]
+    errors = [(rule, one) for rule, one in found if rule.severity_of(one) is Severity.ERROR]
     return [f"see       {shown_path(one.path)}:{one.line}: {rule.id} {one.message}" for rule, one in errors]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import difflib
+import dis
 import inspect
 import json
 import linecache
@@ -21,10 +22,12 @@ from pytest_hermes_env.errors import shorten
 from pytest_hermes_env.play.journal import Place
 
 MOST_NAMES = 6
-ALIKE = 0.85
-"""How alike two names must be where many are known: most of an object's are its methods."""
+ALIKE, VERY_ALIKE = 0.75, 0.85
+"""How alike two names must be, and how much where many are known: all modules, all methods of an object."""
 NEAR = 30
 """Characters that are shown on both sides of a mistake in JSON."""
+_GIVEN_OUT = frozenset({"gather", "create_task", "ensure_future", "wait", "wait_for", "shield", "run"})
+"""Functions that await what they are given."""
 
 
 def advice_for(error: BaseException, place: Place) -> str:
@@ -34,8 +37,7 @@ def advice_for(error: BaseException, place: Place) -> str:
     if isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
         return _of_file(error.filename)
     if isinstance(error, json.JSONDecodeError):
-        text = error.doc[max(0, error.pos - NEAR) : error.pos + NEAR]
-        return f"Correct the text near {shorten(text)!r}." if text.strip() else "The text is empty where JSON is expected."
+        return "" if _is_of_a_rollout(error) else _of_json(error)
     frame, segment = _where(error)
     is_of_place = frame is not None and frame.f_code.co_filename == place.path
     if isinstance(error, AttributeError) and error.name:
@@ -43,13 +45,23 @@ def advice_for(error: BaseException, place: Place) -> str:
     if frame is None or not is_of_place:
         return ""
     if isinstance(error, KeyError) and error.args:
-        return _of_key(error.args[0], frame, segment)
+        return _of_key(error.args[0], frame, segment, is_data=_is_of_a_rollout(error))
     if isinstance(error, NameError) and error.name:
         return _of_name(error.name, frame)
     if isinstance(error, ZeroDivisionError):
         node = _parsed(segment)
-        return f"`{ast.unparse(node.right)}` is 0 here: look at it before you divide." if isinstance(node, ast.BinOp) else ""
+        return f"`{ast.unparse(node.right)}` is 0 here: divide only where it is not." if isinstance(node, ast.BinOp) else ""
     return _of_type(str(error), frame, segment) if isinstance(error, TypeError) else ""
+
+
+def _is_of_a_rollout(error: BaseException) -> bool:
+    """Tell whether an error came up in a reward, where texts and their parts are the agent's, and no mistake of the author."""
+    return any(frame.f_code.co_name == "compute_reward" for frame, _ in traceback.walk_tb(error.__traceback__))
+
+
+def _of_json(error: json.JSONDecodeError) -> str:
+    text = error.doc[max(0, error.pos - NEAR) : error.pos + NEAR]
+    return f"Correct the text near {shorten(text)!r}." if text.strip() else "The text is empty where JSON is expected."
 
 
 def _where(error: BaseException) -> tuple[FrameType | None, str]:
@@ -65,7 +77,7 @@ def _where(error: BaseException) -> tuple[FrameType | None, str]:
     return frame, line[part.colno : part.end_colno].decode(errors="replace")
 
 
-def _of_key(key: object, frame: FrameType, segment: str) -> str:
+def _of_key(key: object, frame: FrameType, segment: str, *, is_data: bool) -> str:
     node = _parsed(segment)
     held = _value(node.value, frame) if isinstance(node, ast.Subscript) else None
     if not isinstance(held, Mapping):
@@ -74,6 +86,8 @@ def _of_key(key: object, frame: FrameType, segment: str) -> str:
     near = _near(str(key), (known for known in held if isinstance(known, str)))
     if near:
         return f"Write {name}[{near!r}]: it has no {key!r}."
+    if is_data:
+        return ""
     known = ", ".join(repr(one) for one in list(held)[:MOST_NAMES])
     return f"{name} has no {key!r}; it has {known}." if known else f"{name} is empty here."
 
@@ -99,19 +113,30 @@ def _of_attribute(owner: object, name: str, segment: str, *, is_of_place: bool) 
         return f"Await the call first: `(await {owner.__name__}(…)).{name}`."
     if isinstance(owner, Mapping) and name in owner and is_of_place:
         return f"It is a dict: write {segment.strip().removesuffix('.' + name)}[{name!r}]."
-    inits = [vars(cls).get("__init__") for cls in type(owner).__mro__]
-    if len(inits) > 1 and any(name in getattr(getattr(init, "__code__", None), "co_names", ()) for init in inits[1:]):
-        return f"`super().__init__(…)` sets self.{name}, and had not run: call it first in `__init__`."
-    held = [known for known, value in getattr(owner, "__dict__", {}).items() if not callable(value)]
-    near = (_near(name, held) or _near(name, dir(owner), ALIKE)) if is_of_place else ""
+    held = getattr(owner, "__dict__", {})
+    for cls in type(owner).__mro__[1:]:
+        names = _set_by(vars(cls).get("__init__"))
+        if name in names and 2 * len(names & held.keys()) < len(names):
+            return f"Call `super().__init__(…)` first in `__init__`: it sets self.{name}, and had not run."
+    if name in getattr(held.get("config"), "__dict__", {}) and is_of_place:
+        return f"Write `.config.{name}`: it is a field of the configuration."
+    near = _near(name, [one for one in held if not callable(held[one])]) or _near(name, dir(owner), VERY_ALIKE)
+    near = near if is_of_place else ""
     return f"Write `.{near}`: {type(owner).__name__} has no {name}." if near else ""
 
 
+def _set_by(init: object) -> frozenset[str]:
+    """Return the attributes that a constructor sets."""
+    code = getattr(init, "__code__", None)
+    return frozenset(one.argval for one in dis.get_instructions(code) if one.opname == "STORE_ATTR") if code else frozenset()
+
+
 def _of_name(name: str, frame: FrameType) -> str:
-    if name in sys.stdlib_module_names:
+    line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+    if name in sys.stdlib_module_names and re.search(rf"\b{name}\.", line):
         return f"Add `import {name}` at the top of the file."
     near = _near(name, [*frame.f_locals, *frame.f_globals, *dir(builtins)])
-    return f"Write `{near}`: there is no {name}." if near else ""
+    return f"Write `{near}`: no name `{name}` is defined." if near else ""
 
 
 def _of_import(error: ImportError) -> str:
@@ -128,10 +153,9 @@ def _of_import(error: ImportError) -> str:
         if below and top in sys.modules:
             places, top = list(getattr(sys.modules[top], "__path__", ())), below.partition(".")[0]
         found = {name.partition(".")[0] for place in places for name in os.listdir(place) if not name.startswith(("_", "."))}
-        near = _near(top, found | sys.stdlib_module_names)
-        return (
-            f"Write `{near}`: there is no module {top}." if near else f"Install what has the module {top}, where the tests run."
-        )
+        near = _near(top, found | sys.stdlib_module_names, VERY_ALIKE)
+        install = f"Install the package that has the module `{top}` in the environment that runs the tests."
+        return f"Import `{near}`: no module is called `{top}`." if near else install
     return ""
 
 
@@ -150,7 +174,7 @@ def _of_file(path: str) -> str:
 def _of_type(text: str, frame: FrameType, segment: str) -> str:
     said = segment.strip()
     if "can't be used in 'await' expression" in text:
-        return f"Leave `await` out{f' in `{said}`' if said else ''}: what is called is no `async def`."
+        return f"Leave out the `await`{f' in `{said}`' if said else ''}: what it waits for is not async."
     if "coroutine" in text:
         line, call = _not_awaited(frame)
         return f"Write `await {call}` in line {line}." if call else "Await the call that made the coroutine."
@@ -158,12 +182,11 @@ def _of_type(text: str, frame: FrameType, segment: str) -> str:
 
 
 def _not_awaited(frame: FrameType) -> tuple[int, str]:
-    """Return the first call of an async method of self in a function that nothing awaits or takes, with its line."""
+    """Return the first call of an async method of self in a function that nothing awaits, with its line."""
     source, first = inspect.getsourcelines(frame.f_code)
     tree = ast.parse(textwrap.dedent("".join(source)))
-    taken = {
-        id(part) for node in ast.walk(tree) if isinstance(node, ast.Await | ast.Call) for part in ast.iter_child_nodes(node)
-    }
+    awaiting = [node for node in ast.walk(tree) if isinstance(node, ast.Await) or _called(node) in _GIVEN_OUT]
+    taken = {id(part) for node in awaiting for part in ast.walk(node) if part is not node}
     for node in ast.walk(tree):
         match node:
             case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr=name)) if id(node) not in taken:
@@ -172,5 +195,10 @@ def _not_awaited(frame: FrameType) -> tuple[int, str]:
     return 0, ""
 
 
-def _near(name: str, known: Iterable[str], cutoff: float = 0.7) -> str:
+def _called(node: ast.AST) -> str:
+    function = node.func if isinstance(node, ast.Call) else None
+    return getattr(function, "attr", "") or getattr(function, "id", "")
+
+
+def _near(name: str, known: Iterable[str], cutoff: float = ALIKE) -> str:
     return next(iter(difflib.get_close_matches(name, list(dict.fromkeys(known)), n=1, cutoff=cutoff)), "")

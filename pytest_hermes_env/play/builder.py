@@ -8,7 +8,7 @@ import inspect
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -329,34 +329,55 @@ def _tokenizer(given: str | None, template: str) -> str:
     return given
 
 
-def config_init_of(env_class: Any) -> tuple[Any, str, tuple[str, ...]]:
-    """Return what ``config_init`` returned, or None; the error that it raised, as text; and the names that its configuration dropped."""
-    from pydantic import BaseModel  # noqa: PLC0415 - heavy
+def config_init_of(env_class: Any) -> tuple[Any, str, tuple[str, ...] | None]:
+    """Return what ``config_init`` returned, or None; the error that it raised, as text; and the names that its configuration dropped.
 
-    made, dropped = BaseModel.__init__.__code__, dict[str, None]()
-
-    def note_names(frame: FrameType, event: str, _: Any) -> None:
-        if event == "call" and frame.f_code is made:
-            kind = type(frame.f_locals["self"])
-            takes_more = kind.model_config.get("extra") == "allow" or any(
-                one.validation_alias for one in kind.model_fields.values()
-            )
-            if issubclass(kind, env_class.env_config_cls) and not takes_more:
-                dropped.update(dict.fromkeys(frame.f_locals["data"].keys() - kind.model_fields.keys()))
-
+    None in place of the names: it made no configuration while it ran that could be watched.
+    """
+    given: list[tuple[Any, set[str]]] = []
     before = sys.getprofile()
-    sys.setprofile(note_names)
+    sys.setprofile(_noting_fields(given))
     try:
         returned = env_class.config_init()
     except BaseException as error:
         if is_interrupt(error):
             raise
-        return None, described(error), ()
+        return None, described(error), None
     finally:
         sys.setprofile(before)
     if inspect.iscoroutine(returned):
         returned.close()  # or Python would warn of it in a later test
-    return returned, "", tuple(dropped)
+    kind = env_class.env_config_cls if isinstance(env_class.env_config_cls, type) else object
+    dropped = [_dropped(made, names) for made, names in given if issubclass(made, kind)]
+    return returned, "", tuple(sorted(set().union(*dropped))) if dropped else None
+
+
+def _noting_fields(given: list[tuple[Any, set[str]]]) -> Callable[[FrameType, str, Any], None]:
+    """Return a profiler that notes the class and the names of each pydantic model that is made from names."""
+    from pydantic import BaseModel  # noqa: PLC0415 - heavy
+
+    ways = {
+        BaseModel.__init__.__code__: ("self", "data"),
+        BaseModel.model_validate.__func__.__code__: ("cls", "obj"),  # type: ignore[attr-defined]
+        BaseModel.model_construct.__func__.__code__: ("cls", "values"),  # type: ignore[attr-defined]
+        BaseModel.model_copy.__code__: ("self", "update"),
+    }
+
+    def note_names(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code in ways:
+            made, names = (frame.f_locals.get(name) for name in ways[frame.f_code])
+            if isinstance(names, Mapping):
+                given.append((made if isinstance(made, type) else type(made), {*map(str, names)}))
+
+    return note_names
+
+
+def _dropped(made: Any, names: set[str]) -> set[str]:
+    """Return the names that a configuration's class does not have; none for one that takes others, or changes what it is given first."""
+    validators = made.__pydantic_decorators__.model_validators.values()
+    has_aliases = any(field.validation_alias for field in made.model_fields.values())
+    takes_more = made.model_config.get("extra") == "allow" or has_aliases or any(one.info.mode != "after" for one in validators)
+    return set() if takes_more else names - made.model_fields.keys()
 
 
 def initial_config(env_class: Any) -> Any:

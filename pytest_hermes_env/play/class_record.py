@@ -63,7 +63,7 @@ class ConfigInit:
 
     ``shape`` is its type, such as "tuple of 2". ``config`` is the type of the configuration, ``values`` its settings; ``servers``
     is None unless the second value is a list, whose type is ``servers_type``; ``single`` is a second value that is one server. ``dropped``
-    are names that it gave to a configuration which has no such field.
+    are names that it gave to a configuration which has no such field, None where none was seen while it was made.
     """
 
     error: str = ""
@@ -73,7 +73,7 @@ class ConfigInit:
     servers_type: str = ""
     servers: tuple[ServerRecord, ...] | None = None
     single: ServerRecord | None = None
-    dropped: tuple[str, ...] = ()
+    dropped: tuple[str, ...] | None = None
 
     @property
     def is_pair(self) -> bool:
@@ -149,7 +149,7 @@ def written_names(cls: type) -> tuple[str, ...]:
     return tuple(dict.fromkeys([cls.__qualname__, *holders]))
 
 
-def config_init_record(returned: Any, error: str, dropped: tuple[str, ...] = ()) -> ConfigInit:
+def config_init_record(returned: Any, error: str, dropped: tuple[str, ...] | None = None) -> ConfigInit:
     """Return the record of what config_init returned, or raised."""
     size = f" of {len(returned)}" if isinstance(returned, tuple) else ""
     first, second = (*returned, None, None)[:2] if isinstance(returned, tuple) else (None, None)

@@ -50,6 +50,8 @@ from pytest_hermes_env.play.watchers.services import (
 from pytest_hermes_env.sandbox.seam import ToolSeam
 from pytest_hermes_env.types import RealToolsUse
 
+MOST_ERRORS = 200
+"""Different errors that are noted with their lines."""
 BEAT_S = 0.25
 """Seconds between two signs of life of an event loop."""
 
@@ -101,7 +103,7 @@ class Collector:
         self._answering = ""
         self._scenarios: dict[str, Scenario] = {}
         self._raised: dict[Raised, None] = {}
-        self._config: tuple[Any, str, tuple[str, ...]] | None = None
+        self._config: tuple[Any, str, tuple[str, ...] | None] | None = None
         self._first_setup = FirstSetup()
         self._held_out = HeldOut()
         self._nothing_to_train = why_nothing_is_trained(env_class, self._layer.base)
@@ -126,7 +128,7 @@ class Collector:
         return Collection(
             cls=record_of(self._env_class, self._layer),
             scenarios=dict(self._scenarios),
-            config_init=config_init_record(*(self._config or (None, "", ()))),
+            config_init=config_init_record(*(self._config or (None, ""))),
             cases=cases.rules if cases is not None else None,
             sandbox=self._answering,
             server_type=self._server_type,
@@ -137,7 +139,9 @@ class Collector:
         )
 
     def _note_error(self, text: str, error: BaseException) -> None:
-        place, advice = self._environment_code.raised_at(error), ""
+        if len(self._raised) >= MOST_ERRORS:  # their texts may hold what differs each time
+            return
+        place, advice = self._environment_code.raised_by(error), ""
         with contextlib.suppress(Exception):  # code that has no source, objects that raise when they are looked at
             advice = advice_for(error, place)
         self._raised.setdefault(Raised(text=text, place=place, advice=advice))

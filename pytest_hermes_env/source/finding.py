@@ -50,8 +50,10 @@ class Finding:
     fix: str = ""
     cause: tuple[str, str, int] | None = None
     """The error that this comes from, with path and line of the environment that raised it; an empty path where none did."""
+    because_of: str = ""
+    """The rule whose violation this follows from: where that one fails a run, too, this is no second finding."""
     also: tuple[str, ...] = ()
-    """The rules that could not be judged because of the same error."""
+    """The rules that could not be judged because of this one."""
 
     @property
     def raised_by(self) -> str:

@@ -1,97 +1,102 @@
-"""One cause, one finding: an error of the environment's code is reported by one rule, at the line that raised.
+"""One cause, one finding: what breaks many laws at once is reported by one rule, and keeps the others from being judged.
 
-Many laws break where a line raises. The first rule that reports the error, in the order of their ids, which is that of a run, stands for
-the others: they could not be judged because of it.
+An error of the environment's code belongs to the first rule that reports it, in the order of their ids. A finding may also say which rule's
+violation it follows from (`Finding.because_of`). Neither holds where the author waived that violation: then the others fail by themselves.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from pytest_hermes_env.contract.judge.rule import Rule
 from pytest_hermes_env.contract.judge.statements import lines_of_definition
 from pytest_hermes_env.contract.judge.verdict import Outcome, Verdict
-from pytest_hermes_env.play.journal import EvaluationLogged, Reward
-from pytest_hermes_env.play.scenario import CASES, Collection, Scenario
+from pytest_hermes_env.play.journal import Reward
+from pytest_hermes_env.play.scenario import CASES, Collection
 from pytest_hermes_env.source.finding import Finding, Severity
 
-_Cause = tuple[str, str, int]
 GATES = ("HE102", "HE108", "HE204")
 """Rules whose violation may keep each rollout from its reward."""
-NOTHING_PLAYED: _Cause = ("what keeps all rollouts from a reward", "", 0)
-HEALTHY = frozenset({"items", "setup", "happy", "silent", "evaluate", "evaluate_twice"})
-"""Scenarios in which nothing but the environment fails."""
+OF_ROLLOUTS = re.compile(r"HE[1-7]")
 
 
 def with_causes(verdict: Verdict, collection: Collection) -> Verdict:
-    """Return the verdict, each finding of it with the error that it comes from, if one is known: at its line, with its fix."""
+    """Return the verdict, each finding that tells an error of the environment's code at the line that raised it, with its fix."""
     return dataclasses.replace(verdict, findings=tuple(_with_cause(found, collection) for found in verdict.findings))
 
 
 def _with_cause(finding: Finding, collection: Collection) -> Finding:
     told = f"{finding.message}\n{finding.seen}"
-    texts = {raised.text for raised in collection.raised if re.search(rf"{re.escape(raised.text)}(?!\w)", told)}
-    if not texts and finding.scenario in HEALTHY and (scenario := collection.scenarios.get(finding.scenario)) is not None:
-        texts = _errors_in(scenario)
-    found = [raised for raised in collection.raised if raised.text in texts]
-    if not found:
-        return finding
+    found = [raised for raised in collection.raised if re.search(rf"{re.escape(raised.text)}(?!\w)", told)]
+    found = [one for one in found if one.place.path] or found[:1]
     lines = lines_of_definition(finding.path, finding.line)
-    found = [one for one in found if one.place.path] or found
     near = [one for one in found if one.place.path == finding.path and one.place.line in {finding.line, *lines}]
-    raised = (near or found)[0]
-    path, line = raised.place.path, raised.place.line
-    finding = dataclasses.replace(finding, cause=(raised.text, path, line), fix=raised.advice or finding.fix)
-    return dataclasses.replace(finding, path=path, line=line, column=1, fix=raised.advice) if path else finding
+    chosen = near or found
+    if len(chosen) != 1:  # none, or the same text at several lines
+        return finding
+    (raised,) = chosen
+    path, line, fix = raised.place.path, raised.place.line, raised.advice or finding.fix
+    finding = dataclasses.replace(finding, cause=(raised.text, path, line), fix=fix)
+    return dataclasses.replace(finding, path=path, line=line, column=1) if path else finding
 
 
-def _errors_in(scenario: Scenario) -> set[str]:
-    """Return what ended a scenario, or every reward or sample of it."""
-    rewards = [reward.error for reward in scenario.of(Reward)]
-    errors = {scenario.error, *(rewards if all(rewards) else ())}
-    return errors | {log.error for log in scenario.of(EvaluationLogged) if log.failed == log.samples}
+def reported_once(
+    verdicts: Mapping[Rule, Verdict], collection: Collection, is_waived: Callable[[Rule, Finding], bool]
+) -> dict[Rule, Verdict]:
+    """Return the verdicts of the rules of a run, in which what follows from another rule's error is not exercised.
 
-
-def reported_once(verdicts: Mapping[Rule, Verdict], collection: Collection) -> dict[Rule, Verdict]:
-    """Return the verdicts of the rules of a run: an error of the environment's code fails the first rule that reports it.
-
-    The others are not exercised, because of it; what they found beside it still fails them. Where no rollout has a reward, and one of `GATES`
-    says why, nothing that rollouts show is judged.
+    What a rule found beside that still fails it. Where no rollout has a reward, and one of `GATES` says why, all that rollouts show, and that no line
+    of the environment raised, follows from that.
     """
-    failing = sorted(rule.id for rule, verdict in verdicts.items() if verdict.outcome is Outcome.FAILED)
-    gate = next((name for name in failing if name in GATES), "") if not _was_rewarded(collection) else ""
+    rules = sorted(verdicts, key=lambda rule: rule.id)
+    owners: dict[object, str] = {}
+    errors: set[str] = set()
+    for rule in rules:
+        for finding in verdicts[rule].findings:
+            if rule.severity_of(finding) is Severity.ERROR and not is_waived(rule, finding):
+                errors.add(rule.id)
+                if finding.cause is not None:
+                    owners.setdefault(finding.cause, rule.id)
+    gate = next((name for name in GATES if name in errors), "") if not _was_rewarded(collection) else ""
 
-    def cause_of(rule: Rule, finding: Finding) -> _Cause | None:
-        return NOTHING_PLAYED if gate and rule.id >= gate and rule.id < "HE8" and finding.is_confirmed else finding.cause
+    def owner_of(rule: Rule, finding: Finding) -> str:
+        if is_waived(rule, finding):
+            return rule.id
+        if finding.because_of in errors:
+            return finding.because_of
+        is_raised_here = finding.cause is not None and finding.cause[1]
+        if gate and gate < rule.id and not is_raised_here and finding.is_confirmed and OF_ROLLOUTS.match(rule.id):
+            return gate
+        return min(owners.get(finding.cause, rule.id), rule.id)
 
-    owners: dict[_Cause, str] = {}
-    also: dict[_Cause, list[str]] = {}
+    also: dict[str, dict[str, None]] = {}
     made: dict[Rule, Verdict] = {}
-    for rule in sorted(verdicts, key=lambda rule: rule.id):
-        verdict, why, kept = verdicts[rule], None, []
-        for finding in verdict.findings:
-            cause = cause_of(rule, finding)
-            if cause is None or owners.get(cause, rule.id) == rule.id:
-                kept.append(finding)
-                for known in (cause, finding.cause):
-                    if known is not None and rule.severity_of(finding) is Severity.ERROR:
-                        owners.setdefault(known, rule.id)
-            else:
-                also.setdefault(cause, []).append(rule.id)
-                why = Verdict.not_exercised(f"because of {cause[0]}, which {owners[cause]} reports", owners[cause])
-        made[rule] = dataclasses.replace(verdict, findings=tuple(kept)) if kept or why is None else why
-    for rule, verdict in made.items():
-        named = [(found, cause_of(rule, found)) for found in verdict.findings]
-        found = [
-            dataclasses.replace(one, also=tuple(dict.fromkeys(also[cause]))) if cause in also else one for one, cause in named
-        ]
-        made[rule] = dataclasses.replace(verdict, findings=tuple(found))
+    for rule in rules:
+        verdict = verdicts[rule]
+        kept = tuple(finding for finding in verdict.findings if owner_of(rule, finding) == rule.id)
+        for owner in dict.fromkeys(owner_of(rule, finding) for finding in verdict.findings if finding not in kept):
+            also.setdefault(owner, {})[rule.id] = None
+            made[rule] = Verdict.not_exercised(f"because of what {owner} reports", owner)
+        if kept or rule not in made:
+            made[rule] = dataclasses.replace(verdict, findings=kept)
+    for rule in rules:
+        if rule.id in also and made[rule].outcome is Outcome.FAILED:
+            first, *rest = made[rule].findings
+            made[rule] = dataclasses.replace(
+                made[rule], findings=(dataclasses.replace(first, also=tuple(also[rule.id])), *rest)
+            )
     return made
 
 
 def _was_rewarded(collection: Collection) -> bool:
-    rewards = [reward for name in HEALTHY if name in collection.scenarios for reward in collection.scenarios[name].of(Reward)]
+    """Tell whether any rollout that nothing disturbed has a reward."""
+    rewards = [
+        reward
+        for name in ("happy", "silent", "evaluate")
+        if name in collection.scenarios
+        for reward in collection.scenarios[name].of(Reward)
+    ]
     rungs = collection.scenarios[CASES].rungs if CASES in collection.scenarios else ()
     return any(not reward.error for reward in rewards) or any(rung.reward is not None for rung in rungs)

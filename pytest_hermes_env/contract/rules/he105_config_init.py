@@ -29,9 +29,13 @@ def static(source: ClassSource) -> Verdict:
         return Verdict.passed("config_init is a classmethod")
     if function is None or function.decorators - {"abstractmethod", "override"}:
         return Verdict.undecided("what config_init returns is known only when it is called")
-    message = "config_init is no classmethod: called on the class, it lacks its first argument"
+    message = "config_init is not a classmethod: Atropos calls it on the class, and its argument `cls` is missing then"
     return Verdict.failed(
-        [dataclasses.replace(finding_at(function, function.node, message), fix="Write `@classmethod` above it.")]
+        [
+            dataclasses.replace(
+                finding_at(function, function.node, message), fix="Write `@classmethod` above `def config_init(cls)`."
+            )
+        ]
     )
 
 

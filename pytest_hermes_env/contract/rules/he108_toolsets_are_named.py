@@ -38,8 +38,9 @@ def _unknown(kind: str, word: str, known: Iterable[str]) -> str:
 
 
 def static(source: ClassSource) -> Verdict:
-    """Look for a misspelt name of hermes' in the call that makes the configuration; one that is like none may be registered elsewhere."""
+    """Look for a misspelt name of hermes' in the call that makes the configuration: one that stands nowhere else, where it could be registered."""
     known = installed_toolsets()
+    text = "\n".join(ast.unparse(owner.module.tree) for owner in source.readable[:1])
     findings = [
         finding_at(call.function, name, _unknown("toolset", name.value, known))
         for call, _ in config_calls(source)
@@ -47,7 +48,7 @@ def static(source: ClassSource) -> Verdict:
         if given.arg == ENABLED and isinstance(given.value, ast.List | ast.Tuple)
         for name in given.value.elts
         if isinstance(name, ast.Constant) and isinstance(name.value, str) and name.value not in known
-        if difflib.get_close_matches(name.value, known, cutoff=ALIKE)
+        if difflib.get_close_matches(name.value, known, cutoff=ALIKE) and text.count(repr(name.value)) == 1
     ]
     return Verdict.of_source(findings, "no toolset's name is misspelt")
 

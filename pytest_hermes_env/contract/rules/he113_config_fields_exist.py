@@ -50,6 +50,10 @@ def dynamic(evidence: Evidence) -> Verdict:
     given = evidence.config_init
     if given.error or not given.values:
         return Verdict.not_exercised(f"config_init returned no configuration {given.error}".rstrip(), "HE105")
+    if given.dropped is None:
+        return Verdict.not_exercised(
+            "config_init did not make its configuration while it ran: its fields were not seen", "HE104"
+        )
     findings = [evidence.finding(_ignored(name, given.values), "config_init") for name in given.dropped]
     return Verdict.of(findings, "the configuration took every field that config_init gave it")
 

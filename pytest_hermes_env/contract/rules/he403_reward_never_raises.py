@@ -108,7 +108,8 @@ def _finding(evidence: Evidence, probe: Probe) -> Finding:
     path, line = (place.path, place.line) if place.line else evidence.at_method("compute_reward")
     verb = "timed out:" if probe.trial.is_timeout else "raised"
     what = f"compute_reward {verb} {probe.trial.error}"
-    return Finding(message=f"{what}, for {probe.name}", path=path, line=line, seen=probe.expression, scenario=PROBES)
+    message, fix = f"{what}, for {probe.name}", RULE.section("Fix")  # such results are legal, whatever the line meant
+    return Finding(message=message, path=path, line=line, seen=probe.expression, scenario=PROBES, fix=fix)
 
 
 def _unknown_keys(source: ClassSource, items: Sequence[Any]) -> Iterator[tuple[Function, ast.Subscript, str]]:

@@ -87,12 +87,10 @@ def _verdict(evidence: Evidence) -> Verdict:
     every = [*worked, *idle, *evidence.probes.numbers, *(rung.reward for rung in rungs if rung.reward is not None)]
     unsteady = evidence.probes.unsteady is not None
     findings = [*_of_declarations(evidence, rungs)]
-    golds = [rung.reward for rung in _golds(rungs).values() if rung.reward is not None]
-    if golds and not findings and not any(golds) and not any(every):
-        return Verdict.not_exercised("gold earned 0, as all else, which HE412 reports", "HE412")
     if not unsteady:
         found = [*_of_order(evidence, rungs), *_of_automatic(evidence, rungs), *_of_other_gold(evidence, rungs)]
-        findings += _few(found) or list(_of_worthless(evidence, rungs, every))
+        owner = "" if any(every) else "HE412"  # gold is paid as little as all else
+        findings += [dataclasses.replace(one, because_of=owner) for one in _few(found)] or _of_worthless(evidence, rungs, every)
         findings += of_neighbours(evidence, _golds(rungs), _played)
     findings += _of_wrong_programs(evidence)
     if findings:

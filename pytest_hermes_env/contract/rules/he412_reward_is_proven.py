@@ -18,6 +18,7 @@ Source: NeMo Gym and OpenEnv (RFC 008) fail an environment without an oracle, to
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
@@ -50,22 +51,17 @@ def dynamic(evidence: Evidence) -> Verdict:
             [_finding(evidence, message, golds[0], fix="Play it as the message says, or declare gold that can be played here.")]
         )
     paid = [rung.reward for rung in played if rung.reward is not None]
-    if not paid and all(rung.is_foreign for rung in played):
-        return Verdict.not_exercised("compute_reward read what its arguments do not have, which HE301 reports", "HE301")
     if not paid:
         fix = "Read the error: the rollout or compute_reward raised on good work, which nothing but gold reaches."
-        return Verdict.failed(
-            [_finding(evidence, f"gold of {played[0].item} got no reward: {played[0].error}", played[0], fix=fix)]
-        )
+        unpaid = _finding(evidence, f"gold of {played[0].item} got no reward: {played[0].error}", played[0], fix=fix)
+        return Verdict.failed([dataclasses.replace(unpaid, because_of="HE301" if played[0].is_foreign else "")])
     idle = [rung.reward for rung in rungs if rung.name == NOTHING and rung.reward is not None and not rung.is_judge_guessed]
     least = max(idle, default=0.0)
-    if max(paid) <= least + TINY and any(record.of(HostUsed) for record in evidence.played_cases):
-        return Verdict.not_exercised(
-            "compute_reward looks at the host, and not at the work in the sandbox, which HE413 reports", "HE413"
-        )
     if max(paid) <= least + TINY:
         message = f"gold earned {max(paid):g}, and doing nothing {least:g}: nothing that was played is paid for its work"
-        return Verdict.failed([_finding(evidence, message, played[0], fix=_FIX_OF_GOLD)])
+        unpaid = _finding(evidence, message, played[0], fix=_FIX_OF_GOLD)
+        looks_at_host = any(record.of(HostUsed) for record in evidence.played_cases)
+        return Verdict.failed([dataclasses.replace(unpaid, because_of="HE413" if looks_at_host else "")])
     found = list(_uneven(evidence, played, max(paid)))
     items, sweep = len({rung.item for rung in played}), evidence.scenario(CASES).sweep
     of = (

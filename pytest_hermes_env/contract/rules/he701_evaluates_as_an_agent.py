@@ -26,7 +26,10 @@ from pytest_hermes_env.play.journal import LoopStarted
 from pytest_hermes_env.play.scenario import ErrorKind
 from pytest_hermes_env.source import LAYER_LOOP, LAYER_RUNS, ClassSource, finding_at, last_name, reach_of
 
-_HELD_OUT = re.compile("^(?!.*(metric|reward|score|buffer|result|log|history|correct)).*(eval|held|test|valid)")
+_HELD_OUT = re.compile(
+    r"(?:^|_)(?:eval|evaluation|held_?out|test|val|valid|validation)(?:_(?:items?|set|rows?|data|tasks?|cases?|examples?|prompts?|problems?|questions?|split))?$"
+)
+"""Attributes that hold what is evaluated."""
 _LOGS = frozenset({"critical", "debug", "error", "exception", "info", "log", "print", "warn", "warning"})
 _COMPLETIONS = frozenset({"chat_completion", "completion"})
 
@@ -101,7 +104,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         message = "evaluate() never called the model"
         if empty := [f"self.{name}" for name, held in evaluation.before.items() if _HELD_OUT.search(name) and _is_empty(held)]:
             message += f": {' and '.join(empty)} {'is' if len(empty) == 1 else 'are'} empty after setup()"
-            fix = f"Let setup() put items into {empty[0]}: what chooses them there leaves none."
+            fix = f"Let setup() put items into {empty[0]}: as it chooses them, none is left."
     if evaluation.error:
         message += f"; it raised {evaluation.error}"
     return Verdict.failed([Finding(message=message, path=path, line=line, scenario="evaluate", fix=fix)])

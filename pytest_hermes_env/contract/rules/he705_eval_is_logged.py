@@ -17,6 +17,8 @@ Source: `environments.hermes_base_env`, `evaluate_items`; atroposlib 0.4.0, `env
 
 from __future__ import annotations
 
+import dataclasses
+
 from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
 from pytest_hermes_env.play.journal import EvaluationLogged, EvaluationReturned, LoopStarted, Reward
 from pytest_hermes_env.play.scenario import ErrorKind, Scenario
@@ -41,9 +43,9 @@ def dynamic(evidence: Evidence) -> Verdict:
         message = f"evaluate() {evaluation.failure}" + (", after it had logged" if logged else "")
         place = evaluation.error_place
         return Verdict.failed([evidence.finding(message, "evaluate", place=place, scenario="evaluate")])
-    if not evaluation.of(LoopStarted) and not evaluation.requests:
-        return Verdict.not_exercised("evaluate() never called the model (HE701)", "HE701")
     if not logged:
+        if not evaluation.of(LoopStarted) and not evaluation.requests:
+            return Verdict.not_exercised("evaluate() never called the model (HE701)", "HE701")
         return Verdict.failed([_finding(evidence, "evaluate() never called evaluate_log")])
     messages = []
     if any(isinstance(event, EvaluationReturned) for event in evaluation.events[: evaluation.events.index(logged[0])]):
@@ -75,7 +77,10 @@ def _nothing_scored(evaluation: Scenario) -> str | None:
 
 
 def _finding(evidence: Evidence, message: str) -> Finding:
-    return evidence.finding(message, "evaluate", scenario="evaluate")
+    scenario = evidence.scenario("evaluate")
+    is_idle = not scenario.of(LoopStarted) and not scenario.requests
+    found = evidence.finding(message, "evaluate", scenario="evaluate")
+    return dataclasses.replace(found, because_of="HE701" if is_idle else "")
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS)

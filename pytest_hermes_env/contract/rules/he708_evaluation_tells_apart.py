@@ -17,6 +17,7 @@ Source: atroposlib 0.4.0, `envs/base.py`, `evaluate_log`; `environments.hermes_b
 
 from __future__ import annotations
 
+import dataclasses
 import statistics
 from collections import Counter
 from collections.abc import Iterator
@@ -30,6 +31,7 @@ from pytest_hermes_env.play.scenario import Scenario, item_key
 IDLE, GOOD, HALF = SCENARIOS = ("evaluate_nothing", "evaluate_gold", "evaluate_half")
 TINY = 1e-9
 OFTEN = 2
+"""Rewards of one held-out item, and of no other, from which on an evaluation is of that item alone."""
 LEAST = 0.5
 """The share of the difference of rewards that a metric shows at least."""
 TOLERANCE = 0.2
@@ -43,8 +45,6 @@ def dynamic(evidence: Evidence) -> Verdict:
             return Verdict.not_exercised(scenario.unavailable, "HE701", "HE705", "HE404")
         if scenario.error:
             return Verdict.not_exercised(f"evaluate() {scenario.failure}", "HE705", "HE403", "HE701")
-        if raised := [reward.error for reward in scenario.of(Reward) if reward.error]:
-            return Verdict.not_exercised(f"compute_reward raised {raised[0]}, which HE403 reports", "HE403")
     idle, good, half = (evidence.scenario(name) for name in SCENARIOS)
     if any(role.is_judge_guessed for scenario in (idle, half) for role in scenario.roles):
         return Verdict.not_applicable("a judge was asked about work without a declared answer, so that rewards are guessed")
@@ -54,16 +54,20 @@ def dynamic(evidence: Evidence) -> Verdict:
     differ = _mean(good) - _mean(idle)
     if good.of(Reward) and differ <= TINY and good.roles and not any(role.prompt for role in good.roles):
         message = (
-            "evaluate() asks the agent something else than format_prompt gives for the item: gold of it earns nothing there"
+            "evaluate() asks the agent something else than format_prompt(item) gives, and gold of the item earns nothing there"
         )
-        return Verdict.failed([evidence.finding(message, "evaluate", scenario=GOOD)])
+        found = evidence.finding(message, "evaluate", scenario=GOOD)
+        fix = "Give the agent `self.format_prompt(item)` in evaluate(), as training does, or call `evaluate_items`."
+        return Verdict.failed([dataclasses.replace(found, fix=fix)])
     if good.of(Reward) and differ <= TINY:
         return Verdict.not_exercised(
             f"gold of held-out items earned {_mean(good):g}, and no work {_mean(idle):g}", "HE412", "HE405"
         )
     message = _of_metrics(metrics, differ, _share(half) / (_share(good) or 1.0)) or _of_items(good)
     if message:
-        return Verdict.failed([evidence.finding(message, "evaluate", scenario=GOOD, seen=_shown(metrics))])
+        found = evidence.finding(message, "evaluate", scenario=GOOD, seen=_shown(metrics))
+        raised = any(reward.error for scenario in (idle, good, half) for reward in scenario.of(Reward))
+        return Verdict.failed([dataclasses.replace(found, because_of="HE403" if raised else "")])
     if different := list(_differences(evidence, good)):
         return Verdict.failed([evidence.finding(one, "evaluate", scenario=GOOD, severity=weight) for one, weight in different])
     return Verdict.passed(f"{_best(metrics)} moves from {_shown(metrics)}")
@@ -114,7 +118,7 @@ def _of_items(good: Scenario) -> str:
     """Return which items are asked more often than others."""
     times = Counter(item_key(reward.item) for reward in good.of(Reward))
     if len(times) == 1 and times.total() >= OFTEN:
-        return f"evaluate() asks one held-out item {times.total()} times, and no other"
+        return f"evaluate() scores one held-out item {times.total()} times, and no other one"
     if len(set(times.values())) > 1:
         return f"{sum(count > min(times.values()) for count in times.values())} of {len(times)} held-out items count more often than the others"
     return ""

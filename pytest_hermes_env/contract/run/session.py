@@ -252,7 +252,9 @@ class CheckedClass:
             for other in selected:
                 with contextlib.suppress(Exception):  # one that raises says so in its own item
                     verdicts[other] = self.contract.result(other)
-            self._once = reported_once(verdicts, played.collection)
+            self._once = reported_once(
+                verdicts, played.collection, lambda rule, found: self.waivers.accepts(rule.id, found) is not None
+            )
         return self._once.get(rule, verdict)
 
     def ledger(self, entry: LedgerEntry) -> Ledger:

@@ -16,8 +16,9 @@ from pytest_hermes_env.play.cases.forms import MOST_FIELDS, Form, form_of
 from pytest_hermes_env.play.cases.one_value import LONG, OTHER, Change, is_number, of_value, spread, wrong_value
 
 _OTHER_CODE = re.compile(
-    r"(?m)\A#!|^\s*(?:function\b|\w+\s*\(\)\s*\{|#include\b|(?:const|let|var)\s+\w+\s*=|(?:static|int|void|char|double)\s+\*?\w+\s*\(|sub\s+\w+\s*\{|my\s+[$@%])"
+    r"(?m)\A#!|^\s*(?:function\s+\w+\s*\(|\w+\s*\(\)\s*\{|#include\b|(?:const|let|var)\s+\w+\s*=|(?:static|int|void|char|double)\s+\*?\w+\s*\(|sub\s+\w+\s*\{|my\s+[$@%])"
 )
+"""Code of other languages than Python."""
 MOST_PROBED, MOST_OTHERS = 2, 12
 """Fields that are right alone, and values of other items among the candidates."""
 
@@ -72,8 +73,9 @@ def _changes(text: str, known: Known) -> Iterator[Change]:
     if is_code(text):
         yield from of_code(text)
         yield from _printing(text, known)
-    elif _OTHER_CODE.search(text) is None:  # of code in another language nobody can say what a change does
-        yield from _of_fields(text, known)
+    else:
+        is_other = _OTHER_CODE.search(text) is not None  # where all of it is left, what stands beside it may do no harm
+        yield from (one for one in _of_fields(text, known) if not (is_other and text.strip() in one.text))
     if form_of(text).kind == "json":
         yield Change(name="a list of it", text=f"[{text.strip()}]", is_sure=False)
         yield Change(name="a number in its place", text="1")
@@ -90,8 +92,9 @@ def _printing(text: str, known: Known) -> Iterator[Change]:
     under: dict[str, list[str]] = {}
     for key, value in known.labels:
         under.setdefault(key, []).append(value)
+    alone = {values[0].strip() for values in under.values() if len(values) == 1}  # one may be all that the program has to print
     for values in [values for values in under.values() if len({*map(str.strip, values)}) > 1][-MOST_PROBED:]:
-        for place, value in ("first", values[0]), ("last", values[-1]):
+        for place, value in [pair for pair in (("first", values[0]), ("last", values[-1])) if pair[1].strip() not in alone]:
             yield Change(name=f"it only prints the {place} of several results", text=f"print({value!r})\n")
 
 

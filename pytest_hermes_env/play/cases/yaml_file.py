@@ -48,7 +48,7 @@ def cases_beside(env_class: type) -> Cases | None:
 def cases_for(own: Path, class_name: str) -> Cases | None:
     """Return the cases of a class of the file ``own``, from the file that is the most its own.
 
-    Raises: what is no file of cases, or one next to ``own`` for a class that it does not have, where there is no other → BadCases.
+    Raises: the file cannot be read as cases, or it is for a class that ``own`` does not have and no other file has cases → BadCases.
     """
     strange = ""
     for stem in (f"{own.stem}.{class_name}.contract", f"{own.stem}.contract", "contract"):
@@ -58,7 +58,9 @@ def cases_for(own: Path, class_name: str) -> Cases | None:
         file = read_cases(path)
         if file.class_name in {"", class_name}:
             return file.cases
-        if stem != "contract" and not re.search(rf"\b{re.escape(file.class_name)}\b", own.read_text(encoding="utf-8")):
+        if stem != "contract" and not re.search(
+            rf"\b{re.escape(file.class_name)}\b", own.read_text(encoding="utf-8", errors="replace")
+        ):
             strange = (
                 f"{path} is for the class {file.class_name}, which {own.name} does not have.\n  fix       class: {class_name}"
             )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -23,28 +25,20 @@ from pytest_hermes_env.play.tool_backend import files_left
 LABEL = re.compile(r"answer|expected|solution|gold|truth|correct|wants?\b|wanted|hidden|secret|private|\bchecks?\b|rubric")
 NO_LABEL = re.compile(r"file|path|dir|name|format|type|column|keys|field|unit|count|example")
 """What an answer is called, and what is told to the agent of it."""
-OF_VARIABLES = re.compile(r"\$\w|environment variable")
+USUAL = re.compile(r"\$[A-Z_{]|environment variable")
+"""What a prompt says that speaks of variables."""
 _FIRST = 731_907_000
 
 
 class Answers:
-    """A copy of an item in which each answer is a word or a number of its own; ``of`` is canary -> the field that it stands in.
+    """A copy of an item in which each answer is a word or a number of its own; ``of`` is canary -> the field that it stands in."""
 
-    An answer is called so, or stands in ``gold`` and not in the ``prompt``. The latter may be what the agent is to find in files: it counts in
-    variables, unless the prompt speaks of them.
-    """
-
-    def __init__(self, item: Any, gold: str = "", prompt: str = "") -> None:
+    def __init__(self, item: Any) -> None:
         self.of: dict[str, str] = {}
-        self.to_find: set[str] = set()
         self._numbers = itertools.count(_FIRST, 11)
         self.item = copied(item)
         for name, value in fields_of(self.item).items():
-            is_label = LABEL.search(str(name).lower()) and not NO_LABEL.search(str(name).lower())
-            is_told = _is_word_of(value, prompt) or OF_VARIABLES.search(prompt)
-            if not (is_label or is_told) and _is_word_of(value, gold):
-                self.to_find.add(str(name))
-            if is_label or name in self.to_find:
+            if LABEL.search(str(name).lower()) and not NO_LABEL.search(str(name).lower()):
                 new = self._replaced(value, str(name))
                 if isinstance(self.item, dict):
                     self.item[name] = new
@@ -63,15 +57,28 @@ class Answers:
         self.of[str(number)] = name
         return f"quokka{number}" if isinstance(value, str) else float(number) if isinstance(value, float) else number
 
-    def seen_in(self, where: str, text: str) -> tuple[str, ...]:
+    def seen_in(self, text: str) -> tuple[str, ...]:
         """Return the fields whose answers are in a text."""
-        found = dict.fromkeys(name for canary, name in self.of.items() if canary in text)
-        return tuple(name for name in found if where == "variable" or name not in self.to_find)
+        return tuple(dict.fromkeys(name for canary, name in self.of.items() if canary in text))
 
 
-def _is_word_of(value: Any, text: str) -> bool:
-    is_plain = isinstance(value, str | int | float) and not isinstance(value, bool) and len(str(value)) > 1
-    return is_plain and re.search(rf"(?<!\w){re.escape(str(value))}(?!\w)", text, re.IGNORECASE) is not None
+def parts_of_gold(item: Any, gold: str, prompt: str) -> dict[str, str]:
+    """Return value -> name of the fields that stand in gold and not in the prompt: what the agent is to find out, whatever it is called.
+
+    None where the prompt speaks of variables. They keep their values: the sandbox is made of them.
+    """
+    if USUAL.search(prompt):
+        return {}
+    fields = {str(value): str(name) for name, value in fields_of(item).items() if isinstance(value, str | int | float)}
+    return {
+        value: name
+        for value, name in fields.items()
+        if len(value) > 1 and _is_word(value, gold) and not _is_word(value, prompt)
+    }
+
+
+def _is_word(value: str, text: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.IGNORECASE) is not None
 
 
 @family(
@@ -80,9 +87,9 @@ def _is_word_of(value: Any, text: str) -> bool:
 )
 async def answers_replaced(stage: Stage) -> None:
     """Look at the prompt, the sandbox and the variables when the agent is asked for the first time."""
-    gold = case_of(stage.cases, stage.item, GOLD, 0)
-    answers = Answers(stage.item, repr(said(gold.turns)) if gold is not None else "", prompt_of(stage, stage.item))
-    if not answers.of:
+    answers, gold = Answers(stage.item), case_of(stage.cases, stage.item, GOLD, 0)
+    parts = parts_of_gold(answers.item, repr(said(gold.turns)), prompt_of(stage, stage.item)) if gold is not None else {}
+    if not (answers.of or parts):
         stage.skip(Unavailable(Cause.NO_ANSWER))
         return
     seen: dict[tuple[str, str], tuple[str, ...]] = {}
@@ -90,12 +97,13 @@ async def answers_replaced(stage: Stage) -> None:
     def look(conversation: Any) -> Any:
         if not conversation.tools:
             return say(JUDGE_ANSWER)
-        if conversation.turn == 0 and "terminal" in dict(conversation.tools):
-            return call("terminal", command="env")
         for where, name, text in _places(stage, conversation):
-            if fields := answers.seen_in(where, text):
+            if fields := answers.seen_in(text):
                 seen.setdefault((where, name), fields)
-        return say(SILENT_ANSWER)
+            if where == "variable" and text in parts and name not in os.environ:
+                seen.setdefault((where, name), (parts[text],))
+        is_first = conversation.turn == 0 and "terminal" in dict(conversation.tools)
+        return call("terminal", command="env") if is_first else say(SILENT_ANSWER)
 
     async def rollout() -> None:
         await stage.env.collect_trajectory(answers.item)
@@ -103,7 +111,7 @@ async def answers_replaced(stage: Stage) -> None:
     def more(_: Journal) -> dict[str, Any]:
         return {
             "sightings": tuple(Sighting(where=where, name=name, words=words) for (where, name), words in seen.items()),
-            "note": f"the answers in {', '.join(dict.fromkeys(answers.of.values()))}",
+            "note": f"the answers in {', '.join(dict.fromkeys([*answers.of.values(), *parts.values()]))}",
         }
 
     await stage.play("answers_replaced", rollout, policy=look, more=more)
@@ -111,12 +119,13 @@ async def answers_replaced(stage: Stage) -> None:
 
 def _places(stage: Stage, conversation: Any) -> Iterator[tuple[str, str, str]]:
     for message in conversation.messages:
-        is_env = message.get("role") == "tool"  # what the session exports
-        yield (
-            ("variable", "the session", str(message.get("content")))
-            if is_env
-            else ("message", str(message.get("role")), str(message.get("content")))
-        )
+        role, text = str(message.get("role")), str(message.get("content"))
+        if role == "tool":  # what the session exports
+            with contextlib.suppress(ValueError, AttributeError):  # a result is JSON, unless the layer has cut it
+                text = str(json.loads(text).get("output"))
+            yield from (("variable", name, value) for name, _, value in (line.partition("=") for line in text.splitlines()))
+        else:
+            yield "message", role, text
     yield from (("variable", name, value) for name, value in os.environ.items())
     machines = getattr(stage.sandbox, "rollouts", {}).values()
     yield from (

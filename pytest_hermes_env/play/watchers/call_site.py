@@ -43,6 +43,7 @@ class EnvironmentCode:
         self._layer = _layer_files(layer)
         self._files = {file for file in files if file}
         of_the_layer = os.path.dirname(file_of(layer.base))
+        self._of_the_layer = of_the_layer + os.sep
         directories = {os.path.dirname(file) for file in self._files} - {of_the_layer}
         self._directories = tuple(directory + os.sep for directory in directories)
 
@@ -73,6 +74,13 @@ class EnvironmentCode:
                 return places[0]
             cause = cause.__cause__ or cause.__context__
         return Place()
+
+    def raised_by(self, error: BaseException) -> Place:
+        """Return `raised_at`, but an empty place for an error that the layer raised itself, in a call of the environment's."""
+        frames = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+        own = max((number for number, path in enumerate(frames) if self._is_own(path)), default=len(frames))
+        is_of_layer = error.__cause__ is None and any(path.startswith(self._of_the_layer) for path in frames[own + 1 :])
+        return Place() if is_of_layer else self.raised_at(error)
 
     def is_beside(self, path: str) -> bool:
         """Whether a file of the host lies beside the environment's."""

@@ -138,15 +138,16 @@ def test_a_call_of_gold_that_a_tool_refuses_is_shown_with_the_tools_error() -> N
             )
         ]
     )
-    tells_apart, *_ = results(WordEnv, refused)
-    proven = contract_of(WordEnv, [find_rule("HE412")], cases=refused).result(find_rule("HE412"))
+    tells_apart, _, _ = results(WordEnv, refused)
 
-    assert (tells_apart.outcome, tells_apart.blocked_by) == (Outcome.NOT_EXERCISED, ("HE412",))
-    assert proven.findings[0].seen == (
+    assert tells_apart.findings[0].seen == (
         "gold: call write_file(path='word.txt', content=4900) / say 'done'; "
         "failed: write_file: 'content' must be a string, got int.; "
         "compute_reward called read_file(path='word.txt', offset=1, limit=2000): File not found: word.txt; it read /workspace/word.txt (not found)"
     )
+    assert tells_apart.findings[0].because_of == "HE412"  # which shows the same
+    proven = contract_of(WordEnv, [find_rule("HE412")], cases=refused).result(find_rule("HE412"))
+    assert "failed: write_file: 'content' must be a string" in proven.findings[0].seen
 
 
 def test_a_hack_that_scores_like_gold_is_shown_with_what_the_verifier_read() -> None:

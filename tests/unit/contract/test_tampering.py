@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import json
 import shutil
@@ -22,10 +23,11 @@ from pytest_hermes_env.contract.rules import find_rule
 from pytest_hermes_env.contract.run.single_rule import contract_of
 from pytest_hermes_env.inference.steps import turn
 from pytest_hermes_env.play.cases.playing import PlayedCase, played
-from pytest_hermes_env.play.cases.values import ATTACK
+from pytest_hermes_env.play.cases.values import ATTACK, Transcript
+from pytest_hermes_env.play.scenario import Rung
 from pytest_hermes_env.play.tampering import payloads
 from pytest_hermes_env.play.tampering.attacks import Attack, attacks
-from pytest_hermes_env.play.tampering.search import with_attack
+from pytest_hermes_env.play.tampering.search import Search, with_attack
 from pytest_hermes_env.play.tampering.surface import Surface
 
 from ..play.small_env import SmallEnv  # noqa: TID252 - another room has the small environment
@@ -369,3 +371,34 @@ def test_where_data_is_emptied_the_head_of_golds_table_may_be_right() -> None:
     files = [attack.files for attack in attacks(seen) if "emptied" in attack.family]
 
     assert files == [{ledger: "date,account", summary: ""}, {ledger: "date,account", summary: "account,total\n"}]
+
+
+class EverythingPays(Search):
+    """Takes each attack for paid, as it is."""
+
+    async def _attempt(self, name: str, turns: Any) -> PlayedCase:
+        return PlayedCase(rung=Rung(name=name, item="0", is_automatic=False, reward=1.0))
+
+    async def _shrunk(self, attack: Attack, one: PlayedCase, turns: Any, *_: Any) -> Any:
+        return attack, one, turns
+
+
+def test_what_a_session_allows_hides_no_other_attack() -> None:
+    """It is a warning; the search goes on until an error is found."""
+    session = [Attack(family=name, lines=("true",), is_of_session=True) for name in ("shims", "functions")]
+    others = [Attack(family=name, lines=("true",)) for name in ("overwritten", "emptied")]
+    search: Any = EverythingPays(stage=None, item=None, label="", gold=None)  # type: ignore[arg-type]
+
+    found = asyncio.run(search._found([*session, *others], Surface(cwd="/w", tools=("terminal",)), (turn(say("no")),), 0.5))
+
+    assert [attack.family for attack, _, _ in found] == ["shims", "overwritten"]
+
+
+def test_declared_worse_work_is_tried_with_stopped_clocks() -> None:
+    """A program that is too slow is right, but for its time."""
+    slow = Transcript(turns=(turn(call("write_file", path="triple.py", content=TRIPLE)),))
+    search: Any = EverythingPays(stage=None, item={}, label="", gold=None, worse=[slow])  # type: ignore[arg-type]
+
+    (attack,) = search._of_worse(Surface(cwd="/w"))
+
+    assert attack.files == {"/w/triple.py": payloads.patching() + TRIPLE}

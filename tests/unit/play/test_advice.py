@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,11 +21,20 @@ class Base:
     """Sets what subclasses use."""
 
     def __init__(self) -> None:
-        self.config = {}
+        self.config: Any = {}
         self.eval_rows = [1]
+        self.limit = getattr(self.config, "group_size", 0)
 
     def describe(self) -> str:
         return "base"
+
+
+class Configured(Base):
+    """Uses a setting as its own attribute; the constructor of its base reads it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.config: Any = SimpleNamespace(group_size=4)
 
 
 class WithoutBase(Base):
@@ -68,13 +78,15 @@ def advice(act: Callable[[], Any]) -> str:
         (lambda: ITEM.path, "It is a dict: write ITEM['path']."),
         (lambda: Own().eval_row, "Write `.eval_rows`: Own has no eval_row."),
         (lambda: Own().held_out_items, ""),
-        (WithoutBase, "`super().__init__(…)` sets self.config, and had not run: call it first in `__init__`."),
-        (lambda: jsno.loads("1"), "Write `json`: there is no jsno."),  # type: ignore[name-defined]  # noqa: F821
+        (WithoutBase, "Call `super().__init__(…)` first in `__init__`: it sets self.config, and had not run."),
+        (lambda: Configured().group_size, "Write `.config.group_size`: it is a field of the configuration."),
+        (lambda: jsno.loads("1"), "Write `json`: no name `jsno` is defined."),  # type: ignore[name-defined]  # noqa: F821
         (lambda: glob.glob("*"), "Add `import glob` at the top of the file."),  # type: ignore[name-defined]  # noqa: F821
-        (lambda: 1 / len([]), "`len([])` is 0 here: look at it before you divide."),
+        (lambda: token, ""),  # type: ignore[name-defined]  # noqa: F821
+        (lambda: 1 / len([]), "`len([])` is 0 here: divide only where it is not."),
         (lambda: json.loads('{"users": 27 "minutes": 15}'), """Correct the text near '{"users": 27 "minutes": 15}'."""),
         (lambda: json.loads(""), "The text is empty where JSON is expected."),
-        (lambda: asyncio.run(Own().total()), "Write `await self.score()` in line 44."),
+        (lambda: asyncio.run(Own().total()), "Write `await self.score()` in line 54."),
         (lambda: int("x"), ""),
     ],
 )
@@ -90,7 +102,9 @@ def test_an_import_names_what_is_there() -> None:
         import no_such_thing_at_all  # type: ignore[import-not-found]  # noqa: F401
 
     assert advice(misspelt) == "Write `from json import loads`: it has no laods."
-    assert advice(missing) == "Install what has the module no_such_thing_at_all, where the tests run."
+    assert advice(missing) == (
+        "Install the package that has the module `no_such_thing_at_all` in the environment that runs the tests."
+    )
 
 
 def test_a_file_of_a_similar_name_is_named(tmp_path: Path) -> None:
@@ -105,3 +119,41 @@ def test_names_inside_of_libraries_are_not_advised() -> None:
     error = raised_by(lambda: json.dumps(object()))
 
     assert advice_for(error, Place(path=__file__, line=1)) == ""
+
+
+class Rewarding:
+    """Reads what the agent left."""
+
+    def compute_reward(self, text: str) -> float:
+        """Read JSON, then a key of it."""
+        return float(json.loads(text)["score"])
+
+
+@pytest.mark.parametrize("text", ['{"score": ', '{"value": 1}'])
+def test_what_the_agent_left_is_no_mistake_of_the_author(text: str) -> None:
+    """A reward must bear it: its rule says how."""
+    assert advice(lambda: Rewarding().compute_reward(text)) == ""
+
+
+def test_a_missing_module_is_not_taken_for_one_of_a_distant_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    Path(tmp_path, "yarl_of_mine.py").write_text("", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    assert advice(lambda: __import__("yaml_of_me")).startswith("Install the package")
+    assert advice(lambda: __import__("yarl_of_mime")) == "Import `yarl_of_mine`: no module is called `yarl_of_mime`."
+
+
+def test_what_gather_awaits_is_not_forgotten() -> None:
+    """The line that is named must be the one to change."""
+
+    class Gathering(Own):
+        async def total(self) -> Any:
+            found = await asyncio.gather(*[self.score() for _ in range(2)])
+            later = self.score
+            forgotten: Any = later()
+            try:
+                return found[0] + forgotten
+            finally:
+                forgotten.close()
+
+    assert advice(lambda: asyncio.run(Gathering().total())) == "Await the call that made the coroutine."
