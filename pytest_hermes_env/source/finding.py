@@ -15,7 +15,7 @@ from pytest_hermes_env.redaction.shown_text import shown
 from pytest_hermes_env.source.classes import ClassSource
 from pytest_hermes_env.source.functions import Function
 
-_OPAQUE = re.compile(r"""(["'])[\w+/=.-]{16,}\1""")
+_OPAQUE = re.compile(r"""(["'])(?=[^"']*[0-9A-Z])[\w+/=.-]{16,}\1""")
 
 
 class Severity(enum.StrEnum):
