@@ -89,6 +89,12 @@ FLAGS = (
         "A setting of the environment's configuration in contract checks, such as judge_url=http://judge.invalid/v1; VALUE is YAML. It wins over "
         "`settings` of a file of cases. Can be repeated.",
     ),
+    _list(
+        "--hermes-attack",
+        "NAME=VALUE",
+        "How the searches of `hermes-env attack` run: item=3 (a training item, from 0), minutes=10 (then they end, and are not judged), "
+        "resume=FILE (what was refused is not played again).",
+    ),
     Flag(
         "--hermes-effort",
         "How much is played around gold in contract checks: a factor of the number of its neighbours. Default: 1.",
@@ -264,13 +270,22 @@ MARKERS: tuple[str, ...] = (
 
 def settings_to_play(config: Any) -> dict[str, Any]:
     """Return the settings of --hermes-set by name. Raises: one without a value → pytest.UsageError."""
-    pairs = [text.partition("=") for text in config.getoption("hermes_set")]
+    return _pairs(config, "--hermes-set", "judge_model=small")
+
+
+def attack_to_play(config: Any) -> dict[str, Any]:
+    """Return the fields of --hermes-attack by name. Raises: one without a value → pytest.UsageError."""
+    return _pairs(config, "--hermes-attack", "minutes=10")
+
+
+def _pairs(config: Any, flag: str, example: str) -> dict[str, Any]:
+    pairs = [text.partition("=") for text in config.getoption(flag.strip("-").replace("-", "_"))]
     if not pairs:
         return {}
     import yaml  # noqa: PLC0415 - only where something is set
 
     if wrong := next((name for name, sign, _ in pairs if not sign or not name.isidentifier()), None):
-        raise pytest.UsageError(f"--hermes-set takes NAME=VALUE, such as judge_model=small; got {wrong!r}")
+        raise pytest.UsageError(f"{flag} takes NAME=VALUE, such as {example}; got {wrong!r}")
     return {name: yaml.safe_load(value) for name, _, value in pairs}
 
 

@@ -38,13 +38,20 @@ def _add_attack(commands: Any) -> None:
         "programs that are wrong in one place and paid like gold. Gold has to be declared. Exit code 1 where something pays. Other flags go to pytest: --hermes-report-json FILE, --hermes-report-html FILE, -v."
     )
     parser = _add(commands, "attack", _attack, "search for what a verifier pays for without the work", text)
+    parser.add_argument(
+        "--item", metavar="N", help="the training item, from 0, that is attacked (default: the first with gold)"
+    )
+    parser.add_argument("--minutes", metavar="M", help="end the search then: it is not judged, and exit code 1")
+    parser.add_argument("--resume", metavar="FILE", help="note what was refused in FILE, and do not play it again")
     parser.add_argument("target", metavar="TARGET", help="path/to/env.py:Class or package.module:Class")
 
 
 def _attack(options: argparse.Namespace) -> int:
     """Play the full search: what the contract plays of it ends with the first attack that is paid."""
     rules = ["--hermes-env", options.target, "--hermes-rules", "HE405,HE410,HE412"]  # without gold it would prove nothing
-    words = [*rules, "--hermes-effort", "2", "--hermes-strict", "-v", "--no-header", *options.rest]
+    given = [(name, getattr(options, name)) for name in ("item", "minutes", "resume")]
+    plan = [word for name, value in given if value is not None for word in ("--hermes-attack", f"{name}={value}")]
+    words = [*rules, *plan, "--hermes-effort", "2", "--hermes-strict", "-q", "--no-header", *options.rest]
     return subprocess.call([sys.executable, "-m", "pytest", *words])
 
 

@@ -24,6 +24,7 @@ from typing import Any, TextIO
 from pytest_hermes_env.errors import BadTarget, HermesEnvError, NetworkBlocked, shorten
 from pytest_hermes_env.patches import intercept
 from pytest_hermes_env.play.advice import advice_for
+from pytest_hermes_env.play.attack_plan import AttackPlan
 from pytest_hermes_env.play.cases.values import Cases
 from pytest_hermes_env.play.elsewhere import begin_elsewhere, show_later_day
 from pytest_hermes_env.play.evidence_file import VERSION, EvidenceWriter
@@ -44,7 +45,7 @@ class Job:
     ``about`` is what the evidence also says of the class: its names, file and the hash of that. ``lines_of`` are files whose run lines
     are recorded. ``hosts`` may be reached in addition to this machine. ``coverage`` is what `coverage_settings`
     returned. ``cases`` are those that a test declared, ``settings`` replace some of the
-    configuration's, ``effort`` is a factor of what is played around gold. ``is_elsewhere``: see
+    configuration's, ``effort`` is a factor of what is played around gold, ``attack`` the fields of `AttackPlan`. ``is_elsewhere``: see
     `elsewhere`.
     """
 
@@ -62,6 +63,7 @@ class Job:
     cases: Cases | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     effort: int = 1
+    attack: dict[str, Any] = field(default_factory=dict)
     is_elsewhere: bool = False
 
 
@@ -103,6 +105,7 @@ def play(job: Job, writer: EvidenceWriter, *, names: Iterable[str], is_sequentia
             cases=job.cases if job.cases is not None else cases_beside(env_class),
             settings=job.settings,
             effort=job.effort,
+            attack=AttackPlan(**job.attack),
             is_sequential=is_sequential,
             writer=writer,
             beat=beat,

@@ -19,6 +19,7 @@ from pytest_hermes_env.errors import BadCases, HermesEnvError
 from pytest_hermes_env.inference.server import MockServer
 from pytest_hermes_env.layer import layer_of
 from pytest_hermes_env.play.advice import advice_for
+from pytest_hermes_env.play.attack_plan import AttackPlan
 from pytest_hermes_env.play.auto_script import thinking, tool_using_policy
 from pytest_hermes_env.play.blocking import watching
 from pytest_hermes_env.play.builder import EnvironmentBuilder, config_init_of, initial_config
@@ -81,6 +82,7 @@ class Collector:
         cases: Cases | None = None,
         settings: Mapping[str, Any] | None = None,
         effort: int = 1,
+        attack: AttackPlan | None = None,
         is_sequential: bool = False,
         writer: EvidenceWriter | None = None,
         beat: Callable[[], None] | None = None,
@@ -99,6 +101,7 @@ class Collector:
         self._cases = cases
         self._settings = {**(cases.settings if cases is not None else {}), **(settings or {})}
         self._effort = effort
+        self._attack = attack or AttackPlan()
         self._group_size = 0
         self._answering = ""
         self._scenarios: dict[str, Scenario] = {}
@@ -310,6 +313,7 @@ class Collector:
                 building=building,
                 cases=self._cases,
                 effort=self._effort,
+                attack=self._attack,
                 first_setup=self._first_setup,
                 held_out=self._held_out,
                 code=self._environment_code,

@@ -51,6 +51,7 @@ class Cause(enum.Enum):
     NO_ANSWER = "no field of the item is named like an answer"
     NO_GOLD = "no gold is declared that can be played on {}"
     NOT_IN_MEMORY = "attacks are played on an in-memory machine: --hermes-sandbox fake"
+    OUT_OF_TIME = "{}"
     NO_EFFORT = "it is part of `hermes-env attack`, and of --hermes-effort 2"
     NO_REAL_TOOLS = "a command line was refused: {}"
     NOT_REACHED = "the scenario ended before {}"

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from pytest_hermes_env.errors import shorten
+from pytest_hermes_env.play.attack_plan import AttackPlan
 from pytest_hermes_env.play.auto_script import brief_policy
 from pytest_hermes_env.play.buffers import copied, snapshot
 from pytest_hermes_env.play.faults import Fault, Faults
@@ -102,6 +103,7 @@ class Stage:
     """What the author declared, as `cases.values.Cases`, if anything."""
     effort: int = 1
     """A factor of what is played around gold."""
+    attack: AttackPlan = field(default_factory=AttackPlan)
     first_setup: FirstSetup = field(default_factory=FirstSetup)
     held_out: HeldOut = field(default_factory=HeldOut)
     """The items that evaluations get, the same for all stages of a class."""

@@ -53,6 +53,8 @@ class WrongPrograms:
     gold: Transcript
     most: int
     notes: list[str] = field(default_factory=list)
+    left: int = 0
+    """Programs for which there was no time."""
 
     async def run(self) -> list[Rung]:
         """Return the rung of gold, and one for each wrong program that was played."""
@@ -67,9 +69,12 @@ class WrongPrograms:
             return [gold.rung]
         refused, paid = [], []
         for mutant in mutants(slot.text, self.most):
+            if self.stage.attack.is_over:
+                self.left += 1
+                continue
             self.stage.step()
             turns = slot.put(mutant.text)
-            rung = (await self._play(WRONG_PROGRAM, turns)).rung
+            rung = await self._asked(turns)
             rung = replace(rung, change=_told(mutant), worth=Worth.WORSE, hack=as_case(turns, NEAR_MISS))
             if rung.reward is not None and rung.reward >= gold.rung.reward - TINY:
                 paid.append((mutant, rung))
@@ -84,6 +89,17 @@ class WrongPrograms:
         if open_ones := len(paid) - len(wrong):
             self.notes.append(f"of {open_ones} of these no input is known for which they give something else than gold")
         return [gold.rung, *wrong, *refused]
+
+    async def _asked(self, turns: tuple[Turn, ...]) -> Rung:
+        """Return what a wrong program earns; one that an earlier search played and that earned nothing like gold is not played again."""
+        plan = self.stage.attack
+        key = plan.key(self.stage.env, self.item, as_case(turns))
+        if (earned := plan.known(key)) is not None:
+            return Rung(name=WRONG_PROGRAM, item=self.label, is_automatic=True, reward=earned)
+        rung = (await self._play(WRONG_PROGRAM, turns)).rung
+        if rung.reward is not None:
+            plan.note(key, rung.reward)
+        return rung
 
     async def _play(self, name: str, turns: tuple[Turn, ...]) -> PlayedCase:
         transcript = replace(self.gold, turns=turns)

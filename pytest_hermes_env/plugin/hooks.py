@@ -14,7 +14,7 @@ import pytest
 
 from pytest_hermes_env.contract.run.rows import RowKeeper, minimum_of
 from pytest_hermes_env.live.settings import idle_flags
-from pytest_hermes_env.options import FLAGS, INI_VALUES, MARKERS, requires_confinement, settings_to_play
+from pytest_hermes_env.options import FLAGS, INI_VALUES, MARKERS, attack_to_play, requires_confinement, settings_to_play
 from pytest_hermes_env.play.hermes_home import touched_variables
 from pytest_hermes_env.plugin.cassette_hooks import CassetteMode
 from pytest_hermes_env.plugin.live_hooks import LiveMode
@@ -73,6 +73,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(config.stash[ROWS], LEDGER_ROWS)
     minimum_of(config)
     settings_to_play(config)
+    if attack := attack_to_play(config):
+        from pytest_hermes_env.errors import UsageError  # noqa: PLC0415 - only where something is attacked
+        from pytest_hermes_env.play.attack_plan import AttackPlan  # noqa: PLC0415
+
+        try:
+            AttackPlan.checked(attack)
+        except UsageError as error:
+            raise pytest.UsageError(str(error)) from None
     config.pluginmanager.register(CassetteMode(config), CASSETTES)
     config.pluginmanager.register(CauseFirst(), CAUSES)
     config.pluginmanager.register(RedactedReports(config), REDACTION)

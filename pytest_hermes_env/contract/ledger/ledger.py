@@ -26,6 +26,7 @@ _WORDS = ("passed", "failed", *_EXPLAINED)
 _SELDOM_READ = ("not applicable", "not run")
 _FEW_REASONS = 2
 _FEW_NOT_JUDGED = 3
+_FEW_RULES = 5
 WIDTH = 100
 _COLUMN = max(map(len, _WORDS)) + 2
 
@@ -144,6 +145,12 @@ class Ledger:
         """Whether nothing at all was exercised, so that the run proves nothing."""
         return self.ran == 0
 
+    @property
+    def _is_selection(self) -> bool:
+        """Whether a run has selected a few rules: what these saw is shown, and no others are."""
+        unasked = self.counts.get("not run", 0)
+        return self.mode in _PLAYED and unasked > 0 and len(self.entries) - unasked <= _FEW_RULES
+
     @cached_property
     def exercised(self) -> tuple[LedgerEntry, ...]:
         """The entries of rules with a rollout half that saw their law hold or break."""
@@ -192,6 +199,7 @@ class Ledger:
             ids = ", ".join(entry.rule.id for entry in self.not_judged)
             reasons = [*reasons[: _FEW_NOT_JUDGED - 1], f"{NOT_JUDGED:<{_COLUMN}}{ids}: their reasons with -v"]
         reasons += [line for word in _EXPLAINED for line in self._brief(word)]
+        tried = self._tried()
         if self.is_vacuous:
             reasons.append("nothing was exercised: this run proves nothing")
         played = _folded("played", f"{self.mode} mode, {self.sandbox or 'no tool was called'}")
@@ -202,7 +210,15 @@ class Ledger:
         ]
         more = "  pytest -v: all rules, reasons and the ladder"
         ladder = [*(ladder if self.ladder else ()), *self._questions()]
-        return [self.headline(), *(_clipped(f"  {line}") for line in reasons), *played, *ladder, more]
+        lines = [
+            part for line in reasons for part in (_wrapped(f"  {line}") if self._is_selection else [_clipped(f"  {line}")])
+        ]
+        return [self.headline(), *lines, *tried, *played, *ladder, more]
+
+    def _tried(self) -> list[str]:
+        """Return what the rules looked at that passed, where a run has selected a few."""
+        passed = [entry for entry in self.entries if entry.outcome is Outcome.PASSED and entry.note]
+        return [line for entry in passed for line in _folded(entry.rule.id, entry.note)] if self._is_selection else []
 
     def _questions(self) -> list[str]:
         """Return what rules ask the author."""
@@ -212,6 +228,8 @@ class Ledger:
     def _brief(self, word: str) -> list[str]:
         """Return the rules of one outcome, in one line, or in two with the first reason, if each reason is worth a look."""
         entries = [entry for entry in self.entries if entry.word == word and entry not in self.not_judged]
+        if word == "not run" and self._is_selection:
+            return []  # a run that selected a few rules knows that the others did not run
         reasons = [] if word in _SELDOM_READ else summarise([dataclasses.replace(self, entries=tuple(entries))], [word])
         if len(reasons) > _FEW_REASONS:
             reasons, entries = reasons[:1], [entry for entry in entries if entry.rule.id not in reasons[0]]
@@ -221,7 +239,8 @@ class Ledger:
 
     def summary_lines(self) -> list[str]:
         """Return the account as text: the counts, then each reason with the rules that it concerns."""
-        lines = [self.headline(), *(f"  {line}" for line in summarise([self]))]
+        explained = [word for word in _EXPLAINED if word != "not run" or not self._is_selection]
+        lines = [self.headline(), *(f"  {line}" for line in summarise([self], explained)), *self._tried()]
         if self.mode in _PLAYED:
             lines.append(f"  {'mode':<{_COLUMN}}{self.mode}")
         if self.sandbox:
@@ -233,9 +252,12 @@ class Ledger:
 
 def _folded(word: str, text: str) -> list[str]:
     """Return a line of the account on as many lines as it needs."""
+    return _wrapped(f"  {word:<{_COLUMN}}{text}")
+
+
+def _wrapped(line: str) -> list[str]:
     rest = " " * (_COLUMN + 2)
-    first = f"  {word:<{_COLUMN}}{text}"
-    return textwrap.wrap(first, WIDTH, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False)
+    return textwrap.wrap(line, WIDTH, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False)
 
 
 def _clipped(line: str) -> str:

@@ -74,7 +74,11 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Compare the declared cases in their order, the automatic ones with gold, and all rewards with each other."""
     verdict = _verdict(evidence)
     search = evidence.scenario(WRONG_PROGRAMS)
-    if verdict.outcome is Outcome.PASSED and search.unavailable and search.unavailable.cause is Cause.EARLIER_FAILURE:
+    if (
+        verdict.outcome is Outcome.PASSED
+        and search.unavailable
+        and search.unavailable.cause in {Cause.EARLIER_FAILURE, Cause.OUT_OF_TIME}
+    ):
         verdict = Verdict.not_exercised(f"the search for wrong programs ended: {search.unavailable}")
     elif search.happened:
         verdict = dataclasses.replace(verdict, note="; ".join(filter(None, [verdict.note, search.note])))

@@ -88,7 +88,7 @@ def _golds(evidence: Evidence) -> list[float]:
 def _has_broken_off(evidence: Evidence) -> bool:
     """Tell whether the search for attacks failed: then nobody knows what it would have found, whatever else was tried."""
     why = evidence.scenario(TAMPERING).unavailable
-    return why is not None and why.cause is Cause.EARLIER_FAILURE
+    return why is not None and why.cause in {Cause.EARLIER_FAILURE, Cause.OUT_OF_TIME}
 
 
 def _of_attack(evidence: Evidence, rung: Rung, others: Sequence[Rung], severity: Severity | None) -> Finding:

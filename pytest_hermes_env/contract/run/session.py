@@ -39,7 +39,8 @@ from pytest_hermes_env.errors import (
     shorten,
 )
 from pytest_hermes_env.live.settings import hosts_of_run
-from pytest_hermes_env.options import real_tools_of, settings_to_play
+from pytest_hermes_env.options import attack_to_play, real_tools_of, settings_to_play
+from pytest_hermes_env.play.attack_plan import AttackPlan
 from pytest_hermes_env.play.cases.values import Cases
 from pytest_hermes_env.play.evidence_file import PlayedClass, read_evidence
 from pytest_hermes_env.play.scenario import CASES, Collection
@@ -116,6 +117,7 @@ class ContractSession:
             cases=self._cases_of(checked),
             settings=settings_to_play(self._config),
             effort=self._config.getoption("hermes_effort"),
+            attack=AttackPlan.checked(attack_to_play(self._config)),
         )
 
     def rules_of(self, checked: CheckedClass) -> list[Rule]:

@@ -219,14 +219,14 @@ def _in_turn(roles: list[str]) -> Callable[[str], str]:
     return lambda _: next(each)
 
 
-async def items_with_gold(stage: Stage, most: int = 2) -> list[tuple[str, Transcript, Any]]:
-    """Return prompt, gold and item of a few training items of different prompts."""
+async def items_with_gold(stage: Stage, most: int = 2, only: int | None = None) -> list[tuple[str, Transcript, Any]]:
+    """Return prompt, gold and item of a few training items of different prompts, or of the one with the number ``only``."""
     found: dict[str, tuple[str, Transcript, Any]] = {}
 
     async def take() -> None:
         item: Any = stage.item
-        for number in range(MOST_ITEMS):
-            gold = case_of(stage.cases, item, GOLD, number)
+        for number in range(MOST_ITEMS if only is None else only + 1):
+            gold = case_of(stage.cases, item, GOLD, number) if only in {None, number} else None
             if gold is not None and (prompt := prompt_of(stage, item)):
                 found.setdefault(prompt, (prompt, gold, item))
             if len(found) >= most or (item := await stage.next_item()) is None:

@@ -28,17 +28,20 @@ async def tampering(stage: Stage) -> None:
     if not hasattr(stage.sandbox, "on"):
         stage.skip(Unavailable(Cause.NOT_IN_MEMORY))
         return
-    items = [(item, gold) for _, gold, item in await items_with_gold(stage)]
-    found = items[0] if items else declared_with_gold(stage.cases)
+    plan = stage.attack
+    items = [(item, gold) for _, gold, item in await items_with_gold(stage, 1, plan.item)]
+    found = items[0] if items else declared_with_gold(stage.cases) if plan.item is None else None
+    label = "a training item" if plan.item is None else f"training item {plan.item}"
     if found is None:
-        stage.skip(Unavailable(Cause.NO_GOLD, "a training item"))
+        none = Unavailable(Cause.EARLIER_FAILURE, f"{label} has no gold, or there is no such item")
+        stage.skip(Unavailable(Cause.NO_GOLD, label) if plan.item is None else none)
         return
     item, gold = found
     is_full = stage.effort > 1
     search = Search(
         stage=stage,
         item=item,
-        label="a training item",
+        label=label,
         gold=gold,
         most=MOST if is_full else 1,
         is_full=is_full,
@@ -47,9 +50,12 @@ async def tampering(stage: Stage) -> None:
     sandbox = stage.sandbox
     rungs = await search.run()
     stage.sandbox = sandbox
-    note = f"no attack was paid ({search.played} rollouts, with {len(search.families)} kinds of attack)"
+    before = f", {search.remembered} of an earlier search" if search.remembered else ""
+    note = f"no attack was paid ({search.played} rollouts, with {len(search.families)} kinds of attack{before})"
     record = Scenario(name=TAMPERING, rungs=() if search.note else tuple(rungs), note=search.note or note)
     why = Unavailable(Cause.EARLIER_FAILURE, search.why_none) if search.why_none else None
+    if why is None and search.left:
+        why = Unavailable(Cause.OUT_OF_TIME, plan.why_over(f"{search.left} attacks"))
     stage.scenarios[TAMPERING] = dataclasses.replace(record, unavailable=why)
 
 
@@ -63,11 +69,16 @@ async def wrong_programs(stage: Stage) -> None:
     if stage.effort == 1 or not hasattr(stage.sandbox, "on"):
         stage.skip(Unavailable(Cause.NO_EFFORT if stage.effort == 1 else Cause.NOT_IN_MEMORY))
         return
-    sandbox, rungs, notes = stage.sandbox, [], []
-    for number, (prompt, gold, item) in enumerate(await items_with_gold(stage, len(PROGRAMS)), 1):
+    sandbox, rungs, notes, left = stage.sandbox, [], [], 0
+    plan = stage.attack
+    taken = await items_with_gold(stage, len(PROGRAMS) if plan.item is None else 1, plan.item)
+    for number, (prompt, gold, item) in enumerate(taken, 1):
         label = f"item {number} of those with gold, {shorten(prompt, LONGEST)!r}"
         search = WrongPrograms(stage=stage, item=item, label=label, gold=gold, most=PROGRAMS[number - 1])
         rungs += await search.run()
         notes += search.notes
+        left += search.left
     stage.sandbox = sandbox
-    stage.scenarios[WRONG_PROGRAMS] = Scenario(name=WRONG_PROGRAMS, rungs=tuple(rungs), note="; ".join(dict.fromkeys(notes)))
+    why = Unavailable(Cause.OUT_OF_TIME, plan.why_over(f"{left} wrong programs")) if left else None
+    note = "; ".join(dict.fromkeys(notes))
+    stage.scenarios[WRONG_PROGRAMS] = Scenario(name=WRONG_PROGRAMS, rungs=tuple(rungs), note=note, unavailable=why)

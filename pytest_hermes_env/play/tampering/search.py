@@ -48,6 +48,9 @@ class Search:
     families: set[str] = field(default_factory=set)
     paid: set[str] = field(default_factory=set)
     sure: int = 0
+    left: int = 0
+    """Attacks for which there was no time; ``remembered`` are those that an earlier search played."""
+    remembered: int = 0
     note: str = ""
     """Why there was nothing to attack; ``why_none`` is why the search could not begin."""
     why_none: str = ""
@@ -105,13 +108,29 @@ class Search:
             is_enough = self.sure >= self.most or (attack.is_of_session and len(self.paid) >= self.most)
             if is_enough or attack.family in self.paid:
                 continue
+            if self.stage.attack.is_over:
+                self.left += 1
+                continue
             self.families.add(attack.family)
             turns = with_attack(bad, attack, surface.tools)
-            if turns and _pays(one := await self._attempt(ATTACK, turns), least):
+            if turns and (one := await self._tried(turns, least)) is not None:
                 found.append(await self._shrunk(attack, one, turns, surface, bad, least))
                 self.paid.add(attack.family)
                 self.sure += not attack.is_of_session  # what a session allows is a warning, which may hide no error
         return found
+
+    async def _tried(self, turns: tuple[Turn, ...], least: float) -> PlayedCase | None:
+        """Return an attack that pays; None where it was refused, now or in the search that this one resumes."""
+        plan = self.stage.attack
+        key = plan.key(self.stage.env, self.item, as_case(turns))
+        if (earned := plan.known(key)) is not None and earned < least:
+            self.remembered += 1
+            return None
+        if _pays(one := await self._attempt(ATTACK, turns), least):
+            return one
+        if one.rung.reward is not None:
+            plan.note(key, one.rung.reward)
+        return None
 
     async def _shrunk(
         self, attack: Attack, one: PlayedCase, turns: tuple[Turn, ...], surface: Surface, bad: tuple[Turn, ...], least: float

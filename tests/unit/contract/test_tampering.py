@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import re
 import shutil
 import subprocess
 import time
@@ -21,7 +22,9 @@ from pytest_hermes_env import call, cases, item_cases, say
 from pytest_hermes_env.contract.judge.verdict import Outcome
 from pytest_hermes_env.contract.rules import find_rule
 from pytest_hermes_env.contract.run.single_rule import contract_of
+from pytest_hermes_env.errors import UsageError
 from pytest_hermes_env.inference.steps import turn
+from pytest_hermes_env.play.attack_plan import AttackPlan
 from pytest_hermes_env.play.cases.playing import PlayedCase, played
 from pytest_hermes_env.play.cases.values import ATTACK, Transcript
 from pytest_hermes_env.play.scenario import Rung
@@ -402,3 +405,46 @@ def test_declared_worse_work_is_tried_with_stopped_clocks() -> None:
     (attack,) = search._of_worse(Surface(cwd="/w"))
 
     assert attack.files == {"/w/triple.py": payloads.patching() + TRIPLE}
+
+
+def searched(where: Any = "*", **given: Any) -> Any:
+    """Return what HE410 says after a whole search with a plan."""
+    gold = item_cases(where=where, gold=lambda item: [call("write_file", path="triple.py", content=item["work"]), say("Done.")])
+    job = {"cases": cases([gold]), "effort": 2, "attack": AttackPlan.checked(given)}
+    return contract_of(TripleEnv, [find_rule("HE410")], **job).result(find_rule("HE410"))
+
+
+def test_a_search_without_time_is_not_judged() -> None:
+    """It says how many attacks were left, and how it goes on."""
+    verdict = searched(minutes=0)
+
+    assert verdict.outcome is Outcome.NOT_EXERCISED
+    assert re.search(r"after 0 minutes \d+ attacks were left: --resume FILE goes on", verdict.note)
+
+
+def test_a_search_goes_on_where_another_ended(tmp_path: Path) -> None:
+    """What was refused is not played again, and a line that a killed search left half written is read over."""
+    kept = tmp_path / "kept.jsonl"
+    first = searched(resume=str(kept), item=1)
+    lines = kept.read_text(encoding="utf-8").splitlines()
+    kept.write_text("".join(f"{line}\n" for line in lines[1:]) + '["0', encoding="utf-8")
+
+    again = searched(resume=str(kept), item=1)
+
+    assert (first.outcome, again.outcome) == (Outcome.PASSED, Outcome.PASSED)
+    assert f"{len(lines) - 1} of an earlier search" in again.note
+
+
+def test_an_item_without_gold_is_not_judged() -> None:
+    """Claims that earn nothing do not stand for the attacks on it."""
+    verdict = searched(item=2, where=lambda item: item["numbers"] == [8, 41])
+
+    assert verdict.outcome is Outcome.NOT_EXERCISED
+    assert "training item 2 has no gold" in verdict.note
+
+
+@pytest.mark.parametrize("given", [{"items": 1}, {"item": "a"}, {"item": True}, {"minutes": -1}, {"resume": 3}])
+def test_a_plan_that_says_nothing_is_refused(given: Any) -> None:
+    """Before anything is played."""
+    with pytest.raises(UsageError, match="--hermes-attack"):
+        AttackPlan.checked(given)
