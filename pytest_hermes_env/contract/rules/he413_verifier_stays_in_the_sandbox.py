@@ -3,7 +3,7 @@ Nothing of the host is run, opened or imported that depends on the agent's work.
 
 What: While `compute_reward` runs, in training and in evaluation, an audit hook hears which programs, code, files and databases it uses on the host.
 One that is given the agent's work, or is used where the agent's work is at hand, is a violation: `subprocess` with the agent's code, `exec` and
-`eval` of an answer, `pickle.loads`, a database whose path the agent wrote, `open` of a path that the agent wrote in its sandbox. Data
+`eval` of an answer, `pickle.loads`, an import of its file, a database whose path the agent wrote, a query that it wrote on a database file of the host, `open` of a path that the agent wrote in its sandbox. Data
 files of the environment are its own. In the source, such calls with arguments that are not constant are found where no rollout reaches them.
 
 Why: The sandbox is there so that what a model writes cannot reach the trainer. A verifier that runs the agent's code on the host gives it the trainer's
@@ -26,7 +26,9 @@ from pytest_hermes_env.play.scenario import CASES
 from pytest_hermes_env.source import Call, ClassSource, finding_at, reach_of
 
 _RUNS = frozenset(
-    {"exec", "eval", "os.system", "os.popen", "pickle.loads", "pickle.load", "runpy.run_path", "importlib.import_module"}
+    {"exec", "eval", "os.system", "os.popen", "runpy.run_path", "importlib.import_module", "__import__", "marshal.loads"}
+    | {f"{module}.{name}" for module in ("pickle", "dill", "cloudpickle") for name in ("load", "loads")}
+    | {"yaml.unsafe_load", "yaml.unsafe_load_all", "joblib.load"}
     | {f"subprocess.{name}" for name in ("run", "call", "check_call", "check_output", "getoutput", "Popen")}
     | {f"asyncio.create_subprocess_{kind}" for kind in ("exec", "shell")}
 )

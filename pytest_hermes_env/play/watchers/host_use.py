@@ -9,12 +9,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import sqlite3
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
 from typing import Any
 
+from pytest_hermes_env.patches import intercept
 from pytest_hermes_env.play.item_texts import texts_of
 from pytest_hermes_env.play.journal import HostUsed, current_journal, current_rewarded, current_rollout
 from pytest_hermes_env.play.watchers.call_site import WRAPPERS, EnvironmentCode
@@ -29,6 +31,10 @@ _WHAT = {
     "sqlite3.connect": "opens a database on the host",
     "open": "opens a file of the host",
 }
+_QUERIES, _IMPORTS = "asks a database of the host", "imports code in the trainer's own process"
+_IMPORTERS = (*WRAPPERS, "<frozen importlib", "<frozen runpy")
+_BEFORE_FACTORY = 5
+"""Positional arguments of ``sqlite3.connect`` before the one that is the class of the connection."""
 SHORTEST, LONG = 2, 8
 """Characters of a value that is the work as a whole, and of one that is most of it, or holds it."""
 MOST_VALUES, DEEP = 200, 3
@@ -46,9 +52,43 @@ def watching_host(code: EnvironmentCode) -> Iterator[None]:
         _is_installed = True
     before, _code = _code, code
     try:
-        yield
+        with intercept("sqlite3.connect", _opened):
+            yield
     finally:
         _code = before
+
+
+def _opened(real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Open a database, and hear what one of the host is asked; also where setup opens it."""
+    name = args[0] if args else kwargs.get("database", "")
+    if _code is not None and name and "memory" not in os.fsdecode(name) and len(args) <= _BEFORE_FACTORY:
+        kwargs.setdefault("factory", _Connection)
+    return real(*args, **kwargs)
+
+
+class _Cursor(sqlite3.Cursor):
+    """Notes queries that the agent wrote."""
+
+    def execute(self, sql: str, *parameters: Any) -> Any:
+        _asked(sql)
+        return super().execute(sql, *parameters)
+
+    def executescript(self, sql_script: str) -> Any:
+        _asked(sql_script)
+        return super().executescript(sql_script)
+
+
+class _Connection(sqlite3.Connection):
+    """Makes such cursors."""
+
+    def cursor(self, factory: Any = _Cursor) -> Any:
+        return super().cursor(factory)
+
+    def execute(self, sql: str, *parameters: Any) -> Any:
+        return self.cursor().execute(sql, *parameters)
+
+    def executescript(self, sql_script: str) -> Any:
+        return self.cursor().executescript(sql_script)
 
 
 def _heard(event: str, given: tuple[Any, ...]) -> None:
@@ -61,18 +101,43 @@ def _heard(event: str, given: tuple[Any, ...]) -> None:
         _guard.is_busy = False
 
 
+def _asked(query: str) -> None:
+    """Note a query that the agent wrote."""
+    journal = current_journal.get()
+    place = _code.place(sys._getframe(1), behind=_IMPORTERS) if _code is not None else None  # noqa: SLF001 - who asks
+    if journal is None or place is None or current_rollout.get()[1] != "reward":
+        return
+    own, _ = _own_work(journal)
+    if _is_of(query, own):
+        journal.add(HostUsed(what=_QUERIES, value=" ".join(query.split())[:80], place=place))
+
+
+def _own_work(journal: Any) -> tuple[set[str], set[str]]:
+    """Return the agent's texts without those of its item, which are the environment's own, and the names of its files."""
+    item, result = current_rewarded.get()
+    own, names = _work(result, journal.tool_calls, current_rollout.get()[0])
+    known = {text.strip() for text in texts_of(item)} if item is not None else set()
+    return {text for text in own if not _is_of(text, known) and not any(text in one for one in known)}, names
+
+
 def _note(event: str, given: tuple[Any, ...], frame: FrameType) -> None:
     journal = current_journal.get()
     if event == "compile" and given[1] != "<string>":  # exec and eval of a text; what is only parsed has other names
         return
-    place = _code.place(frame, behind=WRAPPERS) if _code is not None else None
-    if journal is None or place is None or (event in {"exec", "compile"} and frame.f_code.co_filename != place.path):
+    place = _code.place(frame, behind=_IMPORTERS if event == "exec" else WRAPPERS) if _code is not None else None
+    if journal is None or place is None:
         return
-    item, result = current_rewarded.get()
-    own, names = _work(result, journal.tool_calls, current_rollout.get()[0])
+    is_foreign = event in {"exec", "compile"} and frame.f_code.co_filename != place.path
+    if is_foreign and event == "compile":
+        return
+    own, names = _own_work(journal)
+    if is_foreign:  # an import, or runpy: what counts is the file
+        value = next((text for text in [_source_of(given[0])] if text.strip() and _is_of(text, own)), "")
+        if value:
+            journal.add(HostUsed(what=_IMPORTS, value=" ".join(value.split())[:80], place=place))
+        return
+    item = current_rewarded.get()[0]
     known = {text.strip() for text in texts_of(item)} if item is not None else set()
-    # what is in the item, too, or a part of it, is the environment's own
-    own = {text for text in own if not _is_of(text, known) and not any(text in one for one in known)}
     if event == "open":
         value = _name_of_work(given[0], names) if isinstance(given[0], str | bytes) else ""
     else:
@@ -84,6 +149,15 @@ def _note(event: str, given: tuple[Any, ...], frame: FrameType) -> None:
         value = next((text for text in (*texts, *held) if text.strip() not in known and _is_of(text, own)), "")
     if value:
         journal.add(HostUsed(what=_WHAT[event], value=" ".join(value.split())[:80], place=place))
+
+
+def _source_of(code: Any) -> str:
+    """Return the text of the file from which code was compiled; empty for the environment's own, and where there is none."""
+    path = getattr(code, "co_filename", "")
+    if getattr(code, "co_name", "") != "<module>" or not os.path.isfile(path) or (_code is not None and _code.is_beside(path)):
+        return ""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()
 
 
 def _name_of_work(path: str | bytes, names: set[str]) -> str:
