@@ -8,10 +8,19 @@ policy loads nothing; atroposlib's own page renders the model's markup, and leav
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
+
+from hermes_env_shared.pages import axis_of, page_template
+
+LARGEST = 1e100
+"""The limit of rewards and other numbers that are drawn."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,27 +45,49 @@ class Message:
 
 @dataclass(frozen=True, kw_only=True)
 class Rollout:
-    """One rollout. ``score`` is as the file has it; ``facts`` are its overrides in a group, or all fields of a sample."""
+    """One rollout. ``score`` is as the file has it; ``facts`` are its overrides in a group, or all fields of a sample.
+
+    ``place`` is its line and its number there, such as g3r2; ``tokens`` how many it has, None where the file does not say it.
+    """
 
     score: Any
     messages: tuple[Message, ...]
     facts: Mapping[str, Any] = field(default_factory=dict)
+    place: str = ""
+    tokens: int | None = None
 
     @property
     def end(self) -> str:
         """How it ended; empty where the file does not say it."""
-        return str(self.facts.get("end") or "")
+        return str(self.facts.get("end") or ("finished" if self.facts.get("finished") is True else ""))
 
     @property
     def sign(self) -> str:
-        """Whether the reward is positive, negative or zero."""
-        number = self.score if isinstance(self.score, int | float) else 0
-        return "positive" if number > 0 else "negative" if number < 0 else "zero"
+        """Which kind of reward it has."""
+        number = _number(self.score)
+        return "no reward" if number is None else "above 0" if number > 0 else "below 0" if number < 0 else "0"
+
+    @cached_property
+    def tools(self) -> Mapping[str, str]:
+        """The names of the tools that it called, by the ids of the calls."""
+        calls = [call for message in self.messages for call in message.calls]
+        return {call.id or f"call {number}": call.name for number, call in enumerate(calls)}
 
     @property
-    def tools(self) -> frozenset[str]:
-        """The tools that it called."""
-        return frozenset(call.name for message in self.messages for call in message.calls)
+    def turns(self) -> int:
+        """How often the model was called."""
+        return sum(message.role == "assistant" for message in self.messages)
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it took, where the file says it."""
+        return _number(self.facts.get("seconds"))
+
+    @property
+    def labels(self) -> tuple[tuple[str, str], ...]:
+        """What filters know it by: its reward, its end, and each tool."""
+        tools = sorted(set(self.tools.values())) or ["none"]
+        return ("reward", self.sign), ("end", self.end or "not said"), *(("tool", name) for name in tools)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +97,12 @@ class Group:
     line: int
     rollouts: tuple[Rollout, ...] = ()
     problem: str = ""
+
+    @cached_property
+    def task(self) -> tuple[Message, ...]:
+        """The messages with which all of its rollouts begin, before the model's first."""
+        begun = [takewhile(lambda message: message.role != "assistant", rollout.messages) for rollout in self.rollouts]
+        return tuple(messages[0] for messages in takewhile(lambda found: len(set(found)) == 1, zip(*begun, strict=False)))
 
 
 def read_groups(path: Path) -> Iterator[Group]:
@@ -82,15 +119,17 @@ def _group(number: int, line: str) -> Group:
     except (ValueError, RecursionError):
         return Group(line=number, problem="this line is not JSON")
     if isinstance(row, dict) and "score" in row and "messages" in row:  # a sample of an evaluation
-        return Group(line=number, rollouts=(_rollout(row["score"], row["messages"], row),))
+        return Group(line=number, rollouts=(_rollout(row["score"], row["messages"], row, f"g{number}r1"),))
     if not isinstance(row, dict) or not isinstance(row.get("scores"), list):
         return Group(line=number, problem="this line has no scores")
-    messages, overrides = _list(row.get("messages")), _list(row.get("overrides"))
+    messages, overrides, tokens = (_list(row.get(name)) for name in ("messages", "overrides", "tokens"))
     rollouts = (
         _rollout(
             score,
             messages[index] if index < len(messages) else "no messages were written",
             overrides[index] if index < len(overrides) else None,
+            f"g{number}r{index + 1}",
+            len(_list(tokens[index])) or None if index < len(tokens) else None,
         )
         for index, score in enumerate(row["scores"])
     )
@@ -101,9 +140,13 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _rollout(score: Any, messages: Any, facts: Any) -> Rollout:
-    said = messages if isinstance(messages, list) else [messages]
-    return Rollout(score=score, messages=tuple(map(read_message, said)), facts=facts if isinstance(facts, dict) else {})
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and abs(value) < LARGEST else None
+
+
+def _rollout(score: Any, messages: Any, facts: Any, place: str, tokens: int | None = None) -> Rollout:
+    said = tuple(map(read_message, messages if isinstance(messages, list) else [messages]))
+    return Rollout(score=score, messages=said, facts=facts if isinstance(facts, dict) else {}, place=place, tokens=tokens)
 
 
 def read_message(message: Any) -> Message:
@@ -138,26 +181,30 @@ def _text(content: Any) -> str:
 
 # ---------------------------------------------------------------------- the page
 
-TEMPLATE = "group_page.html.jinja"
+TEMPLATE = Path(__file__).with_name("group_page.html.jinja")
 
 
 def write_page(file: Path) -> Path:
     """Write the page of a file of rollouts next to it, in one step, and return its path. Raises: OSError.
 
-    Boxes on it hide rollouts by end, reward and tool.
+    It begins with the rewards of each group; boxes hide rollouts by reward, end and tool. Pages of tokens that are there are linked.
     """
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - most readers write no page
-
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True
-    )
     groups = list(read_groups(file))
     rollouts = [rollout for group in groups for rollout in group.rollouts]
-    ends = sorted({rollout.end for rollout in rollouts if rollout.end})
-    tools = sorted({tool for rollout in rollouts for tool in rollout.tools})
-    numbers = {name: number for number, name in enumerate([*ends, *tools])}  # classes of the page: names may hold anything
-    parts = environment.get_template(TEMPLATE).generate(
-        title=file.name, groups=groups, count=len(rollouts), ends=ends, tools=tools, numbers=numbers
+    labels = Counter(label for rollout in rollouts for label in rollout.labels)
+    axis, place = axis_of(number for rollout in rollouts if (number := _number(rollout.score)) is not None)
+    rows = [("all", rollouts), *((f"g{group.line}", group.rollouts) for group in groups if len(group.rollouts) > 1)]
+    parts = page_template(TEMPLATE).generate(
+        title=file.name,
+        groups=groups,
+        rollouts=rollouts,
+        overview=[_overview(name, found, place) for name, found in rows if found],
+        axis=axis,
+        labels=sorted(labels.items()),
+        numbers={label: number for number, label in enumerate(sorted(labels))},  # classes: names may hold anything
+        prompts=_shared(message.content for rollout in rollouts for message in rollout.messages if message.role == "system"),
+        pages={page.name for page in file.parent.iterdir()},
+        stem=file.stem,
     )
     page = file.with_suffix(".html")
     unfinished = page.with_name(f".{page.name}.tmp")
@@ -168,3 +215,31 @@ def write_page(file: Path) -> Path:
     finally:
         unfinished.unlink(missing_ok=True)
     return page
+
+
+def _overview(name: str, rollouts: Sequence[Rollout], place: Callable[[float], float]) -> dict[str, Any]:
+    """Return what the overview says of some rollouts: the dots of their rewards, their ends, and means."""
+    dots: dict[float, list[Rollout]] = {}
+    for rollout in rollouts:
+        if (number := _number(rollout.score)) is not None:
+            dots.setdefault(place(number), []).append(rollout)
+    ends = Counter(rollout.end or "not said" for rollout in rollouts)
+    return {
+        "name": name,
+        "dots": sorted(dots.items()),
+        "reward": _mean(rollout.score for rollout in rollouts),
+        "is_flat": len(rollouts) > 1 and len(dots) == 1,
+        "ends": ", ".join(f"{count} {end}" for end, count in ends.most_common()),
+        **{fact: _mean(getattr(rollout, fact) for rollout in rollouts) for fact in ("turns", "tokens", "seconds")},
+    }
+
+
+def _mean(values: Iterable[Any]) -> float | None:
+    known = [number for value in values if (number := _number(value)) is not None]
+    return statistics.fmean(known) if known else None
+
+
+def _shared(texts: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """Return the texts that occur more than once, each with its number and how often it occurs."""
+    found = [(text, count) for text, count in Counter(texts).items() if text and count > 1]
+    return {text: (number, count) for number, (text, count) in enumerate(found, start=1)}

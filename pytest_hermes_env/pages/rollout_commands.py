@@ -66,6 +66,8 @@ def _view_tokens(options: argparse.Namespace) -> int:
         ) from error
     for file in _files(options, lambda file: page_of(file, options.rollout)):
         print(f"wrote {write_token_page(file, options.rollout, tokenizer)}")
+        if not _is_foreign(file.with_suffix(".html")):  # its link leads here
+            rollout_file().write_page(file)
     return 0
 
 
@@ -91,9 +93,13 @@ def _files(options: argparse.Namespace, written: Callable[[Path], Path]) -> list
         page = written(file)
         if len([other for other in files if written(other) == page]) > 1:
             raise UsageError(f"{file} and another file would both be written to {page}: call the command once for each in turn")
-        if page.suffix == ".html" and page.exists() and MARK not in page.read_bytes()[:MARKED]:
+        if page.suffix == ".html" and _is_foreign(page):
             raise UsageError(f"{page} exists, and is not a page of rollouts: move it")
     return files
+
+
+def _is_foreign(page: Path) -> bool:
+    return page.exists() and MARK not in page.read_bytes()[:MARKED]
 
 
 def _check(file: Path) -> None:

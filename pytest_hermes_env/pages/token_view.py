@@ -21,6 +21,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from hermes_env_shared.pages import page_template
 from pytest_hermes_env.atomic_files import write_text
 from pytest_hermes_env.errors import UsageError
 from pytest_hermes_env.layer import rollout_file
@@ -213,19 +214,15 @@ def write_token_page(file: Path, place: str, tokenizer: Any) -> Path:
         raise UsageError(f"{place} of {file} has no tokens.\n  expected  a file of groups, as process writes it in token mode")
     page = page_of(file, place)
     view = token_view(columns, tokenizer, row=row - 1)
-    write_text(str(page), _page(view, f"{file.name}, {place}", group.rollouts[row - 1]))
+    write_text(str(page), _page(view, f"{file.name}, {place}", group.rollouts[row - 1], file.with_suffix(".html").name))
     return page
 
 
-def _page(view: TokenView, title: str, rollout: Any = None) -> str:
-    """Return a page of a view, below the conversation of its rollout, if there is one."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - only where a page is asked for
-
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
-    template = environment.get_template("token_page.html.jinja")
-    return template.render(title=title, rollout=rollout, view=view, buckets=_bucket_names(), bucket=_bucket)
+def _page(view: TokenView, title: str, rollout: Any = None, overview: str = "") -> str:
+    """Return a page of a view, below the conversation of its rollout, if there is one, with a link to its ``overview``."""
+    template = page_template(Path(__file__).with_name("token_page.html.jinja"))
+    buckets = _bucket_names()
+    return template.render(title=title, rollout=rollout, overview=overview, view=view, buckets=buckets, bucket=_bucket)
 
 
 def _bucket(logprob: str) -> int:

@@ -68,32 +68,13 @@ def test_what_the_model_says_is_shown_and_not_run(attack: str, tmp_path: Path) -
     file = written(tmp_path, {"scores": [attack, 1.0], "messages": [messages, attack]})
     page, page_text = read(file), file.read_text(encoding="utf-8")
 
-    allowed = {
-        "a",
-        "fieldset",
-        "html",
-        "input",
-        "label",
-        "legend",
-        "p",
-        "head",
-        "meta",
-        "title",
-        "style",
-        "body",
-        "h1",
-        "h2",
-        "h3",
-        "details",
-        "summary",
-        "article",
-        "pre",
-        "div",
-        "b",
-    }
-    assert page.tags <= allowed
-    assert page.attributes <= {"lang", "charset", "name", "content", "http-equiv", "class", "open", "href", "id", "type"}
-    assert all(re.fullmatch(r"#g\d+r\d+", link) for link in re.findall(r'href="([^"]*)"', page_text))
+    allowed = "a article b body circle code dd details div dl dt fieldset form h1 h2 h4 head html input label legend li line main meta p pre"
+    allowed += " button section span style summary svg table td text th title tr ul"
+    assert page.tags <= set(allowed.split())
+    known = "aria-hidden aria-label charset checked class content cx cy fill height href http-equiv id lang name open r role tabindex"
+    known += " text-anchor type width x x1 x2 y y1 y2"
+    assert page.attributes <= set(known.split())
+    assert all(re.fullmatch(r"#(g\d+(r\d+)?|prompt-\d+)", link) for link in re.findall(r'href="([^"]*)"', page_text))
     assert page.text.count(attack.encode("utf-8", "backslashreplace").decode()) >= 9
 
 
@@ -103,16 +84,17 @@ def test_the_page_has_all_groups_rollouts_and_tool_calls(tmp_path: Path) -> None
     rollout = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": None, "tool_calls": [call]}]
     page = read(written(tmp_path, {"scores": [0.5, -1], "messages": [rollout]}, "{broken", {"tokens": []}, "[" * 5000))
 
-    words = " ".join(page.text.partition("groups.jsonl\n")[2].split())
-    assert words.endswith(
-        'Group 1: 2 rollouts Rollout 1: reward 0.5 user Hi assistant calls terminal{"command": "ls"} '
-        "Rollout 2: reward -1 text no messages were written "
-        "Line 2: this line is not JSON Line 3: this line has no scores Line 4: this line is not JSON"
+    words = " ".join(page.text.rpartition("show all")[2].split())
+    assert words == (
+        "Group 1 "
+        "g1r1 reward 0.5 1 turn link to it user Hi assistant calls terminalcommandls "
+        "g1r2 reward -1 0 turns no messages were written link to it text no messages were written "
+        "Line 2: this line is not JSON Line 3: this line has no scores Line 4: this line is not JSON of 2 rollouts shown"
     )
 
 
-def test_rollouts_are_found_by_end_reward_and_tool(tmp_path: Path) -> None:
-    """Each box has the class of the rollouts that it hides, also for names that are no identifiers."""
+def test_rollouts_are_found_by_reward_end_and_tool(tmp_path: Path) -> None:
+    """Each box has the class of the rollouts that it shows, also for names that are no identifiers."""
     calls = [{"function": {"name": 'web"><b>', "arguments": "{}"}}]
     row = {
         "scores": [1.0, 0.0],
@@ -122,15 +104,54 @@ def test_rollouts_are_found_by_end_reward_and_tool(tmp_path: Path) -> None:
 
     page = written(tmp_path, row).read_text(encoding="utf-8")
 
-    shown = re.findall(r'<article id="(\w+)" class="([^"]*)"', page)
-    boxes = dict(re.findall(r'id="hide-(\w+)"> (?:ended: |used )?([^<]*)<', page))
-    assert boxes == {
-        "positive": "reward above 0",
-        "zero": "reward 0",
-        "negative": "reward below 0",
-        "0": "cut_by_length",
-        "1": "finished",
-        "2": "web&#34;&gt;&lt;b&gt;",
-    }
-    assert shown == [("g1r1", "positive of-1 of-2"), ("g1r2", "zero of-0")]
-    assert all(f"body:has(#hide-{name}:checked) article.{'of-' if name.isdecimal() else ''}{name} " in page for name in boxes)
+    shown = re.findall(r'<details class="rollout ([^"]*)".*?<article id="(\w+)"', page, re.DOTALL)
+    boxes = dict(re.findall(r'id="show-(\d)"> (.*?) <', page))
+    assert boxes == {"3": "above 0", "2": "0", "0": "cut_by_length", "1": "finished", "4": "none", "5": "web&#34;&gt;&lt;b&gt;"}
+    assert shown == [("of-3 of-1 of-5", "g1r1"), ("of-2 of-0 of-4", "g1r2")]
+    assert all(f"body:has(#show-{number}:not(:checked)) .of-{number} " in page for number in boxes)
+
+
+def test_what_rollouts_share_is_shown_once(tmp_path: Path) -> None:
+    """The system prompt of the file, and the task of a group, in which the rollouts begin with what differs."""
+    begin = [{"role": "system", "content": "You are an agent."}, {"role": "user", "content": "Count to three."}]
+    row = {"scores": [1.0, 0.0], "messages": [[*begin, {"role": "assistant", "content": said}] for said in ("1 2 3", "no")]}
+
+    page = read(written(tmp_path, row, row)).text
+
+    assert (page.count("You are an agent."), page.count("Count to three."), page.count("the prompt of 4 rollouts")) == (1, 2, 4)
+
+
+@pytest.mark.parametrize("score", [None, "high", True, float("nan"), float("inf"), 10**400, -1e300, 1e300])
+def test_a_reward_that_cannot_be_drawn_is_shown_as_it_is(score: object, tmp_path: Path) -> None:
+    page = read(written(tmp_path, {"scores": [score, 0.5], "messages": [[], []]})).text
+
+    assert f"reward {score}" in page
+    assert "nan%" not in page
+
+
+def test_json_is_laid_out_and_folded(tmp_path: Path) -> None:
+    """Lines of a result are lines of the page, and what is short comes first in its heading; what nests deeply stays as it was written."""
+    result = json.dumps({"output": "one\ntwo", "exit_code": 1, "files": ["a.py"], "error": None})
+    deep = "[" * 50 + "]" * 50
+    messages = [
+        {"role": "assistant", "content": "See:\n```python\nx = 1\n```\nDone."},
+        *({"role": "tool", "content": one} for one in (result, deep)),
+    ]
+
+    page = written(tmp_path, {"scores": [1.0], "messages": [messages]}).read_text(encoding="utf-8")
+
+    assert "exit_code 1, output one two</span></summary>" in page
+    assert "<dt>output</dt><dd><pre>one\ntwo</pre>" in page
+    assert "\\n" not in page.partition("<body>")[2]
+    assert "<pre>```python\nx = 1\n```</pre>" in page
+    assert deep in page
+
+
+def test_pages_of_tokens_are_linked_where_they_are(tmp_path: Path) -> None:
+    """Elsewhere the page says how to make one."""
+    (tmp_path / "groups.g1r2.html").touch()
+
+    page = written(tmp_path, {"scores": [0.0, 1.0], "messages": [[], []], "tokens": [[1, 2], [3]]}).read_text(encoding="utf-8")
+
+    assert re.findall(r'href="(groups[^"]*)"', page) == ["groups.g1r2.html"]
+    assert "hermes-env view --tokens TOKENIZER --rollout g1r1 groups.jsonl" in page

@@ -2,66 +2,111 @@
 
 from __future__ import annotations
 
-import functools
-import re
+import datetime as dt
+import os
+import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_hermes_env.contract.reports.json_report import class_data, finding_data
+from hermes_env_shared.pages import axis_of, page_template
+from pytest_hermes_env.contract.ledger.ladder import remarks
+from pytest_hermes_env.play.cases.values import AUTOMATIC, GOLD, WELL_KNOWN
 
 if TYPE_CHECKING:
-    from jinja2 import Template
-    from markupsafe import Markup
-
     from pytest_hermes_env.contract.ledger.account import Account
-    from pytest_hermes_env.contract.ledger.ledger import Ledger
+    from pytest_hermes_env.contract.ledger.ladder import LadderRow
+    from pytest_hermes_env.contract.ledger.ledger import Ledger, LedgerEntry
 
-OPEN = ("failed", "waived", "undecided", "not exercised", "not applicable", "not run", "passed")
+OUTCOMES = ("failed", "waived", "undecided", "not exercised", "not applicable", "not run", "passed")
 """Outcomes in the order in which a reader wants them."""
 
 
 def html_text(account: Account) -> str:
     """Return the account as a page."""
-    return _template().render(account=account, classes=[_class(ledger) for ledger in account.ledgers])
+    classes = [_class(ledger, account) for ledger in account.ledgers]
+    title = f"Contract of {', '.join(found['name'] for found in classes) or 'nothing'}"
+    template = page_template(Path(__file__).with_name("contract.html.jinja"))
+    date = dt.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M")
+    return template.render(title=title, account=account, classes=classes, date=date)
 
 
-@functools.cache
-def _template() -> Template:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - only where a page is asked for
-
-    loader = FileSystemLoader(Path(__file__).parent)
-    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["with_code"] = _with_code
-    return environment.get_template("contract.html.jinja")
-
-
-def _with_code(text: str) -> Markup:
-    """Return a text escaped, with what stands between backticks as code."""
-    from markupsafe import Markup, escape  # noqa: PLC0415
-
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - it is escaped
-
-
-def _class(ledger: Ledger) -> dict[str, Any]:
-    data = class_data(ledger)
+def _class(ledger: Ledger, account: Account) -> dict[str, Any]:
     failed = ledger.failures(is_strict=any(entry.is_strict for entry in ledger.entries))
-    findings = [
-        {
-            **finding_data(entry.rule, finding),
-            "why": "" if finding.fix else entry.rule.section("Why"),
-            "fix": entry.rule.fix(finding),
-            "id": entry.rule.id,
-            "name": entry.rule.name,
-            "fails": entry in failed,
-        }
-        for entry in ledger.entries
-        for finding in entry.findings
-    ]
-    findings.sort(key=lambda finding: (not finding["fails"], not finding["confirmation"].startswith("confirmed")))
-    by_outcome = {word: [rule for rule in data["rules"] if rule["outcome"] == word] for word in OPEN}
+    verdict, colour = _verdict(ledger, account, failed)
+    words = {word: [entry for entry in ledger.entries if _word(entry) == word] for word in OUTCOMES}
+    played = dict.fromkeys(name for entry in ledger.exercised for name in entry.rule.scenarios)
     return {
-        **data,
-        "headline": ledger.headline(),
-        "findings": findings,
-        "outcomes": {k: v for k, v in by_outcome.items() if v},
+        "ledger": ledger,
+        "name": ledger.subject.rpartition(":")[2] or ledger.subject,
+        "verdict": verdict,
+        "colour": colour,
+        "commit": _commit(ledger.path),
+        "causes": _causes(ledger, failed),
+        "outcomes": {word: entries for word, entries in words.items() if entries},
+        "scenarios": {name: [entry for entry in ledger.exercised if name in entry.rule.scenarios] for name in played},
+        "remarks": remarks(ledger.ladder) if ledger.ladder else [],
+        **_ladder(ledger.ladder),
     }
+
+
+def _word(entry: LedgerEntry) -> str:
+    return "passed" if entry.is_warned else entry.word
+
+
+def _verdict(ledger: Ledger, account: Account, failed: Sequence[LedgerEntry]) -> tuple[str, str]:
+    """Return the verdict in words, and its colour."""
+    if failed:
+        return f"✗ Failed: {len(failed)} {'rule is' if len(failed) == 1 else 'rules are'} violated", "bad"
+    if ledger.is_vacuous:
+        return "✗ Failed: nothing was exercised, so this run proves nothing", "bad"
+    if ledger.not_judged and account.exit_code:
+        return f"✗ Failed: not judged were {', '.join(entry.rule.id for entry in ledger.not_judged)}", "bad"
+    if not account.is_complete:
+        return "⚠ Interrupted: this is not all", "warn"
+    if any(entry.is_warned for entry in ledger.entries):
+        return "✓ Passed, with warnings", "good"
+    return "✓ Passed", "good"
+
+
+def _causes(ledger: Ledger, failed: Sequence[LedgerEntry]) -> list[dict[str, Any]]:
+    """Return the findings, those of one rule and one fix together: what fails the run and was confirmed comes first."""
+    causes: dict[tuple[str, str], dict[str, Any]] = {}
+    for entry in ledger.entries:
+        for number, finding in enumerate(entry.findings, start=1):
+            fix = entry.rule.fix(finding)
+            why = "" if finding.fix else entry.rule.section("Why")
+            cause = {"entry": entry, "fails": entry in failed, "fix": fix, "why": why, "findings": []}
+            causes.setdefault((entry.rule.id, fix), cause)["findings"].append((number, finding))
+    order = {
+        key: (
+            not cause["fails"],
+            not any(one.is_confirmed or one.confirmation.startswith("confirmed") for _, one in cause["findings"]),
+        )
+        for key, cause in causes.items()
+    }
+    return [causes[key] for key in sorted(causes, key=lambda key: order[key])]
+
+
+def _ladder(rows: Sequence[LadderRow]) -> dict[str, Any]:
+    """Return each policy with its place on the axis of rewards, in percent, and what it means: gold, or what is paid like gold."""
+    axis, place = axis_of(row.reward for row in rows if row.reward is not None)
+    gold = next((row.reward for row in rows if row.name == GOLD), None)
+
+    def kind(row: LadderRow) -> str:
+        is_worse = row.name in {*WELL_KNOWN, *AUTOMATIC}
+        is_paid = gold is not None and row.reward is not None and row.reward >= gold
+        return "gold" if row.name == GOLD else "bad" if is_worse and is_paid else "quiet"
+
+    rungs = [(row, None if row.reward is None else place(row.reward), kind(row)) for row in rows]
+    return {"rungs": rungs, "axis": axis, "gold": None if gold is None else place(gold), "zero": place(0.0)}
+
+
+def _commit(path: str) -> str:
+    """Return the commit of a file, with a sign that something is changed; empty outside of git."""
+    command = ["git", "-C", os.path.dirname(os.path.abspath(path)), "describe", "--always", "--dirty", "--exclude=*"]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return found.stdout.strip()

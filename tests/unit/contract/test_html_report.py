@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from html import unescape
 
+import pytest
+
 from pytest_hermes_env.contract.judge.verdict import Outcome
 from pytest_hermes_env.contract.ledger.account import Account
 from pytest_hermes_env.contract.ledger.ladder import LadderRow
@@ -41,7 +43,7 @@ def test_foreign_text_is_shown_as_text():
     )
 
     assert set(re.findall(r"<(script|img)", page)) == set()
-    assert unescape(page).count(MARKUP) >= 7
+    assert unescape(page.replace("<wbr>", "")).count(MARKUP) >= 7
 
 
 def test_findings_that_fail_the_run_and_were_confirmed_come_first():
@@ -68,12 +70,68 @@ def test_a_run_without_an_environment_says_so():
     assert "No environment was checked" in page
 
 
-def test_a_reward_outside_of_the_unit_interval_stays_in_its_bar():
-    rows = tuple(
-        LadderRow(name=str(reward), rollouts=1, reward=reward, turns=1, tools=0, tokens=1, is_automatic=False)
-        for reward in (-3.0, 0.25, 7.0)
+def rows_of(**rewards: float | None) -> tuple[LadderRow, ...]:
+    return tuple(
+        LadderRow(name=name, rollouts=1, reward=reward, turns=1, tools=0, tokens=1, is_automatic=False)
+        for name, reward in rewards.items()
     )
 
-    widths = [float(width) for width in re.findall(r"width: ([\d.]+)%\"", page_of(ladder=rows))]
 
-    assert widths == [0.0, 25.0, 100.0]
+def test_the_ladder_is_drawn_on_the_axis_of_its_rewards():
+    page = page_of(ladder=rows_of(gold=7.0, near_miss=2.0, echo=-3.0, tools=None))
+
+    places = re.findall(r'class="rung" x1="([\d.]+)%" x2="([\d.]+)%"', page)
+    assert places == [("30.0", "100.0"), ("30.0", "50.0"), ("30.0", "0.0")]
+
+
+@pytest.mark.parametrize(("hack", "kind"), [(0.2, "quiet"), (1.0, "bad"), (1.5, "bad")])
+def test_a_hack_that_is_paid_like_gold_does_not_look_like_gold(hack: float, kind: str):
+    page = page_of(ladder=rows_of(gold=1.0, hack=hack))
+
+    kinds = re.findall(r'<tr><td class="(\w+)">', page)
+    assert kinds == ["gold", kind]
+    assert ("paid like gold" in page) == (kind == "bad")
+
+
+PASSED = LedgerEntry(rule=RULES["HE101"], outcome=Outcome.PASSED)
+WARNED = failed("HE109", finding("a warning", severity=Severity.WARNING))
+
+
+@pytest.mark.parametrize(
+    ("entries", "verdict", "colour"),
+    [
+        ((PASSED,), "✓ Passed", "good"),
+        ((PASSED, WARNED), "✓ Passed, with warnings", "good"),
+        ((PASSED, failed("HE801", finding("a"))), "✗ Failed: 1 rule is violated", "bad"),
+        ((PASSED, LedgerEntry(rule=RULES["HE401"], outcome=Outcome.NOT_EXERCISED)), "✗ Failed: not judged were HE401", "bad"),
+        ((), "✗ Failed: nothing was exercised, so this run proves nothing", "bad"),
+    ],
+)
+def test_the_verdict_comes_first_in_words_and_colour(entries: tuple[LedgerEntry, ...], verdict: str, colour: str):
+    page = page_of(*entries)
+
+    assert f'<div class="verdict {colour}" role="status"><b>{verdict}</b>' in page
+
+
+def test_the_ledger_counts_as_the_headline_does():
+    """A rule whose findings are warnings has passed, in both."""
+    page = page_of(PASSED, WARNED)
+
+    assert "2 rules: 2 passed; 1 warning" in page
+    assert "passed: 2, 1 with a warning" in page
+    assert "failed:" not in page
+
+
+def test_findings_of_one_rule_and_one_fix_are_one_cause():
+    page = page_of(failed("HE801", finding("a"), finding("b", fix="Do this."), finding("c")))
+
+    causes = [re.findall(r'id="(HE801-\d)"', card) for card in page.split('<section class="card')[1:]]
+    assert causes == [["HE801-1", "HE801-3"], ["HE801-2"]]
+
+
+def test_a_green_page_shows_what_was_played():
+    page = page_of(LedgerEntry(rule=RULES["HE401"], outcome=Outcome.PASSED, note="86 rewards were finite numbers"))
+
+    assert 'title="HE401"><span class="good">✓</span> happy' in page
+    assert "86 rewards were finite numbers" in page
+    assert "<details" not in page

@@ -124,7 +124,7 @@ def test_the_page_needs_nothing_else_and_escapes_what_the_model_said() -> None:
     """The page has its own style, and no tag of the model's."""
     page = token_view({"tokens": [1, 4, 5], "masks": [-100, 4, 5], "inference_logprobs": [1.0, -0.5, -0.25]}, Tokenizer()).html
 
-    assert "<p>3 tokens: 1 prompt, 2 trained</p>" in page
+    assert "<dd>3 tokens: 1 prompt, 2 trained</dd>" in page
     assert '<span class="trained p1" title="position 1, id 4, logprob -0.5000">&lt;b&gt;</span>' in page
     assert not [word for word in ("http:", "https:", "src=", "<script", "<link", "<b>yes") if word in page]
 
