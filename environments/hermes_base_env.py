@@ -24,11 +24,13 @@ from typing import Any, ClassVar
 from atroposlib.envs.base import BaseEnv, BaseEnvConfig, ScoredDataGroup, ScoredDataItem
 from atroposlib.envs.server_handling.openai_server import OpenAIServer
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
+from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
 from atroposlib.type_definitions import Item
 from tenacity import RetryError
 
 from environments.agent_loop import AgentResult, HermesAgentLoop, resize_tool_pool  # first: explains shadowed modules
 from environments.command_line import main as command_line
+from environments.command_line.settings import Mode
 from environments.hermes_modules import warn_of_stale_package
 from environments.loop.end import RolloutEnd
 from environments.loop.messages import render
@@ -49,6 +51,7 @@ from environments.sandbox.offered_tools import Tools, offered_tools
 from environments.tokens.answer_checks import TokenModeError
 from environments.tokens.exact_tokens import exact_server_class
 from environments.tokens.model_reply import check_parser, check_parser_name
+from environments.tokens.server_check import ModelWatch, check_servers
 from environments.tokens.token_mode import TokenMode
 from environments.tool_context import ToolContext
 from environments.trainer.groups import sampling_params
@@ -124,6 +127,8 @@ class HermesAgentBaseEnv(BaseEnv):
         self._tool_error_buffer: list[str] = []
         self._reward_errors = 0
         self._counts: Counter[str] = Counter()
+        self._model_watch = ModelWatch()
+        self._logprobs = ""
         self._hermes_run_api = RunApiLink(self, self._add_to_count)
 
     @property
@@ -422,12 +427,14 @@ class HermesAgentBaseEnv(BaseEnv):
         """Run one group of `serve`; a group whose worker is cancelled because of ``worker_timeout`` is counted."""
         start_time, limit = (self.running_items.get(item_uuid) or {}).get("start_time"), self.config.worker_timeout
         try:
-            return await super().handle_env(item_uuid)
+            group = await super().handle_env(item_uuid)
         except asyncio.CancelledError:
             if start_time is not None and 0 < limit < time.time() - start_time:  # atroposlib does not repeat it
                 reason = f"its worker ran longer than worker_timeout ({limit:g} s)"
                 group_policy.drop_group(self._counts, reason, "train/groups_timed_out")
             raise
+        self._model_watch.group_ended()
+        return group
 
     async def handle_send_to_api(
         self,
@@ -439,7 +446,9 @@ class HermesAgentBaseEnv(BaseEnv):
         """Send groups to the trainer, or write them, as `trainer_groups` prepares them; what is not sent is counted."""
         limit = self.max_token_len if abort_on_any_max_length_exceeded else 0
         try:
-            groups = group_policy.prepared(scored_data, self.config, self._counts, limit, is_sent=do_send_to_api)
+            groups = group_policy.prepared(
+                scored_data, self.config, self._counts, limit, is_sent=do_send_to_api, logprobs=self._logprobs
+            )
             is_single = len(groups) == 1 and not isinstance(scored_data, list)
             await super().handle_send_to_api(
                 groups[0] if is_single else groups, item, do_send_to_api, abort_on_any_max_length_exceeded
@@ -449,7 +458,11 @@ class HermesAgentBaseEnv(BaseEnv):
             raise
 
     async def get_status(self) -> None:
-        """Read run-api's status, and send what it has not acknowledged; if it was restarted, register again before."""
+        """Read run-api's status, and send what it has not acknowledged; if it was restarted, register again before.
+
+        Raises: ModelServerError when the model has never answered, and will not.
+        """
+        self._model_watch.check()
         await self._hermes_run_api.ensure_registered()
         try:
             await super().get_status()
@@ -461,6 +474,24 @@ class HermesAgentBaseEnv(BaseEnv):
     async def _send_scored_data_to_api(self, scored_data: Any) -> None:
         """Send groups to run-api; those that it does not acknowledge are kept and sent again by `get_status`."""
         await self._hermes_run_api.send(scored_data)
+
+    async def check_model_servers(self, mode: Mode) -> None:
+        """Check, before a run of the command line, that the model servers return what the mode needs.
+
+        Raises: ModelServerError; FailedExecutionException for ``serve`` in chat mode, unless the trainer reads messages.
+        """
+        config, servers = self.config, self.server.servers
+        has_tokens = self._use_managed_server() and not isinstance(servers[0], TrlVllmServer)
+        if mode == "serve" and not has_tokens and config.trainer_reads == "tokens":
+            raise command_line.without_tokens(servers[0].config)
+        if has_tokens:
+            self._logprobs = await check_servers(
+                servers,
+                sampling_params(config.agent_temperature, config.extra_body),
+                is_training=mode == "serve",
+                allow_raw=config.allow_raw_logprobs,
+                patience_s=config.model_server_timeout,
+            )
 
     async def process_manager(self) -> None:
         """Write ``n_groups_to_process`` groups to the JSONL file and the HTML page next to it.

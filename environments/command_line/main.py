@@ -43,10 +43,13 @@ from environments.command_line.settings import (
 )
 from environments.rollout.concurrency import ProgressBar, progress_bar
 from environments.rollout.file import write_page
+from environments.tokens.answer_checks import without_credentials
+from environments.tokens.server_check import ModelServerError
 from environments.trainer.groups import failed_rows
 
 logger = logging.getLogger(__name__)
 
+FAILED = 1
 EXIT_BY_SIGNAL = 128
 """The exit code of a program that a signal ended is this plus the signal's number."""
 
@@ -89,6 +92,9 @@ def _run(cls: type[BaseEnv], mode: Mode, settings: Settings) -> None:
     began = time.time()
     try:
         asyncio.run(_run_and_close(env, mode))
+    except ModelServerError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(FAILED)
     except (KeyboardInterrupt, asyncio.CancelledError) as stop:
         number = signal.SIGINT if isinstance(stop, KeyboardInterrupt) else signal.SIGTERM
         logger.info("%s was stopped by %s", mode, number.name)
@@ -115,6 +121,18 @@ def naming_the_tokenizer(settings: Settings) -> Iterator[None]:
         ) from None
 
 
+def without_tokens(server: Any) -> FailedExecutionException:
+    """Return the error for ``serve`` on a server without token ids."""
+    return usage_error(
+        "serve would send placeholder tokens, on which nobody can train: the model server is asked for chat completions.\n"
+        "  expected  a server that returns the ids and logprobs of the tokens that it samples\n"
+        f"  seen      --openai.server_type {server.server_type}, at {without_credentials(str(server.base_url))}\n"
+        "  fix       --openai.server_type vllm (`vllm serve` as it is) or sglang, with --env.tokenizer_name of the served model\n"
+        "            or --env.trainer_reads messages, if the trainer encodes the messages itself\n"
+        "            or `process`, which writes groups to a file, or `evaluate`: neither sends tokens"
+    )
+
+
 async def _run_and_close(env: BaseEnv, mode: Mode) -> None:
     """Run one mode, then close the servers' clients and health checks.
 
@@ -124,6 +142,8 @@ async def _run_and_close(env: BaseEnv, mode: Mode) -> None:
     if task is not None and threading.current_thread() is threading.main_thread():
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     try:
+        if hasattr(env, "check_model_servers"):
+            await env.check_model_servers(mode)
         if mode == "serve":
             await env.env_manager()
         elif mode == "process":

@@ -73,6 +73,10 @@ async def last_rollout(env: Any, collect: Callable[[], Awaitable[tuple[Any, Any]
                 made = Attempt(end=_end_of_error(error, record), error=error, is_final=record.is_final or is_own)
             finally:
                 rollout.add(record)
+        if made.end is RolloutEnd.MODEL_FAILED:
+            env._model_watch.failed(made.error or record.failure)
+        elif record.end is not None:
+            env._model_watch.has_answered = True
         if not record.is_final:
             env._add_to_count("train/texts_made_encodable", record.changed_texts)
             env._add_to_count(f"train/rollouts_{made.end}", made.end is not None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from atroposlib.envs.base import BaseEnvConfig
 from pydantic import Field, model_validator
@@ -74,6 +74,18 @@ class HermesAgentEnvConfig(BaseEnvConfig):
     truncated_turns: TruncatedTurns = Field(
         default="mask",
         description="A reply that was cut by length: 'mask' does not train on it, 'train' does, 'drop' leaves its rollout out.",
+    )
+    trainer_reads: Literal["tokens", "messages"] = Field(
+        default="tokens",
+        description="What the trainer trains on. serve requires token mode for 'tokens': chat mode sends placeholder tokens, and "
+        "only the messages are what the model said.",
+    )
+    allow_raw_logprobs: bool = Field(
+        default=False,
+        description="Token mode: let serve start although the server's logprobs are not those of the sampled distribution.",
+    )
+    model_server_timeout: float = Field(
+        default=600.0, description="Token mode: seconds for which a model server is waited for that has answered before."
     )
     run_api_timeout: float = Field(
         default=600.0, description="Seconds for which serve waits for a run-api that does not answer, before it ends."

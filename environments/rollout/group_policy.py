@@ -61,15 +61,19 @@ def combine(attempts: Sequence[Attempt], config: Any, counts: Counter[str]) -> G
     )
 
 
-def prepared(scored_data: Any, config: Any, counts: Counter[str], max_token_len: int, *, is_sent: bool) -> list[Group]:
+def prepared(
+    scored_data: Any, config: Any, counts: Counter[str], max_token_len: int, *, is_sent: bool, logprobs: str = ""
+) -> list[Group]:
     """Return the groups to send or to write, one group or a list of them being given; what is left out is counted.
 
-    ``max_token_len`` is the trainer's limit, 0 for none. ``is_sent`` is false for groups that are only written.
+    ``logprobs`` is what is known of the server's, for the trainer. ``max_token_len`` is the trainer's limit, 0 for none. ``is_sent`` is false for groups that are only written.
     """
     given = scored_data if isinstance(scored_data, list) else [scored_data]
     groups = [group for group in given if group is not None and _may_be_sent(group, config, counts)]
     for group in groups:
         _count_if_too_long(group, max_token_len, config, counts)
+        if logprobs:
+            group["group_overrides"] = {**(group.get("group_overrides") or {}), "logprobs": logprobs}
     return [part for group in groups for part in _sent_of(group, config, counts)] if is_sent else groups
 
 

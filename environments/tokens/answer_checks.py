@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from hermes_env_shared.token_servers import ADVICE
+
 LARGEST_LOGPROB = 1e-3
 """The largest valid logprob, in nats; rounding may produce slightly more than 0."""
 
@@ -20,11 +22,6 @@ SMALLEST_LOGPROB = -104.0
 
 _SHOWN = 80
 """Characters of a text that are shown in a message."""
-
-ADVICE = (
-    "Token mode needs the id and the logprob of every sampled token: from vLLM as [{id: logprob}] for each token, from SGLang as "
-    "meta_info.output_token_logprobs."
-)
 
 
 class TokenModeError(RuntimeError):

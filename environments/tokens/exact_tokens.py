@@ -2,15 +2,17 @@
 
 Place in the flow: `HermesAgentBaseEnv` uses `ExactVLLMServer` and `ExactSGLangServer` instead of atroposlib's classes, which
 take the ids from the list of logprobs: a missing logprob silently removes its token, and `ManagedServer` fills the gap with
-1.0. `answer_checks` has the checks that need more than the answer's format.
+1.0. `answer_checks` has the checks that need more than the answer's format; `server_check` finds out which kind of server it is.
 
-Source: the requests are those of atroposlib 0.4.0, ``envs/server_handling/vllm_server.py`` and ``sglang_server.py``.
+Source: atroposlib 0.4.0, ``envs/server_handling/vllm_server.py`` and ``sglang_server.py``, whose servers are asked as there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import asyncio
+import json
+import time
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -19,12 +21,29 @@ from atroposlib.envs.server_handling.server_baseline import APIServer
 from atroposlib.envs.server_handling.sglang_server import SGLangServer
 from atroposlib.envs.server_handling.vllm_server import VLLMServer
 
-from environments.tokens.answer_checks import ADVICE, SampledIds, TokenModeError, check_prompt, check_prompt_length, described
+from environments.tokens.answer_checks import (
+    SampledIds,
+    TokenModeError,
+    check_prompt,
+    check_prompt_length,
+    described,
+    without_credentials,
+)
+from hermes_env_shared.token_servers import ADVICE, ATROPOS, SGLANG, VLLM, BadAnswer, Completion, Wire, message_of, root_of
 
-__all__ = ["ExactSGLangServer", "ExactVLLMServer", "TokenModeError", "exact_server_class"]
+__all__ = ["ExactSGLangServer", "ExactVLLMServer", "ModelServerGone", "TokenModeError", "exact_server_class"]
 
 Completions = tuple[list[int], list[list[int]], list[list[float]], list[Any]]
 """(prompt tokens, and per completion: tokens, logprobs, finish reason)."""
+PAUSE_S = 1.0
+"""Between two looks whether a server is back."""
+LOOK_S = 10.0
+SHORTEST_KEY = 8
+"""Characters. A shorter key is a placeholder, which may be a part of any word."""
+
+
+class ModelServerGone(TokenModeError):
+    """A model server answered before, and has not come back in ``model_server_timeout`` seconds."""
 
 
 def exact_server_class(server_type: str) -> type[APIServer] | None:
@@ -32,60 +51,146 @@ def exact_server_class(server_type: str) -> type[APIServer] | None:
     return {"vllm": ExactVLLMServer, "sglang": ExactSGLangServer}.get(server_type)
 
 
-class ExactVLLMServer(VLLMServer):
-    """A VLLMServer that returns every sampled token, even without a logprob."""
+class ExactServer(APIServer):
+    """A server that returns every sampled token, even without a logprob.
+
+    ``wire`` is its kind: the first of ``wires`` until `server_check`, or a 404, says more. A server that has answered once is waited
+    for, ``patience_s`` seconds, when it is restarted.
+    """
+
+    wires: Sequence[Wire] = ()
+    wire: Wire | None = None
+    patience_s = 600.0
+    is_known = False
+    """Whether it has answered once."""
 
     async def _tokens_and_logprobs_completion_wrapper(self, **kwargs: Any) -> Completions:
         prompt = _take_prompt(self.tokenizer, kwargs)
-        for name in ("max_new_tokens", "max_completion_tokens"):
-            if name in kwargs:
-                kwargs["max_tokens"] = kwargs.pop(name)
-        answer = await _generate(self, {"prompt": {"prompt_token_ids": prompt}, "logprobs": 0, **kwargs})
-        with _reading_answer(self):
-            finish_reasons = list(answer["finish_reasons"])
-            logged = answer.get("logprobs") or [[]] * len(finish_reasons)
-            pairs = [[next(iter(place[0].items())) for place in places] for places in logged]
-            ids = [[int(token) for token, _ in row] for row in pairs]
-            tokens: list[list[int]] = [
-                _all_of(self, own, sampled) for own, sampled in zip(ids, answer.get("token_ids") or ids, strict=True)
-            ]
-            if len(tokens) != len(finish_reasons):
-                raise TokenModeError(
-                    f"{described(self)} returned {len(tokens)} completions and {len(finish_reasons)} finish reasons. {ADVICE}"
-                )
-            if (seen := answer.get("prompt_token_ids")) is not None:
-                check_prompt(self, prompt, seen)
-            texts = answer.get("text") or []
-            tokens = [SampledIds(row, texts[n] if n < len(texts) else None) for n, row in enumerate(tokens)]
-        return prompt, tokens, [[logprob for _, logprob in row] for row in pairs], finish_reasons
+        read = await self._sampled(prompt, kwargs)
+        for one in read:
+            if isinstance(one.prompt, int):
+                check_prompt_length(self, prompt, one.prompt)
+            elif one.prompt is not None:
+                check_prompt(self, prompt, one.prompt)
+        tokens: list[list[int]] = [SampledIds(one.tokens, one.text) for one in read]
+        return prompt, tokens, [one.logprobs for one in read], [one.finish_reason for one in read]
 
-
-class ExactSGLangServer(SGLangServer):
-    """An SGLangServer that returns every sampled token, even without a logprob."""
-
-    async def _tokens_and_logprobs_completion_wrapper(self, **kwargs: Any) -> Completions:
-        prompt = _take_prompt(self.tokenizer, kwargs)
-        if "max_tokens" in kwargs:
-            kwargs["max_new_tokens"] = kwargs.pop("max_tokens")
-        body = {"input_ids": prompt, "sampling_params": kwargs, "return_logprob": True, "return_text_in_logprobs": False}
-        answer = await _generate(self, body)
-        with _reading_answer(self):
-            read = [_read_sglang(self, prompt, one) for one in (answer if isinstance(answer, list) else [answer])]
-        return prompt, [tokens for tokens, _, _ in read], [logprobs for _, logprobs, _ in read], [end for _, _, end in read]
-
-
-def _read_sglang(server: Any, prompt: list[int], answer: Mapping[str, Any]) -> tuple[list[int], list[float], Any]:
-    """Return tokens, logprobs and finish reason of one completion."""
-    meta = answer["meta_info"]
-    entries = meta.get("output_token_logprobs") or []
-    ids = _all_of(server, [entry[1] for entry in entries], answer.get("output_ids") or [], meta.get("finish_reason"))
-    if meta.get("completion_tokens", 0) > len(ids):
+    async def _sampled(self, prompt: list[int], sampling: Mapping[str, Any]) -> list[Completion]:
+        tried = [self.wire] if self.wire is not None else self.wires
+        for wire in tried:
+            try:
+                read = await self.ask(wire, prompt, sampling)
+            except aiohttp.ClientResponseError as error:
+                if error.status != HTTPStatus.NOT_FOUND:
+                    raise
+                said = error.message
+            else:
+                self.wire = wire
+                return read
+        paths = " and no ".join(wire.path for wire in tried)
         raise TokenModeError(
-            f"{described(server)} sampled {meta['completion_tokens']} tokens and returned the ids of {len(ids)}. {ADVICE}"
+            f"{described(self)} has no {paths} for the model {self.config.model_name!r} (404 {said}). Token mode needs `vllm serve`, "
+            "SGLang's server or Atropos' vllm_api_server. Use server_type \"openai\" (chat mode) for one that returns no token ids."
         )
-    if (seen := meta.get("prompt_tokens")) is not None:
-        check_prompt_length(server, prompt, seen)
-    return SampledIds(ids, answer.get("text")), [entry[0] for entry in entries], meta.get("finish_reason")
+
+    async def ask(self, wire: Wire, prompt: list[int], sampling: Mapping[str, Any], top: int = 0) -> list[Completion]:
+        """Return the completions of a prompt. Raises: aiohttp.ClientError; TokenModeError for an answer that cannot be read."""
+        answer = await self._answer(wire.url(self.config.base_url), wire.body(self.config.model_name, prompt, sampling, top))
+        try:
+            read = wire.read(json.loads(answer))
+        except BadAnswer as error:
+            raise TokenModeError(f"{described(self)} {error}") from None
+        except (LookupError, TypeError, AttributeError, ValueError, StopIteration) as error:
+            raise TokenModeError(
+                f"{described(self)} answered in a format that cannot be read: {type(error).__name__}: {error}. {ADVICE}"
+            ) from error
+        self.is_known = True
+        return read
+
+    async def _answer(self, url: str, body: Mapping[str, Any]) -> bytes:
+        """Return the answer to a request; it is repeated when a server that was well is back."""
+        while True:
+            try:
+                return await self._post(url, body)
+            except (aiohttp.ClientConnectionError, aiohttp.ClientResponseError) as error:
+                is_refusal = isinstance(error, aiohttp.ClientResponseError) and error.status != HTTPStatus.SERVICE_UNAVAILABLE
+                if is_refusal or not self.is_known or await self.is_up():
+                    raise
+            await self._until_up()
+
+    async def _post(self, url: str, body: Mapping[str, Any]) -> bytes:
+        timeout = aiohttp.ClientTimeout(total=self.config.timeout)
+        async with (
+            aiohttp.ClientSession(timeout=timeout) as session,
+            session.post(url, json=body, headers=self._headers()) as response,
+        ):
+            answer = await response.read()
+            if response.status >= HTTPStatus.BAD_REQUEST:
+                raise aiohttp.ClientResponseError(
+                    response.request_info,
+                    response.history,
+                    status=response.status,
+                    message=self.without_key(_said(answer) or str(response.reason)),
+                )
+            return answer
+
+    async def get(self, path: str) -> tuple[int, Any]:
+        """Return status and JSON of an address below the server's root; None where there is no JSON. Raises: aiohttp.ClientError."""
+        timeout = aiohttp.ClientTimeout(total=min(LOOK_S, self.config.timeout))
+        url = f"{root_of(self.config.base_url)}{path}"
+        async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url, headers=self._headers()) as response:
+            answer = await response.read()
+            try:
+                return response.status, json.loads(answer)
+            except ValueError:
+                return response.status, None
+
+    def without_key(self, text: str) -> str:
+        """Return a text of the server without our key."""
+        key = self.config.api_key or ""
+        return without_credentials(text.replace(key, "***") if len(key) >= SHORTEST_KEY else text)
+
+    def _headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.config.api_key}"} if self.config.api_key else {}
+
+    # ------------------------------------------------------------------ a server that is restarted
+
+    async def is_up(self) -> bool:
+        """Return whether the server answers, and does not call itself unfit."""
+        try:
+            status, _ = await self.get("/health")
+        except (aiohttp.ClientError, OSError, TimeoutError):
+            return False
+        return status < HTTPStatus.INTERNAL_SERVER_ERROR
+
+    async def _until_up(self) -> None:
+        end = time.monotonic() + self.patience_s
+        while not await self.is_up():
+            if time.monotonic() > end:
+                self.patience_s = 0.0  # further requests need not wait as long
+                raise ModelServerGone(f"{described(self)} answered before, and has not come back (model_server_timeout)")
+            await asyncio.sleep(PAUSE_S)
+
+    async def check_server_status_task(self, chat_completion: bool = True) -> None:
+        """Look every second whether the server is well; atroposlib's own looks wait for it forever, and SGLang's sample tokens."""
+        seen = time.monotonic()
+        while True:
+            is_up = await self.is_up()
+            seen = time.monotonic() if is_up else seen
+            self.server_healthy = is_up or time.monotonic() - seen > self.patience_s
+            await asyncio.sleep(PAUSE_S)
+
+
+class ExactVLLMServer(ExactServer, VLLMServer):
+    """A VLLMServer that returns every sampled token, of `vllm serve` as well."""
+
+    wires = (ATROPOS, VLLM)
+
+
+class ExactSGLangServer(ExactServer, SGLangServer):
+    """An SGLangServer that returns every sampled token."""
+
+    wires = (SGLANG, VLLM)
 
 
 def _take_prompt(tokenizer: Any, kwargs: dict[str, Any]) -> list[int]:
@@ -97,55 +202,8 @@ def _take_prompt(tokenizer: Any, kwargs: dict[str, Any]) -> list[int]:
     return prompt[1:] if is_doubled else prompt
 
 
-async def _generate(server: Any, body: Mapping[str, Any]) -> Any:
-    config = server.config
-    async with (
-        aiohttp.ClientSession() as session,
-        session.post(
-            f"{config.base_url.replace('/v1', '')}/generate",
-            json=body,
-            headers={"Authorization": f"Bearer {config.api_key}"} if config.api_key else {},
-            timeout=aiohttp.ClientTimeout(total=config.timeout),
-        ) as response,
-    ):
-        if response.status == HTTPStatus.NOT_FOUND:
-            raise TokenModeError(
-                f"{described(server)} has no /generate: token mode needs SGLang's server, or vLLM behind an API server that returns "
-                'token ids and logprobs, such as example_trainer/vllm_api_server.py of Atropos. Use server_type "openai" (chat '
-                "mode) for a plain OpenAI-compatible one."
-            )
-        response.raise_for_status()
-        with _reading_answer(server):
-            return await response.json()
-
-
-@contextmanager
-def _reading_answer(server: Any) -> Iterator[None]:
-    """Raise a `TokenModeError` when an answer cannot be read."""
+def _said(answer: bytes) -> str:
     try:
-        yield
-    except (LookupError, TypeError, AttributeError, ValueError, aiohttp.ContentTypeError) as error:
-        raise TokenModeError(
-            f"{described(server)} answered in a format that cannot be read: {type(error).__name__}: {error}. {ADVICE}"
-        ) from error
-
-
-def _all_of(server: Any, with_logprobs: list[int], sampled: Sequence[int], finish_reason: Any = None) -> list[int]:
-    """Return the sampled ids.
-
-    SGLang omits the token that ended the reply from them, and returns its logprob. Raises: TokenModeError for more logprobs than
-    that, or logprobs of other tokens.
-    """
-    for place, (own, other) in enumerate(zip(with_logprobs, sampled, strict=False)):
-        if own != other:
-            raise TokenModeError(
-                f"The logprob of sampled token {place} is that of id {own}, but id {other} was sampled. {ADVICE}"
-            )
-    matched = finish_reason.get("matched") if isinstance(finish_reason, Mapping) else None
-    extra = with_logprobs[len(sampled) :] if sampled else []
-    if extra and (extra != [matched] or sampled[-1] == matched):
-        raise TokenModeError(
-            f"{described(server)} returned {len(with_logprobs)} logprobs for {len(sampled)} sampled tokens; there must be one for each "
-            f"token. {ADVICE}"
-        )
-    return list(sampled) if len(sampled) > len(with_logprobs) else with_logprobs
+        return message_of(json.loads(answer))[:400]
+    except ValueError:
+        return ""

@@ -1,6 +1,6 @@
-"""``/generate`` in the formats of vLLM and SGLang: reads requests, and returns answers as plain dicts.
+"""``/generate`` in the formats of Atropos' server and SGLang, and token ids in vLLM's completions: reads requests, returns plain dicts.
 
-The body shows which format it is: ``prompt`` is vLLM's, ``input_ids`` or ``text`` is SGLang's. Logprobs are the same in every run: one
+The body shows which format of ``/generate`` it is: ``prompt`` is Atropos', ``input_ids`` or ``text`` is SGLang's. Logprobs are the same in every run: one
 derives only from the conversation, the position in the sequence and the token, so that those of a prompt are equal to those that the
 model returned when it sampled its tokens.
 Source: the requests and readers of ``VLLMServer`` and ``SGLangServer`` in atroposlib 0.4.0; Atropos' own vLLM server; the native API
@@ -11,20 +11,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from hermes_env_shared.logprob_check import QUESTION, QUESTIONS
 from pytest_hermes_env.errors import UnexpectedRequest, shorten
+from pytest_hermes_env.inference.token_engines import normaliser
+from pytest_hermes_env.inference.wire import CREATED
 
 if TYPE_CHECKING:
     from pytest_hermes_env.inference.sampled_turn import Sample
     from pytest_hermes_env.inference.steps import Logprobs
     from pytest_hermes_env.types import JsonObject, JsonValue
 
-Shape: TypeAlias = Literal["vllm", "sglang"]
-NOT_OF_ATROPOS = ("logprob_start_len", "top_logprobs_num", "return_text_in_logprobs")
-"""Fields of SGLang for what atroposlib's class does not ask: logprobs of the prompt, other tokens, and texts."""
+Shape: TypeAlias = Literal["vllm", "sglang", "completions"]
+NOT_PLAYED = ("logprob_start_len", "return_text_in_logprobs")
+"""Fields of SGLang for what no client here asks: logprobs of the prompt, and texts."""
 MASK = 2**64 - 1
 MIN_UNCERTAINTY, SPREAD = 0.05, 0.97
 """With these, the lowest probability is 3 %, half of them are above 85 %, and none is 1."""
@@ -51,6 +54,11 @@ class Request:
         """Whether the client only wants the logprobs of the prompt, and discards the one token that must be generated."""
         return self.prompt_top is not None and self.max_tokens is not None and self.max_tokens <= 1
 
+    @property
+    def is_check(self) -> bool:
+        """Whether this is one of the questions that find out what the logprobs are, outside of any rollout."""
+        return self.prompt == QUESTION and self.max_tokens == QUESTIONS[0]["max_tokens"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Generation:
@@ -63,6 +71,8 @@ class Generation:
     key: str
     logprobs: Logprobs
     is_empty: bool = False
+    temperature: float = 1.0
+    """That of processed logprobs; 1 for raw ones."""
 
 
 def read_request(path: str, body: Mapping[str, Any]) -> Request:
@@ -72,6 +82,8 @@ def read_request(path: str, body: Mapping[str, Any]) -> Request:
     """
     if body.get("stream") is True:
         raise _bad(path, "'stream' is not supported, and neither VLLMServer nor SGLangServer streams", body)
+    if path.endswith("/completions"):
+        return replace(_vllm_request(path, body), shape="completions")
     if "prompt" in body:
         return _vllm_request(path, body)
     if "input_ids" in body or "text" in body:
@@ -99,7 +111,7 @@ def _sglang_request(path: str, body: Mapping[str, Any]) -> Request:
     sampling = body.get("sampling_params") or {}
     if not isinstance(sampling, Mapping):
         raise _bad(path, "'sampling_params' must be an object", sampling)
-    for name in NOT_OF_ATROPOS:
+    for name in NOT_PLAYED:
         if body.get(name):
             raise _bad(path, f"{name!r} is not supported, and SGLangServer does not send it", body[name])
     what = "'input_ids' must be token ids" if field == "input_ids" else "'text' must be a string"
@@ -108,7 +120,7 @@ def _sglang_request(path: str, body: Mapping[str, Any]) -> Request:
         prompt=_prompt(path, body.get(field), f"{what}, of one prompt"),
         n=sampling.get("n") or 1,
         max_tokens=sampling.get("max_new_tokens"),
-        top=0 if body.get("return_logprob") is True else None,
+        top=(body.get("top_logprobs_num") or 0) if body.get("return_logprob") is True else None,
         prompt_top=None,
         sampling=sampling,
     )
@@ -153,6 +165,38 @@ def sglang_answer(request: Request, generation: Generation, *, size: int) -> Jso
     return answers[0] if len(answers) == 1 else [*answers]
 
 
+def completions_answer(request: Request, generation: Generation, *, size: int, model: str) -> JsonObject:
+    """Return the answer of vLLM's ``/v1/completions`` with ``return_token_ids``. ``size``: the size of the vocabulary."""
+    sample, rows = generation.sample, _rows(generation, request.top or 0, size)
+    logged: JsonObject | None = None
+    if request.top is not None and generation.logprobs != "missing":
+        logged = {
+            "text_offset": [0] * len(rows),
+            "tokens": [f"token_id:{row[0][0]}" for row in rows],
+            "token_logprobs": [row[0][1] for row in rows],
+            "top_logprobs": [{f"token_id:{token}": own for token, own in row} for row in rows],
+        }
+    choice: JsonObject = {
+        "text": sample.text,
+        "logprobs": logged,
+        "finish_reason": sample.finish,
+        "stop_reason": None,
+        "token_ids": list(sample.ids),
+        "prompt_token_ids": list(generation.prompt),
+    }
+    count = 0 if generation.is_empty else request.n
+    prompt, completion = len(generation.prompt), count * len(sample.ids)
+    choices: list[JsonValue] = [{"index": index, **choice} for index in range(count)]
+    return {
+        "id": f"cmpl-{generation.key}",
+        "object": "text_completion",
+        "created": CREATED,
+        "model": model,
+        "choices": choices,
+        "usage": {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion},
+    }
+
+
 def _sglang_one(request: Request, generation: Generation, index: int, size: int) -> JsonObject:
     sample = generation.sample
     if sample.finish == "length":
@@ -167,8 +211,10 @@ def _sglang_one(request: Request, generation: Generation, index: int, size: int)
         "cached_tokens": 0,
     }
     if request.top is not None and generation.logprobs != "missing":
-        rows = [row[0] for row in _rows(generation, request.top, size)]
-        meta["output_token_logprobs"] = [[own, token, None] for token, own in rows]
+        rows = _rows(generation, request.top, size)
+        meta["output_token_logprobs"] = [[own, token, None] for (token, own), *_ in rows]
+        if request.top:
+            meta["output_top_logprobs"] = [[[own, token, None] for token, own in row] for row in rows]
     return {"text": sample.text, "output_ids": list(sample.ids), "meta_info": meta}
 
 
@@ -179,15 +225,16 @@ def _rows(generation: Generation, top: int, size: int) -> list[list[tuple[int, f
         places = places[:-1]
     if generation.logprobs == "null":
         return [[(token, None)] for _, token in places]
-    return [_row(generation.seed, place, token, top - 1, size) for place, token in places]
+    return [_row(generation.seed, place, token, top - 1, size, generation.temperature) for place, token in places]
 
 
-def _row(seed: int, place: int, token: int, others: int, size: int) -> list[tuple[int, float | None]]:
+def _row(seed: int, place: int, token: int, others: int, size: int, temperature: float = 1.0) -> list[tuple[int, float | None]]:
     own = logprob(seed, place, token)
-    row: list[tuple[int, float | None]] = [(token, own)]
-    if others > 0:
-        row += alternatives(own, token, others, size)
-    return row
+    row = [(token, own), *(alternatives(own, token, others, size) if others > 0 else [])]
+    if temperature == 1:
+        return [*row]
+    shift = normaliser(own, _rest(own), temperature)
+    return [(one, raw / temperature - shift) for one, raw in row]
 
 
 def _bad(path: str, what: str, seen: object) -> UnexpectedRequest:
@@ -218,5 +265,10 @@ def alternatives(own: float, token: int, count: int, size: int) -> list[tuple[in
 
     The probabilities add up to less than 1. ``size`` is the size of the vocabulary, which limits the count.
     """
-    rest = min(-math.expm1(own), math.exp(own))
+    rest = _rest(own)
     return [((token + place) % size, math.log(rest) - place * math.log(2)) for place in range(1, min(count, size - 1) + 1)]
+
+
+def _rest(own: float) -> float:
+    """Return the probability of all other tokens together; each of them is less likely than the sampled one."""
+    return min(-math.expm1(own), math.exp(own))

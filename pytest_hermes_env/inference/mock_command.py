@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.errors import HermesEnvError
+from pytest_hermes_env.inference.token_engines import ENGINES, MODES
 from pytest_hermes_env.redaction.shown_text import shown
 
 if TYPE_CHECKING:
@@ -26,14 +27,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--script", required=True, metavar="FILE", help="YAML file with the model's script")
     parser.add_argument("--port", type=int, default=8000, help="port to listen on; 0 picks a free one (default: 8000)")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
-    parser.add_argument(
-        "--template", metavar="NAME", help="serve token ids at /generate, with this chat template: chatml, qwen3, ..."
-    )
+    parser.add_argument("--template", metavar="NAME", help="serve token ids, with this chat template: chatml, qwen3, ...")
     parser.add_argument(
         "--tokenizer", metavar="DIR", help="directory of the tokenizer for token mode (default: a tiny built-in one)"
     )
     parser.add_argument("--family", metavar="NAME", help="tool-call format in token mode (default: the template's)")
     parser.add_argument("--model", default="mock-model", help="name of the model (default: mock-model)")
+    parser.add_argument(
+        "--engine", default="any", choices=ENGINES, help="the server that it is like in token mode (default: any)"
+    )
+    parser.add_argument("--logprobs-mode", choices=MODES, help="the logprobs that it returns (default: as the real server)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -58,6 +61,8 @@ def run(args: argparse.Namespace) -> int:
                 family=args.family,
                 host=args.host,
                 port=args.port,
+                engine=args.engine,
+                logprobs_mode=args.logprobs_mode,
                 on_exchange=lambda exchange: _print(_line(exchange)),
             ).start()
         except HermesEnvError as exc:

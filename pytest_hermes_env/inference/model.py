@@ -15,6 +15,7 @@ from pytest_hermes_env.inference.conversation import JOURNAL_LIMIT, Conversation
 from pytest_hermes_env.inference.generate import read_request
 from pytest_hermes_env.inference.refusals import chat_refusal, check_calls, completion_refusal, constrained, offered_tools
 from pytest_hermes_env.inference.steps import Garbage, Say, Turn
+from pytest_hermes_env.inference.token_engines import DEFAULT_MODES, Engine, LogprobsMode, endpoint_answer, vllm_refusal
 from pytest_hermes_env.inference.wire import (
     chat_chunks,
     chat_completion,
@@ -72,7 +73,7 @@ class _Question:
 class MockModel:
     """Answers requests from scripts. ``on_exchange`` is called, in the server's thread, with each answered exchange.
 
-    ``tokens`` answers ``/generate``; None for a model without a tokenizer.
+    ``tokens`` answers with token ids; None for a model without a tokenizer. ``engine`` is the server that it is like.
     """
 
     def __init__(
@@ -82,8 +83,12 @@ class MockModel:
         name: str = "mock-model",
         on_exchange: Callable[[Exchange], None] | None = None,
         journal_limit: int | None = JOURNAL_LIMIT,
+        engine: Engine = "any",
+        logprobs_mode: LogprobsMode | None = None,
     ) -> None:
         self.name = name
+        self.engine = engine
+        self._is_processed = (logprobs_mode or DEFAULT_MODES[engine]) == "processed_logprobs"
         self.log = RequestLog(journal_limit)
         self.scripts = scripts
         self.tokens: TokenMode | None = None
@@ -100,6 +105,8 @@ class MockModel:
         """
         retries = headers.get("x-stainless-retry-count", "0")
         attempt = int(retries) if retries.isdecimal() else 0
+        if (fixed := endpoint_answer(self.engine, path.removeprefix("/v1"), self.name)) is not None:
+            return self._reply(_incoming(path, "health"), fixed[1], status=fixed[0])
         match method, path.removeprefix("/v1"):
             case "POST", "/chat/completions":
                 return self._answer(self._chat, chat_refusal, path, data, attempt)
@@ -128,7 +135,7 @@ class MockModel:
     def described(self, path: str, body: bytes) -> tuple[str, str]:
         """Return the place in a fault plan, and the body as text that a plan can match: with the text of its token ids."""
         text = body.decode(errors="replace")
-        if self.tokens is None or not path.endswith("/generate"):
+        if self.tokens is None or not (path.endswith("/generate") or '"return_token_ids"' in text):
             return "model", text
         try:
             prompt = read_request(path, json.loads(body)).prompt
@@ -182,6 +189,8 @@ class MockModel:
             body = _parsed(path, data)
             body = {name: "[redacted]" if name.lower() in SECRET_FIELDS else value for name, value in body.items()}
             exchange = replace(exchange, request=body)
+            if self.engine == "vllm" and (missing := vllm_refusal(body, self.name)) is not None:
+                return self._reply(exchange, missing[1], status=missing[0])
             if (refused := refusal_of(body)) is not None:
                 return self._refuse(exchange, refused.error(path), status=refused.status, answer=refused.body)
             question = read_question(path, body)
@@ -223,6 +232,8 @@ class MockModel:
         return _Question(kind="chat", conversations=[conversation], complete=complete, chunks=chat_chunks)
 
     def _completion(self, path: str, body: dict[str, Any]) -> _Question:
+        if body.get("return_token_ids") is True and self.tokens is not None:
+            return self._generate(path, body)
         prompts = _prompts(path, body, None if self.tokens is None else self.tokens.sampler.decode)
         located = [self._locate(({"role": "user", "content": prompt},), body) for prompt in prompts]
         conversations = [conversation for conversation, _ in located]
@@ -254,6 +265,10 @@ class MockModel:
             )
         tokens, request = self.tokens, read_request(path, body)
         prompt = tokens.read(path, request.prompt)
+        how: Any = {"is_processed": self._is_processed, "model": self.name}
+        if request.is_check:
+            checked = tokens.check(prompt, request.max_tokens)
+            return _Question(kind="health", complete=lambda _: tokens.answer(request, checked, **how))
         position = self._index.locate(prompt.identity, remember=not request.is_scoring)
         if request.is_scoring:
             scored = tokens.score(prompt, position.root, request.max_tokens)
@@ -262,7 +277,7 @@ class MockModel:
         conversation = position.conversation(messages, tools=prompt.tools, model=self.name, sampling=request.sampling)
 
         def complete(turns: Sequence[Turn]) -> JsonObject | list[JsonValue]:
-            return tokens.answer(request, tokens.generate(turns[0], prompt, conversation, request.max_tokens))
+            return tokens.answer(request, tokens.generate(turns[0], prompt, conversation, request.max_tokens), **how)
 
         return _Question(kind="generate", conversations=[conversation], complete=complete)
 

@@ -9,6 +9,7 @@ from pytest_hermes_env.errors import ServerStartError, UsageError
 from pytest_hermes_env.inference.conversation import JOURNAL_LIMIT
 from pytest_hermes_env.inference.model import MockModel
 from pytest_hermes_env.inference.script import Judge, ScriptChoice, ScriptLike, as_judge, as_scripts
+from pytest_hermes_env.inference.token_engines import ENGINES, MODES, Engine, LogprobsMode
 
 if TYPE_CHECKING:
     import os
@@ -26,7 +27,7 @@ class MockServer:
 
     ``script``: a list of turns, a `Script`, a function of the conversation, or several scripts and functions.
     ``judge``: the answer to requests that offer no tools, for scripts without a judge.
-    ``template``, ``tokenizer``, ``family``: any of them enables token mode (``/generate``): the name of a chat template (see
+    ``template``, ``tokenizer``, ``family``: any of them enables token mode: the name of a chat template (see
     `pytest_hermes_env.inference.templates.TEMPLATES`), a directory with a tokenizer.json, and the name of the tool-call format
     (default: the template's).
     ``port``: 0 picks a free port.
@@ -34,6 +35,8 @@ class MockServer:
     ``on_exchange``: called with each answered `Exchange`, in the server's thread.
     ``journal_limit``: how many exchanges the journal keeps, the latest ones; None keeps all.
     ``faults``: a `FaultPlan`, whose faults of the model are played on the connections.
+    ``engine``: the server that it is like in token mode: "vllm" (`vllm serve`), "sglang", "atropos", or "any" of them.
+    ``logprobs_mode``: "raw_logprobs" or "processed_logprobs"; the default is the engine's: raw, but processed for SGLang.
 
     Use it as a context manager, or with `start` and `stop`. Leaving the context stops the server and does not verify.
     """
@@ -53,9 +56,21 @@ class MockServer:
         on_exchange: Callable[[Exchange], None] | None = None,
         journal_limit: int | None = JOURNAL_LIMIT,
         faults: FaultPlan | None = None,
+        engine: Engine = "any",
+        logprobs_mode: LogprobsMode | None = None,
     ) -> None:
         scripts = ScriptChoice(as_scripts(script), as_judge(judge))
-        self._model = MockModel(scripts, name=model, on_exchange=on_exchange, journal_limit=journal_limit)
+        for name, value, known in (("engine", engine, ENGINES), ("logprobs_mode", logprobs_mode, (None, *MODES))):
+            if value not in known:
+                raise UsageError(f"MockServer has no {name} {value!r}.\n  expected  one of {', '.join(map(str, known))}")
+        self._model = MockModel(
+            scripts,
+            name=model,
+            on_exchange=on_exchange,
+            journal_limit=journal_limit,
+            engine=engine,
+            logprobs_mode=logprobs_mode,
+        )
         if (template, tokenizer, family) != (None, None, None):
             self.speak_tokens(template=template, tokenizer=tokenizer, family=family)
         self._address = (host, port)

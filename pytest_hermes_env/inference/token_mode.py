@@ -1,6 +1,6 @@
 """Token mode of the mock model: reads the conversation from the token ids of a prompt, and answers in token ids.
 
-Requests to `/generate` contain only token ids. They are decoded, and the template's own marks show where each message begins, so a
+Requests for tokens contain only token ids. They are decoded, and the template's own marks show where each message begins, so a
 script sees the same conversation as in chat mode.
 """
 
@@ -11,14 +11,15 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_hermes_env.errors import UnexpectedRequest
-from pytest_hermes_env.inference.generate import Generation, Request, seed_of, sglang_answer, vllm_answer
+from pytest_hermes_env.inference.generate import Generation, Request, completions_answer, seed_of, sglang_answer, vllm_answer
 from pytest_hermes_env.inference.refusals import offered_tools
-from pytest_hermes_env.inference.steps import DEFAULT_SAMPLING, EmptyChoices, Sampled, Turn
+from pytest_hermes_env.inference.steps import DEFAULT_SAMPLING, EmptyChoices, Sampled, Say, Turn
+from pytest_hermes_env.inference.token_engines import COLDEST
 from pytest_hermes_env.inference.wire import assistant_message
 
 if TYPE_CHECKING:
@@ -141,10 +142,23 @@ class TokenMode:
             logprobs="all",
         )
 
-    def answer(self, request: Request, generation: Generation) -> JsonObject | list[JsonValue]:
-        """Return the response body in the request's shape."""
+    def answer(
+        self, request: Request, generation: Generation, *, is_processed: bool = False, model: str = ""
+    ) -> JsonObject | list[JsonValue]:
+        """Return the response body in the request's shape. ``is_processed``: the logprobs are those at the request's temperature."""
+        size, temperature = self.sampler.last_id + 1, request.sampling.get("temperature")
+        if is_processed and isinstance(temperature, int | float) and temperature >= COLDEST:
+            generation = replace(generation, temperature=float(temperature))
+        if request.shape == "completions":
+            return completions_answer(request, generation, size=size, model=model)
         write = vllm_answer if request.shape == "vllm" else sglang_answer
-        return write(request, generation, size=self.sampler.last_id + 1)
+        return write(request, generation, size=size)
+
+    def check(self, prompt: Prompt, max_tokens: int | None) -> Generation:
+        """Return the answer to a question about logprobs, which no script answers."""
+        sample = self.sampler.sample(Turn(steps=(Say(text="hi"),)), max_tokens=max_tokens)
+        key = "logprobs"
+        return Generation(prompt=prompt.ids, prompt_text=prompt.text, sample=sample, seed=seed_of(key), key=key, logprobs="all")
 
 
 def read_transcript(text: str, template: Template) -> tuple[tuple[Message, ...], Tools]:

@@ -34,6 +34,7 @@ SECOND = {"max_token_length": 1, "desired_name": "terminal-test", "weight": 1.0,
 """A second environment under the name of the class: it gets the number 1, because the first has 0."""
 
 TURNS = 3
+MESSAGES = ("--env.trainer_reads", "messages")
 WAITS = "Waiting to register the env"
 OTHER_KEY = "hf_fakeABCDEFGHIJKLMNOPQRST"
 
@@ -189,7 +190,7 @@ def test_three_steps_train_every_token_that_was_sampled(server_type, train, home
 def test_three_steps_in_chat_mode(train, home, key):
     """Whole conversations arrive with their scores; their tokens are marked as placeholders; no key is leaked."""
     with MockServer(policy()) as mock:
-        batches = train(mock, placeholders=True)
+        batches = train(mock, *MESSAGES, placeholders=True)
 
     sizes = {"batch_size": BATCH, "max_token_len": 16384}
     rows = [row for batch in batches for row in check_batch(batch, **sizes, allow_placeholders=True)]
@@ -218,7 +219,7 @@ def heeded_interrupts() -> Iterator[None]:
 def test_serve_that_waits_for_a_trainer_can_be_stopped(number, start, command, home, environ):
     """It ends immediately, with the code of the signal and without a traceback."""
     with MockServer(policy()) as mock, RunApiThread() as api:
-        serve = start("serve.txt", command("serve", "--env.rollout_server_url", api.url, server=mock))
+        serve = start("serve.txt", command("serve", "--env.rollout_server_url", api.url, *MESSAGES, server=mock))
         end = time.monotonic() + 240
         while WAITS not in (home / "serve.txt").read_text() and serve.poll() is None and time.monotonic() < end:
             time.sleep(0.05)  # another process's start has no event to wait for
@@ -235,7 +236,7 @@ def test_serve_that_is_at_work_can_be_stopped(start, command, home):
         trainer = Trainer(api.url, **SIZES, allow_placeholders=True)
         trainer.register()
         flags = SERVE.replace("--env.total_steps -1 ", "").split()
-        serve = start("serve.txt", command("serve", "--env.rollout_server_url", api.url, *flags, server=mock))
+        serve = start("serve.txt", command("serve", "--env.rollout_server_url", api.url, *MESSAGES, *flags, server=mock))
         trainer.pull()
         serve.terminate()
         code = serve.wait(60)

@@ -15,8 +15,8 @@ from tests.environments.captured_metrics import capturing_wandb
 from tests.environments.plain_env import PlainEnv
 
 LOGPROBS_ADVICE = (
-    " Token mode needs the id and the logprob of every sampled token: from vLLM as [{id: logprob}] for each token, from SGLang as "
-    "meta_info.output_token_logprobs."
+    " Token mode needs the id and the logprob of every sampled token: from vLLM as token_ids and token_logprobs, or [{id: logprob}] for "
+    "each token, from SGLang as meta_info.output_token_logprobs."
 )
 
 
@@ -175,13 +175,12 @@ def test_answer_without_a_completion(make_env, mock_server, server_type):
 
 
 def test_server_without_generate(make_env, mock_server):
-    """vLLM's own OpenAI server is the usual mistake."""
+    """A chat server is the usual mistake."""
     message, _ = failure_of(make_env, mock_server, fail(404))
 
     assert message == (
-        f"{server_name(mock_server)} has no /generate: token mode needs SGLang's server, or vLLM behind an API server that returns "
-        'token ids and logprobs, such as example_trainer/vllm_api_server.py of Atropos. Use server_type "openai" (chat mode) for a '
-        "plain OpenAI-compatible one."
+        f"{server_name(mock_server)} has no /generate for the model 'mock-model' (404 scripted failure). Token mode needs `vllm serve`, "
+        "SGLang's server or Atropos' vllm_api_server. Use server_type \"openai\" (chat mode) for one that returns no token ids."
     )
 
 

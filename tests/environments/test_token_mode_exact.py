@@ -18,8 +18,8 @@ from pytest_hermes_env.inference.server_thread import ServerThread
 from pytest_hermes_env.play.builder import shared_tokenizer
 
 ADVICE = (
-    " Token mode needs the id and the logprob of every sampled token: from vLLM as [{id: logprob}] for each token, from SGLang as "
-    "meta_info.output_token_logprobs."
+    " Token mode needs the id and the logprob of every sampled token: from vLLM as token_ids and token_logprobs, or [{id: logprob}] for "
+    "each token, from SGLang as meta_info.output_token_logprobs."
 )
 
 
@@ -169,7 +169,10 @@ def test_logprobs_of_other_tokens(backend):
     with pytest.raises(TokenModeError) as error:
         complete(ExactVLLMServer, backend, input_ids=[1])
 
-    assert str(error.value) == f"The logprob of sampled token 1 is that of id 9, but id 8 was sampled.{ADVICE}"
+    assert str(error.value) == (
+        f"The inference server {backend.url} (ExactVLLMServer) returned as the logprob of sampled token 1 that of id 9, but id 8 was "
+        f"sampled.{ADVICE}"
+    )
 
 
 def test_classes_for_server_types():

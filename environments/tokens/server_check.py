@@ -1,0 +1,247 @@
+"""Before a run: which kind of model server this is, and which logprobs it returns. Ends a run that could only fail.
+
+Place in the flow: the command line calls `check_servers` before ``serve``, ``process`` and ``evaluate``. `hermes_env_shared.logprob_check`
+judges the answers. During ``serve``, `ModelWatch` ends a run whose model has never answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+import aiohttp
+import openai
+from tenacity import RetryError
+
+from environments.tokens.answer_checks import TokenModeError, check_prompt, check_prompt_length, without_credentials
+from environments.tokens.exact_tokens import PAUSE_S, ExactServer, ModelServerGone
+from hermes_env_shared.logprob_check import QUESTION, QUESTIONS, TOPS, Finding, judged
+from hermes_env_shared.token_servers import Completion, Wire, wires_to_try
+
+logger = logging.getLogger(__name__)
+
+START_S = 60.0
+"""Seconds for which a server is waited for that has never answered."""
+MANY_GROUPS = 3
+"""Groups without a reply of the model after which a run ends, whatever the error is."""
+PASSING = frozenset({408, 409, 425, 429})
+"""Client errors that may not come again."""
+NOT_READY = frozenset({HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT})
+NEUTRAL: Mapping[str, Any] = {
+    "temperature": 1,
+    "top_p": 1,
+    "top_k": (-1, 0),
+    "min_p": 0,
+    "repetition_penalty": 1,
+    "presence_penalty": 0,
+    "frequency_penalty": 0,
+}
+"""Values with which raw and processed logprobs are the same."""
+
+
+class ModelServerError(RuntimeError):
+    """No rollout can succeed on the model server, or nobody could train on what it returns."""
+
+
+# ---------------------------------------------------------------------- before a run
+
+
+async def check_servers(
+    servers: list[Any], sampling: Mapping[str, Any], *, is_training: bool, allow_raw: bool, patience_s: float
+) -> str:
+    """Find out what each server of token mode is; return what their logprobs are, "" if no server could be asked.
+
+    ``sampling`` are the parameters of training rollouts. Prints a line for each server.
+
+    Raises: ModelServerError for a server that does not answer, that returns no exact tokens, or whose logprobs are not those of
+    ``sampling``, unless ``allow_raw``; where nothing is trained, these are warnings.
+    """
+    modes = set()
+    for server in servers:
+        if not isinstance(server, ExactServer):
+            continue
+        server.patience_s = patience_s
+        try:
+            modes.add(await _checked(server, sampling, allow_raw=allow_raw))
+        except ModelServerError as error:
+            if is_training:
+                raise
+            logger.warning("%s\n  (serve would end here; this mode trains nothing)", error)
+    return modes.pop() if len(modes) == 1 else ("unknown" if modes else "")
+
+
+async def _checked(server: ExactServer, sampling: Mapping[str, Any], *, allow_raw: bool) -> str:
+    name = f"model server {without_credentials(str(server.config.base_url))}"
+    wire, version, finding = await _identified(server)
+    print(f"{name}: {wire.name}{version}, {wire.path}; {finding}", flush=True)  # noqa: T201 - what the user waits for
+    if problem := _problem(finding, wire, sampling, name=name, allow_raw=allow_raw):
+        raise ModelServerError(problem)
+    return finding.mode
+
+
+async def _identified(server: ExactServer) -> tuple[Wire, str, Finding]:
+    """Return kind, version and logprobs of a server; the server's ``wire`` is set."""
+    version, info = await _introduced(server)
+    shown = f" {version['version']}" if isinstance(version, dict) and isinstance(version.get("version"), str) else ""
+    tried = []
+    for wire in wires_to_try(server.config.server_type, version, info):
+        try:
+            answers = [await _asked(server, wire, dict(question)) for question in QUESTIONS]
+        except (aiohttp.ClientError, TimeoutError, TokenModeError) as error:
+            status = getattr(error, "status", None)
+            seen = f"{status} {getattr(error, 'message', '')}" if status else f"{error or type(error).__name__}"
+            tried.append((status, f"POST {wire.path} as of {wire.name}: {server.without_key(seen)}"))
+            continue
+        server.wire = wire
+        return wire, shown, judged(*answers)
+    statuses = {status for status, _ in tried}
+    raise ModelServerError(_unusable(server, [text for _, text in tried], statuses, await _models(server)))
+
+
+async def _introduced(server: ExactServer) -> tuple[Any, Any]:
+    """Return what a server says of itself, once it answers. Raises: ModelServerError when it does not, in `START_S` seconds."""
+    end = time.monotonic() + START_S
+    is_told = False
+    while True:
+        try:
+            status, version = await server.get("/version")
+            if status not in NOT_READY:
+                return version, (await server.get("/model_info"))[1]
+            seen = f"status {status}"
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            seen = server.without_key(str(error) or type(error).__name__)
+        url = without_credentials(str(server.config.base_url))
+        if time.monotonic() > end:
+            raise ModelServerError(
+                f"The model server does not answer.\n  expected  a server at {url}\n  seen      {seen}, for {START_S:g} s\n"
+                "  fix       start it, or correct --openai.base_url"
+            )
+        if not is_told:
+            is_told = True
+            print(f"model server {url}: waiting for it, {seen}", flush=True)  # noqa: T201
+        await asyncio.sleep(PAUSE_S)
+
+
+async def _asked(server: ExactServer, wire: Wire, question: dict[str, Any]) -> list[Completion]:
+    """Return the answers to one question, with other tokens' logprobs if the server returns them."""
+    prompt = list(QUESTION)
+    for top in TOPS:
+        try:
+            read = await server.ask(wire, prompt, question, top)
+        except aiohttp.ClientResponseError as error:
+            if error.status != HTTPStatus.BAD_REQUEST or top == TOPS[-1]:
+                raise
+        else:
+            break
+    for one in read:
+        if isinstance(one.prompt, int):
+            check_prompt_length(server, prompt, one.prompt)
+        elif one.prompt is not None:
+            check_prompt(server, prompt, one.prompt)
+        if (
+            not one.tokens
+            or len(one.logprobs) < len(one.tokens)
+            or not all(isinstance(own, int | float) for own in one.logprobs)
+        ):
+            raise TokenModeError(f"it returned {len(one.tokens)} tokens with the logprobs {one.logprobs!r:.80}")
+    if not read:
+        raise TokenModeError("it returned no completion")
+    return read
+
+
+async def _models(server: ExactServer) -> list[str]:
+    try:
+        _, listed = await server.get("/v1/models")
+        return [str(row["id"]) for row in listed["data"]][:8]
+    except (aiohttp.ClientError, OSError, TimeoutError, LookupError, TypeError):
+        return []
+
+
+def _unusable(server: ExactServer, tried: list[str], statuses: set[Any], models: list[str]) -> str:
+    name = server.config.model_name
+    if statuses & {401, 403}:
+        fix = "set the server's key: --openai.api_key"
+    elif models and name not in models:
+        fix = f"--openai.model_name with a model that it serves: {', '.join(models)}"
+    else:
+        fix = "correct --openai.base_url, or start `vllm serve` (0.10.2 or later), SGLang's server or Atropos' vllm_api_server there"
+    lines = "\n  seen      ".join(tried)
+    return (
+        f"No rollout can succeed on the model server: it does not return the tokens that it samples.\n"
+        f"  expected  token ids and logprobs of the model {name!r} at {without_credentials(str(server.config.base_url))}\n"
+        f"  seen      {lines}\n"
+        f"  fix       {fix}"
+    )
+
+
+def _problem(finding: Finding, wire: Wire, sampling: Mapping[str, Any], *, name: str, allow_raw: bool) -> str:
+    """Return why nobody could train on the logprobs, or ""."""
+    changed = {
+        parameter: value
+        for parameter, value in sampling.items()
+        if value not in (neutral if isinstance(neutral := NEUTRAL.get(parameter, value), tuple) else (neutral,))
+    }
+    if allow_raw or (not finding.problem and (finding.mode != "raw" or not changed)):
+        return ""
+    allowed = "--env.allow_raw_logprobs true, if the trainer computes its own logprobs, or corrects these"
+    if finding.problem:
+        return f"The {name} returns {finding}.\n  expected  natural logarithms of the sampled tokens' probabilities\n  fix       {allowed}"
+    how = ", ".join(f"{parameter} {value:g}" for parameter, value in changed.items())
+    return (
+        f"The {name} returns {finding}, and rollouts are sampled with {how}: the importance ratio of every token would be wrong.\n"
+        f"  expected  the logprobs of the distribution that is sampled from\n"
+        f"  fix       {wire.processed}\n"
+        f"            or --env.agent_temperature 1.0, and no penalties in extra_body\n"
+        f"            or {allowed}"
+    )
+
+
+# ---------------------------------------------------------------------- during a run
+
+
+class ModelWatch:
+    """Whether the model has ever answered, and why not."""
+
+    def __init__(self) -> None:
+        self.has_answered = False
+        self.cause: Exception | None = None
+        self._groups = 0
+
+    def failed(self, error: BaseException | None) -> None:
+        """Remember why the model did not answer in a rollout."""
+        while isinstance(error, RetryError):
+            error = error.last_attempt.exception()
+        self.cause = error if isinstance(error, Exception) else self.cause
+
+    def group_ended(self) -> None:
+        """Count a group that ended before the model answered for the first time."""
+        self._groups += not self.has_answered and self.cause is not None
+
+    def check(self) -> None:
+        """Raise ModelServerError when no further rollout can succeed."""
+        error = self.cause
+        if isinstance(error, ModelServerGone):
+            raise ModelServerError(str(error))
+        if self.has_answered or error is None or not self._groups or (self._groups < MANY_GROUPS and not is_lasting(error)):
+            return
+        groups = "The first group" if self._groups == 1 else f"Each of the first {self._groups} groups"
+        raise ModelServerError(
+            f"{groups} failed without one reply of the model; no further rollout is started.\n"
+            f"  seen      {type(error).__name__}: {without_credentials(str(error))[:600]}\n"
+            "  fix       correct --openai.base_url, --openai.model_name or --openai.api_key, or the server's settings"
+        )
+
+
+def is_lasting(error: Exception) -> bool:
+    """Return whether a server will refuse further requests as well."""
+    if isinstance(error, aiohttp.ClientResponseError):
+        status = error.status
+    elif isinstance(error, openai.APIStatusError):
+        status = error.status_code
+    else:
+        return isinstance(error, TokenModeError)
+    return HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR and status not in PASSING
