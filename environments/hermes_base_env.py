@@ -21,6 +21,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
 from typing import Any, ClassVar
 
+import jsonlines
 from atroposlib.envs.base import BaseEnv, BaseEnvConfig, ScoredDataGroup, ScoredDataItem
 from atroposlib.envs.server_handling.openai_server import OpenAIServer
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
@@ -34,7 +35,7 @@ from environments.command_line.settings import Mode
 from environments.hermes_modules import warn_of_stale_package
 from environments.loop.end import RolloutEnd
 from environments.loop.messages import render
-from environments.rollout import evaluation, group_policy
+from environments.rollout import evaluation, group_policy, recorder
 from environments.rollout.agent_rollout import AgentRollout, check_prompt, check_sampling, scored_rollout
 from environments.rollout.attempts import last_rollout, rollout_of_group
 from environments.rollout.concurrency import all_or_none, to_the_end
@@ -129,6 +130,10 @@ class HermesAgentBaseEnv(BaseEnv):
         self._counts: Counter[str] = Counter()
         self._model_watch = ModelWatch()
         self._logprobs = ""
+        writer = vars(self)["jsonl_writer"]
+        if writer is not None:  # atroposlib's keeps lines in memory, which a killed process loses
+            writer.close()
+            self.jsonl_writer = jsonlines.open(config.data_path_to_save_groups, "a", flush=True)
         self._hermes_run_api = RunApiLink(self, self._add_to_count)
 
     @property
@@ -136,11 +141,11 @@ class HermesAgentBaseEnv(BaseEnv):
         """The configured model servers; in a rollout of `run_rollout` the server that it was given, in `compute_reward` its judge."""
         server = given_server(self)
         if server is not None:
-            return server
+            return recorder.recording_judge(server)
         if "server" not in self.__dict__:
             text = f"{type(self).__name__} has no server before its constructor has run"
             raise AttributeError(text, name="server", obj=self)
-        return self.__dict__["server"]
+        return recorder.recording_judge(self.__dict__["server"])
 
     @server.setter
     def server(self, server: Any) -> None:
@@ -261,7 +266,8 @@ class HermesAgentBaseEnv(BaseEnv):
 
         judge = self.__dict__["server"] if judge is None else judge
         has_rows = is_of_group or type(self).collect_trajectory is not HermesAgentBaseEnv.collect_trajectory
-        return await collect_outcome(self, collect, policy=server, judge=judge, has_rows=has_rows)
+        with recorder.recorded_group(self, "service"):
+            return await collect_outcome(self, collect, policy=server, judge=judge, has_rows=has_rows)
 
     @asynccontextmanager
     async def agent_rollout(
@@ -303,37 +309,41 @@ class HermesAgentBaseEnv(BaseEnv):
         extra_body = config.extra_body if extra_body is None else extra_body
         schemas, names = self._current_group_tools or self._resolve_tools_for_group()
         ctx = ToolContext(str(uuid.uuid4()))
-        try:
-            prompt = check_prompt(self.format_prompt(item) if prompt is None else prompt)
-            loop = HermesAgentLoop(
-                server=server,
-                tool_schemas=schemas,
-                valid_tool_names=names,
-                max_turns=config.max_agent_turns if max_turns is None else max_turns,
-                task_id=ctx.task_id,
-                temperature=temperature,
-                max_tokens=config.max_token_length if max_tokens is None else max_tokens,
-                extra_body=extra_body,
-                budget_config=config.build_budget_config(),
-            )
-            await bridged(self.prepare_sandbox)(item, ctx)
-            system = [{"role": "system", "content": system_prompt}] if system_prompt else []
-            result = await loop.run([*system, {"role": "user", "content": prompt}])
-            if isinstance(token_failure := getattr(server, "failure", None), TokenModeError):
-                raise token_failure
-            failure = getattr(loop, "failure", None)  # a test double of the loop may not have it
-            yield AgentRollout(
-                item=item,
-                prompt=prompt,
-                result=result,
-                ctx=ctx,
-                server=server,
-                failure=failure,
-                generation_params=sampling_params(temperature, extra_body),
-            )
-        finally:
-            ctx._is_closed = True
-            await to_the_end(asyncio.to_thread(ctx.cleanup))
+        params = sampling_params(temperature, extra_body)
+        with recorder.recorded_rollout(self, item, ctx, tools=names, sampling=params) as draft:
+            try:
+                prompt = check_prompt(self.format_prompt(item) if prompt is None else prompt)
+                loop = HermesAgentLoop(
+                    server=server,
+                    tool_schemas=schemas,
+                    valid_tool_names=names,
+                    max_turns=config.max_agent_turns if max_turns is None else max_turns,
+                    task_id=ctx.task_id,
+                    temperature=temperature,
+                    max_tokens=config.max_token_length if max_tokens is None else max_tokens,
+                    extra_body=extra_body,
+                    budget_config=config.build_budget_config(),
+                )
+                await bridged(self.prepare_sandbox)(item, ctx)
+                await recorder.note_start(draft, ctx.task_id)
+                system = [{"role": "system", "content": system_prompt}] if system_prompt else []
+                result = await loop.run([*system, {"role": "user", "content": prompt}])
+                if isinstance(token_failure := getattr(server, "failure", None), TokenModeError):
+                    raise token_failure
+                rollout = AgentRollout(
+                    item=item,
+                    prompt=prompt,
+                    result=result,
+                    ctx=ctx,
+                    server=server,
+                    failure=getattr(loop, "failure", None),  # a test double of the loop may not have it
+                    generation_params=params,
+                )
+                await recorder.note_end(self, draft, rollout)
+                yield rollout
+            finally:
+                ctx._is_closed = True
+                await to_the_end(asyncio.to_thread(ctx.cleanup))
 
     async def prepare_sandbox(self, item: Item, ctx: ToolContext) -> None:
         """Prepare the sandbox of one run before the agent starts: choose an image, or write files. Does nothing by default.
@@ -427,7 +437,8 @@ class HermesAgentBaseEnv(BaseEnv):
         """Run one group of `serve`; a group whose worker is cancelled because of ``worker_timeout`` is counted."""
         start_time, limit = (self.running_items.get(item_uuid) or {}).get("start_time"), self.config.worker_timeout
         try:
-            group = await super().handle_env(item_uuid)
+            with recorder.recorded_group(self, "serve"):
+                group = await super().handle_env(item_uuid)
         except asyncio.CancelledError:
             if start_time is not None and 0 < limit < time.time() - start_time:  # atroposlib does not repeat it
                 reason = f"its worker ran longer than worker_timeout ({limit:g} s)"

@@ -36,13 +36,14 @@ from environments.command_line.settings import (
     FlagParser,
     Mode,
     Settings,
-    is_secret_name,
     settings_of,
     usage_error,
     without_secrets,
 )
 from environments.rollout.concurrency import ProgressBar, progress_bar
 from environments.rollout.file import write_page
+from environments.rollout.recorder import recorded_group, records_path
+from environments.rollout.secret_names import is_secret_name
 from environments.tokens.answer_checks import without_credentials
 from environments.tokens.server_check import ModelServerError
 from environments.trainer.groups import failed_rows
@@ -214,7 +215,8 @@ async def _process(env: BaseEnv, bar: ProgressBar, *, give_up_after: int) -> Non
 async def _collected(env: BaseEnv, item: Any) -> tuple[Any, Exception | None]:
     """Return the group of an item, or None if it has no rollout that was scored; and what it raised."""
     try:
-        group, _ = await env.collect_trajectories(item)
+        with recorded_group(env, "process"):
+            group, _ = await env.collect_trajectories(item)
         processed = await env.postprocess_histories(group) if group else None
     except Exception as error:  # noqa: BLE001 - raised when no further item is tried
         return None, error
@@ -235,13 +237,13 @@ def _show(settings: Settings) -> None:
 
 def _show_files(config: Any, mode: Mode, began: float) -> None:
     """Print which files this run has written."""
-    written: list[Path] = []
+    written: list[Path | None] = []
     if mode == "evaluate" and config.data_dir_to_save_evals is not None:
-        written = sorted(Path(config.data_dir_to_save_evals).glob("*"))
+        written = [*sorted(Path(config.data_dir_to_save_evals).glob("*"))]
     elif mode == "process" and config.data_path_to_save_groups is not None:
         groups = Path(config.data_path_to_save_groups)
-        written = [groups, groups.with_suffix(".html")]
-    for path in written:
+        written = [groups, groups.with_suffix(".html"), records_path(config, mode)]
+    for path in filter(None, written):
         if path.is_file() and path.stat().st_mtime >= began - CLOCK_S:
             sys.stdout.write(f"wrote {path} ({path.stat().st_size:,} bytes)\n")
 

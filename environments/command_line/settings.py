@@ -29,6 +29,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_cli.argparse import FailedExecutionException
 
+from environments.rollout.secret_names import SHORTEST_KEY, is_secret_name
 from environments.tokens.answer_checks import without_credentials
 from hermes_env_shared.bounded_yaml import BeyondBounds, load_yaml
 
@@ -37,14 +38,6 @@ Mode = Literal["serve", "process", "evaluate"]
 ENV_PREFIX = f"{ENV_NAMESPACE}{NAMESPACE_SEP}"
 SERVER_PREFIX = f"{OPENAI_NAMESPACE}{NAMESPACE_SEP}"
 USAGE_ERROR = 2
-SHORTEST_KEY = 8
-"""Characters. A shorter key is a placeholder like "none" or "local", which may be the value of another setting."""
-
-_SECRET_NAME = re.compile(
-    r"(api|access|auth|secret|private|judge|grader)[_-]?key$|secret$|password$|credentials?$|authorization$"
-    r"|(^|access|auth|api|hf|bearer)[_-]?token$",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,11 +251,6 @@ def without_secrets(model: BaseModel, keys: Collection[str] = (), **choice: Any)
     """
     secrets = frozenset(key for key in keys if len(key) >= SHORTEST_KEY)
     return typing.cast("dict[str, Any]", _stripped(model.model_dump(mode="json", **choice), secrets))
-
-
-def is_secret_name(name: str) -> bool:
-    """Return whether a field or variable of this name holds a secret."""
-    return bool(_SECRET_NAME.search(name))
 
 
 def _stripped(value: Any, keys: frozenset[str]) -> Any:

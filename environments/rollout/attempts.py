@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from environments.loop.end import RolloutEnd, RolloutRecord, current_record, recording
 from environments.rollout.hosted import is_hosted
+from environments.rollout.recorder import place_in_group
 from environments.tokens.answer_checks import TokenModeError
 from environments.trainer.scoring import left_out
 
@@ -48,7 +49,8 @@ async def rollout_of_group(env: Any, item: Any) -> Attempt:
 
     Raises: what the last attempt raised, where that drops the group.
     """
-    made = await last_rollout(env, lambda: env.collect_trajectory(item), is_override=True)
+    with place_in_group():
+        made = await last_rollout(env, lambda: env.collect_trajectory(item), is_override=True)
     if made.error is not None and env.config.failed_rollouts == "drop_group":
         raise made.error
     if made.end is not None and made.has_failed and not made.is_final and isinstance(made.item, dict):

@@ -87,6 +87,13 @@ class HermesAgentEnvConfig(BaseEnvConfig):
     model_server_timeout: float = Field(
         default=600.0, description="Token mode: seconds for which a model server is waited for that has answered before."
     )
+    data_path_to_save_rollouts: str | None = Field(
+        default=None,
+        description="File of rollout records, with the files of their sandboxes next to it; '' for none. By default next to "
+        "data_path_to_save_groups, and rollouts.jsonl in data_dir_to_save_evals.",
+    )
+    share_of_rollouts_saved: float = Field(default=1.0, ge=0, le=1, description="The share of groups that serve records.")
+    world_max_bytes: int = Field(default=64 << 20, ge=0, description="Most bytes of one sandbox's files that are recorded.")
     run_api_timeout: float = Field(
         default=600.0, description="Seconds for which serve waits for a run-api that does not answer, before it ends."
     )

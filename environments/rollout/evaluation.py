@@ -26,6 +26,7 @@ from environments.loop.log_once import log_once
 from environments.rollout.agent_rollout import AgentRollout, check_count, check_number, check_sampling
 from environments.rollout.attempts import Attempt, last_attempt
 from environments.rollout.concurrency import all_or_none, progress_bar
+from environments.rollout.recorder import note_reward, place_in_group, recorded_group
 from environments.sandbox.nonblocking_calls import bridged
 from environments.trainer.scoring import as_reward
 
@@ -216,7 +217,10 @@ async def evaluated(
                 }
                 sample |= {**facts, "messages": result.messages}
                 end = rollout.end if rollout.end.is_failure else RolloutEnd.REWARD_FAILED
-                sample |= {**await bridged(_score_fields)(score or reward_of, rollout), **facts}
+                fields = await bridged(_score_fields)(score or reward_of, rollout)
+                if score is not None:
+                    note_reward(getattr(rollout.ctx, "_record_draft", None), fields["score"], "score", fields)
+                sample |= {**fields, **facts}
         except Exception as error:  # noqa: BLE001 - logged when the item is not run again
             cause = error.last_attempt.exception() if isinstance(error, RetryError) else None
             sample |= {"score": None, "error": f"{type(cause or error).__name__}: {cause or error}", "end": end.value}
@@ -224,7 +228,8 @@ async def evaluated(
         return Attempt(end=None, item=sample)
 
     config = env.config
-    made, count = await last_attempt(attempt, retries=config.rollout_retries, reward_errors=config.reward_errors)
+    with recorded_group(env, "evaluate"), place_in_group():
+        made, count = await last_attempt(attempt, retries=config.rollout_retries, reward_errors=config.reward_errors)
     if count:
         retried["eval/retries"] += count
     if made.error is not None:

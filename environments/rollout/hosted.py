@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from environments.agent_loop import ToolError
 from environments.loop.end import RolloutEnd, RolloutRecord, current_record, recording
+from environments.rollout.recorder import note_reward, recorded_reward
 from environments.trainer.scoring import as_reward
 
 T = TypeVar("T")
@@ -84,7 +85,10 @@ def recording_reward_errors(compute_reward: Callable[..., Coroutine[Any, Any, T]
             return await compute_reward(*args, **kwargs)
         token = _computes_reward.set(True)
         try:
-            return await compute_reward(*args, **kwargs)
+            with recorded_reward((*args, *kwargs.values())) as draft:
+                reward = await compute_reward(*args, **kwargs)
+                note_reward(draft, reward)
+                return reward
         except Exception as error:
             current_record().reward_error = error
             raise

@@ -16,10 +16,10 @@ import httpx
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, SecretStr, field_validator
 
-from environments.command_line.settings import SHORTEST_KEY
 from environments.loop.end import RolloutEnd
 from environments.rollout.evaluation import held_out_items
 from environments.rollout.hosted import RolloutOutcome
+from environments.rollout.secret_names import SHORTEST_KEY
 from environments.service.policy_server import CappedTransport, MissingJudge, check_endpoint, policy_manager
 from environments.service.waiting_line import Refused, WaitingLine
 

@@ -15,6 +15,7 @@ from pytest_hermes_env.cli import check
 from pytest_hermes_env.cli.commands import add_commands, add_serve_rollouts
 from pytest_hermes_env.errors import HermesEnvError, UsageError
 from pytest_hermes_env.pages.rollout_commands import add_commands as add_rollout_commands
+from pytest_hermes_env.records.commands import add_commands as add_record_commands
 from pytest_hermes_env.redaction.shown_text import shown
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ examples:
   hermes-env mock --script script.yaml --port 8000   a model server that follows the script
   hermes-env view groups.jsonl                       rollouts as a page for a browser
   hermes-env export --inspect groups.jsonl           rollouts as a log for inspect view
+  hermes-env rescore my_env.py r.rollouts.jsonl      today's reward on yesterday's rollouts
   hermes-env cassettes                               recordings: age, later changes, which are unused
 
 exit codes: 0 no findings, 1 findings, 2 usage error
@@ -97,6 +99,7 @@ def _parser(command: str) -> argparse.ArgumentParser:
     check.add(commands)
     add_commands(commands)
     add_rollout_commands(commands)
+    add_record_commands(commands)
 
     serve = commands.add_parser(
         "serve-rollouts",

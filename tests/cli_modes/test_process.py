@@ -22,6 +22,7 @@ def test_groups_are_written_with_all_columns_and_a_page(run, solving_server, hom
     assert [line.split(" (")[0] for line in finished.stdout.splitlines() if line.startswith("wrote")] == [
         "wrote out/groups.jsonl",
         "wrote out/groups.html",
+        "wrote out/groups.rollouts.jsonl",
     ]
     assert "\r" not in finished.stderr  # a progress bar is for a terminal
     assert [line["scores"] for line in lines] == [[1.0] * 3] * 2
@@ -31,7 +32,12 @@ def test_groups_are_written_with_all_columns_and_a_page(run, solving_server, hom
     assert all(tokens for line in lines for tokens in line["tokens"])
     assert [message["role"] for message in lines[0]["messages"][0]] == ["system", "user", "assistant", "tool", "assistant"]
     assert "greeting.txt" in (home / "out" / "groups.html").read_text()
-    assert sorted(path.name for path in (home / "out").iterdir()) == ["groups.html", "groups.jsonl"]
+    assert sorted(path.name for path in (home / "out").iterdir()) == [
+        "groups.html",
+        "groups.jsonl",
+        "groups.rollouts.files",
+        "groups.rollouts.jsonl",
+    ]
 
 
 def test_yaml_and_flags_are_merged(run, solving_server, home):

@@ -1,0 +1,112 @@
+"""The commands of the second life of rollouts: each adds its arguments, and hands them to the module that does the work."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from pytest_hermes_env.errors import UsageError
+
+ROLLOUTS = "*.rollouts.jsonl of process, evaluate or serve; groups.jsonl, samples.jsonl, ATIF or a cassette"
+
+
+def add_commands(commands: Any) -> None:
+    """Add the commands to the subparsers of ``hermes-env``."""
+    _add_rescore(commands)
+
+
+def _add_rescore(commands: Any) -> None:
+    parser = commands.add_parser(
+        "rescore",
+        help="compute today's reward on yesterday's rollouts",
+        description="Compute compute_reward again on recorded rollouts: the sandbox is restored, the verifier's commands run for real in a confined "
+        "cell, judges answer as they did. A reward that reads what was not stored is not rescorable, and gets no number. Exit code 1 where "
+        "more than --threshold of the rewards moved, flipped, failed or cannot be computed.",
+    )
+    parser.add_argument("target", metavar="TARGET", help="path/to/env.py, path/to/env.py:Class or package.module:Class")
+    parser.add_argument("files", nargs="+", metavar="ROLLOUTS", help=ROLLOUTS)
+    parser.add_argument(
+        "--output", metavar="FILE", default="", help="JSON Lines of results, written as they come; a second run goes on there"
+    )
+    parser.add_argument("--json", metavar="FILE", default="", help="write the summary as JSON; - for standard output")
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=min(4, os.cpu_count() or 1),
+        metavar="N",
+        help="processes (default: 4, or the processors)",
+    )
+    parser.add_argument(
+        "--pass", type=float, default=0.5, dest="pass_score", metavar="SCORE", help="a reward flips where it crosses this (0.5)"
+    )
+    parser.add_argument(
+        "--threshold", type=float, default=0.0, metavar="SHARE", help="the share of findings that is accepted, from 0 to 1 (0)"
+    )
+    parser.add_argument(
+        "--allow", action="append", default=[], metavar="NAME", help="a host path, variable or kind (clock) that you vouch for"
+    )
+    parser.add_argument(
+        "--set", action="append", default=[], dest="settings", metavar="NAME=VALUE", help="a setting of the environment"
+    )
+    parser.set_defaults(run=_rescore)
+
+
+def _rescore(options: argparse.Namespace) -> int:
+    import logging  # noqa: PLC0415
+
+    from pytest_hermes_env.records.rescored_run import Settings, rescore_files, summary_lines  # noqa: PLC0415
+
+    settings = Settings(
+        target=options.target,
+        allowed=tuple(options.allow),
+        pass_score=options.pass_score,
+        settings=tuple(map(_setting, options.settings)),
+        workers=options.workers,
+    )
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)  # what rewards log is not the answer to this command
+    try:
+        summary = rescore_files(
+            options.files, settings, output=Path(options.output) if options.output else None, progress=_progress
+        )
+    finally:
+        logging.disable(before)
+    if not summary.results:
+        from pytest_hermes_env.records.reading import none_in, read_lines  # noqa: PLC0415
+
+        raise none_in(options.files, next(read_lines(options.files), None))
+    if options.json != "-":
+        sys.stdout.write("".join(f"{line}\n" for line in summary_lines(summary)))
+    _write_json(options.json, summary.as_json())
+    return int(summary.share_of_findings > options.threshold)
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"--set {text}: expected NAME=VALUE")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def _progress(done: int, total: int) -> None:
+    if sys.stderr.isatty():
+        end = "\n" if done == total else ""
+        sys.stderr.write(f"\r{done:,} of {total:,} rollouts{end}")
+        sys.stderr.flush()
+
+
+def _write_json(file: str, document: Any) -> None:
+    from pytest_hermes_env.atomic_files import write_text  # noqa: PLC0415
+
+    text = json.dumps(document, indent=1) + "\n"
+    if file == "-":
+        sys.stdout.write(text)
+    elif file:
+        write_text(file, text)

@@ -1,0 +1,274 @@
+"""Scores all rollouts of some files again: in parallel processes, resumably, with a summary of what training would have seen.
+
+Each result is a line of the output file as soon as it is there. A later run with the same reward takes what is there, and does the rest.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import hashlib
+import json
+import multiprocessing
+import multiprocessing.util
+import os
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from pytest_hermes_env.records.reading import Line, read_lines
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.records.rescoring import Rescored
+
+SHOWN = 3
+"""Rollouts that are named for each thing that was found."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How to score again. ``target`` names the environment; see `rescoring.Rescorer` for the rest."""
+
+    target: str
+    allowed: tuple[str, ...] = ()
+    pass_score: float = 0.5
+    settings: tuple[tuple[str, Any], ...] = ()
+    workers: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupChange:
+    """A group whose rollouts were all scored again. ``signs``: rollouts whose advantage has another sign."""
+
+    group: str
+    signs: int
+    became_constant: bool
+    was_constant: bool
+
+
+@dataclass(kw_only=True)
+class Summary:
+    """What came of scoring again. ``problems``: lines without a rollout."""
+
+    results: list[Rescored] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def counts(self) -> Counter[str]:
+        """Rollouts by status."""
+        return Counter(one.status for one in self.results)
+
+    def of(self, status: str) -> list[Rescored]:
+        """Return the rollouts with a status."""
+        return [one for one in self.results if one.status == status]
+
+    @property
+    def share_of_findings(self) -> float:
+        """The share of the scored rollouts that moved, flipped, failed or cannot be scored again."""
+        scored = [one for one in self.results if one.status != "unscored"]
+        return sum(one.status != "unchanged" for one in scored) / len(scored) if scored else 0.0
+
+    @property
+    def groups(self) -> list[GroupChange]:
+        """The groups of several rollouts that were all scored again, in the order of the file."""
+        held: dict[tuple[str, str, int], list[Rescored]] = defaultdict(list)
+        for one in self.results:
+            if one.group is not None and one.status != "unscored":
+                held[one.file, one.run, one.group].append(one)
+        whole = {key: ones for key, ones in held.items() if len(ones) > 1 and all(one.after is not None for one in ones)}
+        return [_change(f"g{key[2]}", ones) for key, ones in whole.items()]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        return {
+            "format": "hermes-rescored/1",
+            "counts": dict(self.counts),
+            "share_of_findings": self.share_of_findings,
+            "groups": [asdict(group) for group in self.groups],
+            "rollouts": [asdict(one) for one in self.results],
+            "problems": self.problems,
+        }
+
+
+def _change(name: str, ones: Sequence[Rescored]) -> GroupChange:
+    before, after = (
+        [float(value or 0) for value in column] for column in zip(*((one.before, one.after) for one in ones), strict=True)
+    )
+    old, new = _signs(before), _signs(after)
+    return GroupChange(
+        group=name,
+        signs=sum(one != other for one, other in zip(old, new, strict=True)),
+        became_constant=any(old) and not any(new),
+        was_constant=any(new) and not any(old),
+    )
+
+
+def _signs(rewards: Sequence[float]) -> list[int]:
+    mean = fmean(rewards)
+    return [0 if abs(reward - mean) < 1e-9 else 1 if reward > mean else -1 for reward in rewards]  # noqa: PLR2004
+
+
+# ---------------------------------------------------------------------- the run
+
+
+def rescore_files(
+    files: Sequence[str | Path],
+    settings: Settings,
+    *,
+    output: Path | None = None,
+    progress: Callable[[int, int], None] = lambda *_: None,
+) -> Summary:
+    """Score the rollouts of the files again. ``progress`` hears how many are done, and of how many.
+
+    Raises: a file cannot be read → UsageError; the environment cannot be built → BadTarget.
+    """
+    summary, lines = Summary(), []
+    for line in read_lines(files):
+        if line.record is None:
+            summary.problems.append(f"{line.place}: {line.problem}")
+        else:
+            lines.append(line)
+    mark = _fingerprint(settings)
+    done = _done_before(output, mark)
+    keys = [_key(str(line.file), line.line, line.record.id if line.record else "") for line in lines]
+    left = [line for line, key in zip(lines, keys, strict=True) if key not in done]
+    progress(len(lines) - len(left), len(lines))
+    with open(output or os.devnull, "a", encoding="utf-8") as out:
+        for count, result in enumerate(_results(left, settings), start=len(lines) - len(left) + 1):
+            done[_key(result.file, result.line, result.id)] = result
+            out.write(json.dumps({**asdict(result), "reward_code": mark}) + "\n")
+            out.flush()
+            progress(count, len(lines))
+    summary.results = [done[key] for key in keys if key in done]
+    return summary
+
+
+def _results(lines: Sequence[Line], settings: Settings) -> Iterator[Rescored]:
+    if settings.workers <= 1 or len(lines) < 2:  # noqa: PLR2004
+        if lines:
+            from pytest_hermes_env.records.rescoring import Rescorer  # noqa: PLC0415 - heavy
+
+            with Rescorer(
+                settings.target, allowed=settings.allowed, pass_score=settings.pass_score, settings=dict(settings.settings)
+            ) as rescorer:
+                yield from map(rescorer.rescore, lines)
+        return
+    pool = concurrent.futures.ProcessPoolExecutor(
+        min(settings.workers, len(lines)),
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=_begin,
+        initargs=(settings, sys.path),
+    )
+    with pool:
+        try:
+            for running in concurrent.futures.as_completed([pool.submit(_one, line) for line in lines]):
+                yield running.result()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+_workers: list[Any] = []
+"""The rescorer of this worker process, once it is there."""
+
+
+def _begin(settings: Settings, path: Sequence[str]) -> None:
+    sys.path[:] = path
+    _workers.append(settings)
+
+
+def _one(line: Line) -> Rescored:
+    from pytest_hermes_env.records.rescoring import Rescorer  # noqa: PLC0415 - heavy
+
+    if isinstance(settings := _workers[0], Settings):
+        rescorer = Rescorer(
+            settings.target, allowed=settings.allowed, pass_score=settings.pass_score, settings=dict(settings.settings)
+        )
+        _workers[0] = rescorer.__enter__()  # until the process ends
+        multiprocessing.util.Finalize(None, rescorer.__exit__, args=(None, None, None), exitpriority=10)
+    result: Rescored = _workers[0].rescore(line)
+    return result
+
+
+def _key(file: str, line: int, rollout: str) -> str:
+    return f"{file}:{line}:{rollout}"
+
+
+def _fingerprint(settings: Settings) -> str:
+    """Return what stands for the reward: the Python files next to the environment's, and the settings."""
+    digest = hashlib.sha256(repr((settings.target, settings.allowed, settings.pass_score, settings.settings)).encode())
+    file = Path(settings.target.rpartition(":")[0] or settings.target)
+    if not file.suffix:
+        file = Path(settings.target)
+    for path in sorted(file.parent.glob("*.py")) if file.suffix == ".py" and file.exists() else ():
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _done_before(output: Path | None, mark: str) -> dict[str, Any]:
+    from pytest_hermes_env.records.rescoring import Rescored  # noqa: PLC0415 - heavy
+
+    done: dict[str, Any] = {}
+    if output is not None and output.exists():
+        for text in output.read_text(encoding="utf-8", errors="replace").splitlines():
+            try:
+                row: Mapping[str, Any] = json.loads(text)
+            except ValueError:
+                continue
+            if isinstance(row, dict) and row.get("reward_code") == mark:
+                one = Rescored(**{name: value for name, value in row.items() if name != "reward_code"})
+                done[_key(one.file, one.line, one.id)] = one
+    return done
+
+
+# ---------------------------------------------------------------------- as text
+
+
+def summary_lines(summary: Summary) -> Iterator[str]:
+    """Yield the summary for a terminal."""
+    counts, total = summary.counts, len(summary.results)
+    yield f"{total:,} rollouts scored again"
+    for status in ("unchanged", "moved", "flipped", "failed", "not rescorable", "unscored"):
+        if counts[status]:
+            yield f"  {status:<15}{counts[status]:>7,}{_detail(status, summary.of(status))}"
+    changes = summary.groups
+    if changes:
+        signs = [change for change in changes if change.signs]
+        constant = [change.group for change in changes if change.became_constant]
+        woken = [change.group for change in changes if change.was_constant]
+        yield f"  groups         {len(changes):>7,}   {len(signs)} with an advantage of another sign ({sum(one.signs for one in signs)} rollouts)"
+        if constant:
+            yield f"                          {len(constant)} became constant, and would train nothing: {_named(constant)}"
+        if woken:
+            yield f"                          {len(woken)} were constant, and would train now: {_named(woken)}"
+    for status in ("flipped", "moved"):
+        for one in summary.of(status)[:SHOWN]:
+            yield f"  {status:<9}{one.before:g} -> {one.after:g}   {one.file}:{one.line} ({one.place})"
+    for status, title in (("not rescorable", "not stored"), ("failed", "the reward raised")):
+        causes: dict[str, list[Rescored]] = defaultdict(list)
+        for one in summary.of(status):
+            causes[one.why].append(one)
+        for why, ones in sorted(causes.items(), key=lambda pair: -len(pair[1]))[:10]:
+            yield f"  {title}: {why}"
+            yield f"      {len(ones):,} rollouts: {_named([f'{one.file}:{one.line}' for one in ones])}"
+    for problem in summary.problems[:SHOWN]:
+        yield f"  left out: {problem}"
+    if len(summary.problems) > SHOWN:
+        yield f"  left out: {len(summary.problems) - SHOWN} more lines"
+
+
+def _detail(status: str, ones: Sequence[Rescored]) -> str:
+    if status not in {"moved", "flipped"}:
+        return ""
+    changes = [(one.after or 0.0) - (one.before or 0.0) for one in ones]
+    up = sum(change > 0 for change in changes)
+    return f"   {up} up, {len(ones) - up} down, on average {fmean(changes):+.3g}"
+
+
+def _named(names: Collection[str]) -> str:
+    shown = list(names)[:SHOWN]
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")

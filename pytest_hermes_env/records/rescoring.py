@@ -1,0 +1,346 @@
+"""Computes the reward of today on a rollout of yesterday: its sandbox is restored, the verifier's commands run for real, judges answer as recorded.
+
+Place in the flow: `hermes-env rescore`, and the tests marked ``hermes_rollouts``, have a `Rescorer` per process. A reward that reads what
+was not stored has no number: `unstored` says what it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import copy
+import inspect
+import json
+import posixpath
+import time
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, Literal, Self
+
+from hermes_env_shared.rollout_record import Record, World, blob_path, decode_item
+from pytest_hermes_env.errors import BadTarget, shorten
+from pytest_hermes_env.inference.steps import say
+from pytest_hermes_env.layer import find_class, layer_of
+from pytest_hermes_env.play.builder import EnvironmentBuilder
+from pytest_hermes_env.play.hermes_home import HermesHome
+from pytest_hermes_env.play.tool_backend import SYSTEM_DIRECTORIES
+from pytest_hermes_env.play.watchers.call_site import EnvironmentCode
+from pytest_hermes_env.records.reading import Line
+from pytest_hermes_env.records.unstored import SIZES, Unstored, host_paths, read_by_text
+
+PASS = 0.5
+"""The reward above which a rollout counts as good, unless the caller says otherwise."""
+SAME = 1e-9
+LONGEST_S = 600.0
+OF_FILES = frozenset({"terminal", "process", "read_file", "write_file", "patch", "search_files", "todo"})
+"""Tools whose answer follows from the sandbox's files."""
+
+Status = Literal["unchanged", "moved", "flipped", "not rescorable", "failed", "unscored"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rescored:
+    """A rollout's reward then and now. ``why``: what is not stored, or what the reward raised. ``place`` and ``line`` find the rollout."""
+
+    place: str
+    file: str
+    line: int
+    id: str
+    run: str
+    group: int | None
+    status: Status
+    before: float | None = None
+    after: float | None = None
+    why: str = ""
+
+
+class NotStored(Exception):
+    """The reward asked for something that the record does not have."""
+
+
+class Rescorer:
+    """An environment that was set up to compute rewards. A context manager; one rollout at a time."""
+
+    def __init__(
+        self,
+        target: str | type,
+        *,
+        allowed: Collection[str] = (),
+        pass_score: float = PASS,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._target, self._allowed, self._pass = target, frozenset(allowed), pass_score
+        self._settings = dict(settings or {})
+        self._stack = contextlib.ExitStack()
+        self._env: Any = None
+        self._built: Any = None
+
+    def __enter__(self) -> Self:
+        home = HermesHome(None)
+        self._stack.callback(home.leave)
+        home.enter()
+        if isinstance(self._target, str):
+            classes = find_class(self._target)
+            if len(classes) > 1:
+                names = ", ".join(cls.__name__ for cls in classes)
+                raise BadTarget(
+                    f"{self._target} defines {len(classes)} environments: {names}. Name one: {self._target}:{classes[0].__name__}"
+                )
+            self._target = classes[0]
+        self.env_class = self._target
+        self._layer = layer_of(self.env_class)
+        self._code = EnvironmentCode(self.env_class, self._layer)
+        self._runner = self._stack.enter_context(asyncio.Runner())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def rescore(self, line: Line) -> Rescored:
+        """Return the reward of one rollout, then and now. Raises: the environment cannot be set up → BadTarget."""
+        record = line.record
+        if record is None:
+            raise TypeError(f"{line.place} has no rollout: {line.problem}")
+        where: dict[str, Any] = {
+            "place": record.key,
+            "file": str(line.file),
+            "line": line.line,
+            "id": record.id,
+            "run": record.run,
+        }
+        where |= {"group": record.group, "before": record.reward}
+        if record.reward is None:
+            return Rescored(**where, status="unscored", why=record.error or record.end or "it has no reward")
+        if why := _why_not(record):
+            return Rescored(**where, status="not rescorable", why=why)
+        unstored = Unstored(self._code, self._allowed)
+        reward, error = self._runner.run(self._reward(line, record, unstored))
+        if unstored.found:
+            return Rescored(**where, status="not rescorable", why="; ".join(unstored.found))
+        if error or reward is None:
+            return Rescored(**where, status="failed", why=error)
+        if abs(reward - record.reward) <= SAME:
+            return Rescored(**where, status="unchanged", after=reward)
+        crosses = (reward > self._pass) != (record.reward > self._pass)
+        return Rescored(**where, status="flipped" if crosses else "moved", after=reward)
+
+    async def _reward(self, line: Line, record: Record, unstored: Unstored) -> tuple[float | None, str]:
+        env = await self._environment(record)
+        machine = restored(record.world or World(), line, unstored)
+        ctx = _Context.on(machine, record, unstored)
+        reward = type(env).compute_reward
+        while vars(reward).get("__bridged__") and hasattr(reward, "__wrapped__"):
+            reward = reward.__wrapped__
+        given = decode_item(copy.deepcopy(record.item)), self._result(record), ctx
+        held, env.server = env.server, _RecordedJudge(record, unstored)
+        try:
+            with unstored.watching():
+                answer = reward(env, *given)
+                if inspect.isawaitable(answer):
+                    answer = await asyncio.wait_for(answer, LONGEST_S)
+            ctx.look()
+            return float(answer), ""
+        except Exception as error:  # noqa: BLE001 - the environment's own code may raise anything
+            ctx.look()
+            return None, shorten(f"{type(error).__name__}: {error}")
+        finally:
+            env.server = held
+            machine.close()
+
+    async def _environment(self, record: Record) -> Any:
+        """Return the environment with the settings of a record, which is kept for the next one."""
+        wanted = {**record.settings, **self._settings}
+        if self._env is not None and self._built == wanted:
+            return self._env
+        builder = EnvironmentBuilder(allow_leftovers=True, allow_unconfined=True)
+        self._stack.callback(builder.release)
+        known = self.env_class.env_config_cls.model_fields  # type: ignore[attr-defined]
+        fields = {name: value for name, value in wanted.items() if name in known and name not in _NOT_REBUILT}
+        env = builder.build(self.env_class, script=[say("no model answers here")], in_process=True, **fields)
+        try:
+            await env.setup()
+        except Exception as error:
+            raise BadTarget(
+                f"{self.env_class.__name__} cannot be set up: {type(error).__name__}: {shorten(str(error))}"
+            ) from error
+        self._env, self._built = env, wanted
+        return env
+
+    def _result(self, record: Record) -> Any:
+        loop: Any = self._layer.agent_loop
+        columns = [
+            SimpleNamespace(tokens=one.tokens, masked_tokens=one.masks, logprobs=one.logprobs) for one in record.sequences or ()
+        ]
+        errors = [
+            loop.ToolError(turn=one.turn, tool_name=one.tool, arguments=one.arguments, error=one.error, tool_result=one.result)
+            for one in record.tool_errors
+        ]
+        return loop.AgentResult(
+            messages=copy.deepcopy(record.messages),
+            managed_state={"nodes": columns} if columns else None,
+            turns_used=record.turns or 0,
+            finished_naturally=bool(record.finished),
+            reasoning_per_turn=list(record.reasoning),
+            tool_errors=errors,
+        )
+
+
+_NOT_REBUILT = frozenset(
+    {
+        "terminal_backend",
+        "tool_call_parser",
+        "max_num_workers",
+        "max_eval_workers",
+        "share_of_rollouts_saved",
+        "world_max_bytes",
+    }
+)
+
+
+def _why_not(record: Record) -> str:
+    """Return why a record alone cannot be scored again."""
+    if record.item_problem:
+        return f"its item is not stored: {record.item_problem}"
+    if record.redacted:
+        return f"a secret was removed from {record.redacted} of its texts"
+    return (
+        ""
+        if record.scored_by in {"compute_reward", ""}
+        else "the evaluation scored it with a function of its own, not with compute_reward"
+    )
+
+
+# ---------------------------------------------------------------------- the sandbox
+
+
+def restored(world: World, line: Line, unstored: Unstored) -> Any:
+    """Return a machine with the files of a world: contents, modes and ages. What was not kept is there, empty, so that reads are seen."""
+    from pytest_hermes_env.sandbox.fake import FakeSandbox  # noqa: PLC0415 - heavy
+    from pytest_hermes_env.sandbox.files import Node  # noqa: PLC0415
+
+    machine = FakeSandbox(cwd=world.directory or "/workspace", unscripted="not found", allow_leftovers=True)
+    now = time.time_ns()
+    for file in world.files:
+        facts: dict[str, Any] = {
+            "kind": file.kind,
+            "mode": file.mode,
+            "changed_ns": now - int(file.age_s * 1e9),
+            "target": file.target,
+        }
+        if file.kind == "file":
+            try:
+                facts["data"] = blob_path(line.files, file.sha256).read_bytes()
+            except OSError:
+                unstored.note("file of the sandbox", f"{file.path}: {line.files} does not have it")
+        machine.files.party = file.by
+        machine.files.take_over({posixpath.join(machine.files.cwd, file.path): Node(**facts)})
+    machine.files.party = "environment"
+    for missing in world.unkept:
+        if missing.path and not machine.files.exists(missing.path):
+            machine.files.take_over({posixpath.join(machine.files.cwd, missing.path): Node(kind="file", changed_ns=now)})
+    return machine
+
+
+class _Context:
+    """Made by `on`: a FakeToolContext that also notes what its verifier asks for and no record stores."""
+
+    @staticmethod
+    def on(machine: Any, record: Record, unstored: Unstored) -> Any:
+        """Return the context of a restored machine."""
+        from pytest_hermes_env.sandbox.context import FakeToolContext  # noqa: PLC0415 - heavy
+
+        world = record.world
+
+        class Watched(FakeToolContext):
+            def _in_use(self, method: str, about: object = None) -> None:
+                super()._in_use(method, about)
+                if world is None:
+                    unstored.note("sandbox", "which was not kept")
+                elif whole := next((one.why for one in world.unkept if not one.path), ""):
+                    unstored.note("sandbox", f": {whole}")
+                if method in {"upload_file", "upload_dir"}:
+                    unstored.note_host_file(str(about))
+
+            def look(self) -> None:
+                """Note what the verifier read and ran."""
+                for what, name in _seen(machine, world or World()):
+                    unstored.note(what, name)
+
+        return Watched(machine, task_id=record.id)
+
+
+def _seen(machine: Any, world: World) -> Iterator[tuple[str, str]]:
+    """Yield what the verifier of a machine used that is not stored: kind and name."""
+    root = machine.files.cwd
+    unkept = {posixpath.join(root, one.path): one.why for one in world.unkept if one.path}
+    for read in machine.files.reads:
+        if read.reader != "verifier":
+            continue
+        lost = next((path for path in unkept if read.path == path or read.path.startswith(f"{path}/")), None)
+        if lost is not None and read.written_by != "verifier":
+            yield "file of the sandbox", f"{read.path}, which was not kept: {unkept[lost]}"
+        elif not read.written_by and not _is_inside(read.path, root) and not read.path.startswith(SYSTEM_DIRECTORIES):
+            yield "file outside of the sandbox", read.path
+    for call in machine.calls:
+        if call.name not in OF_FILES:
+            yield "tool", f"{call.name}, whose answer was not kept"
+        if call.name == "terminal":
+            command = str(call.arguments.get("command") or "")
+            yield from _of_text(command, machine, is_shell=True)
+            if unkept and SIZES.search(command):
+                yield "sizes of files of the sandbox", f"which were not kept: {shorten(', '.join(unkept))}"
+    for line in machine.refused:
+        yield "command", str(line)
+    for path, node in machine.files.nodes.items():
+        if node.kind == "file" and node.party == "verifier" and node.data and b"\0" not in node.data[:1000]:
+            text = node.data.decode(errors="replace")
+            is_shell = path.endswith((".sh", ".bash")) or text.startswith(("#!/bin/sh", "#!/bin/bash", "#!/usr/bin/env bash"))
+            if is_shell or path.endswith((".py", ".js", ".rb", ".pl")):
+                yield from _of_text(text, machine, is_shell=is_shell)
+
+
+def _of_text(text: str, machine: Any, *, is_shell: bool) -> Iterator[tuple[str, str]]:
+    yield from read_by_text(text, is_shell=is_shell)
+    for path in host_paths(text):
+        if not _is_inside(path, machine.files.cwd) and not machine.files.exists(path):
+            yield "file outside of the sandbox", path
+
+
+def _is_inside(path: str, root: str) -> bool:
+    return path == root or path.startswith(f"{root}/")
+
+
+# ---------------------------------------------------------------------- judges
+
+
+class _RecordedJudge:
+    """Answers what the reward asks a model as it was answered then; each answer once."""
+
+    def __init__(self, record: Record, unstored: Unstored) -> None:
+        self._left = list(record.judges)
+        self._unstored = unstored
+        self.servers: list[Any] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+
+        async def asked(*args: Any, **kwargs: Any) -> Any:
+            request = json.loads(json.dumps({"args": args, **kwargs}, default=str))
+            for call in self._left:
+                if call.method == name and call.request == request and call.answer is not None:
+                    self._left.remove(call)
+                    return _answer(name, call.answer)
+            how = "was asked something else than it was then" if self._left else "was not asked then"
+            self._unstored.note("judge", f"self.server.{name}, which {how}: its answer is not stored")
+            raise NotStored(f"the judge {how}")
+
+        return asked
+
+
+def _answer(method: str, answer: Any) -> Any:
+    from openai.types import Completion  # noqa: PLC0415 - heavy
+    from openai.types.chat import ChatCompletion  # noqa: PLC0415
+
+    return (ChatCompletion if method == "chat_completion" else Completion).model_validate(answer)

@@ -1,0 +1,224 @@
+"""Notes what a reward reads that no record stores: files and programs of the host, the network, the clock, variables, random numbers.
+
+Place in the flow: `rescoring` watches each reward that it computes again. A reward that read any of it gets no number: today's answer need
+not be that of the day of the rollout.
+
+Python tells of files, programs and connections by audit events; of the clock and of variables by a profiler, which sees calls of C functions.
+Only what the environment's own code asks for counts; a connection counts whoever makes it, and is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import genericpath
+import os
+import pathlib
+import posixpath
+import random
+import re
+import socket
+import sys
+import sysconfig
+import threading
+import time
+from collections.abc import Collection, Iterator
+from types import FrameType
+from typing import Any
+
+from pytest_hermes_env.patches import auditing
+from pytest_hermes_env.play.watchers.call_site import EnvironmentCode
+
+CLOCKS = frozenset(
+    {
+        time.time,
+        time.time_ns,
+        time.monotonic,
+        time.monotonic_ns,
+        time.perf_counter,
+        time.perf_counter_ns,
+        time.localtime,
+        time.gmtime,
+        time.ctime,
+    }
+)
+OF_DATES = frozenset({"now", "utcnow", "today"})
+PROGRAMS = {"subprocess.Popen": 0, "os.system": 0, "os.exec": 0, "os.posix_spawn": 0}
+_LIBRARIES = tuple(
+    {os.path.realpath(path) for path in (sys.prefix, sys.base_prefix, *filter(None, sysconfig.get_paths().values()))}
+)
+_ENVIRON = os._Environ.__getitem__.__code__  # noqa: SLF001 - what every way to read a variable passes
+_WRAPPERS_OF_VARIABLES = (os.__file__, "<frozen os>", "<frozen _collections_abc>")
+
+
+class Unstored:
+    """What one reward read that is not stored; `watching` fills it. ``allowed``: paths, variables and kinds that the user vouches for."""
+
+    def __init__(self, code: EnvironmentCode, allowed: Collection[str] = ()) -> None:
+        self._code, self._allowed = code, frozenset(allowed)
+        self.found: dict[str, None] = {}
+        self.written: set[str] = set()
+
+    def note(self, what: str, name: str = "", place: Any = None) -> None:
+        """Note one thing: ``what`` kind it is, and its name or path."""
+        if (
+            what in self._allowed
+            or name in self._allowed
+            or any(name.startswith(f"{path.rstrip('/')}/") for path in self._allowed)
+        ):
+            return
+        where = f" ({os.path.basename(place.path)}:{place.line})" if place is not None else ""
+        self.found.setdefault(f"{what} {name}".strip() + where)
+
+    def note_host_file(self, path: str, place: Any = None) -> None:
+        """Note a file of the host, unless this reward wrote it or it belongs to Python and its packages."""
+        real = os.path.realpath(path)
+        is_code = real.startswith(_LIBRARIES) or real.endswith((".py", ".pyc", ".so"))
+        if (
+            not is_code
+            and not any(real == one or real.startswith(f"{one}/") for one in self.written)
+            and not real.startswith(("/dev/", "/proc/self/"))
+        ):
+            self.note("file of the host", path, place)
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Watch while the context lasts. Connections to other processes are refused."""
+        before = sys.getprofile()
+        with auditing("", self._heard):
+            sys.setprofile(self._called)
+            threading.setprofile(self._called)
+            try:
+                yield
+            finally:
+                sys.setprofile(before)
+                threading.setprofile(None)
+
+    def _heard(self, event: str, given: tuple[Any, ...]) -> None:
+        if event == "open" and isinstance(given[0], str | bytes | os.PathLike):
+            self._opened(os.fsdecode(given[0]), given[1], given[2] if len(given) > 2 else 0)  # noqa: PLR2004
+        elif event in {"tempfile.mkdtemp", "tempfile.mkstemp"}:
+            self.written.add(os.path.realpath(os.fsdecode(given[0])))
+        elif event == "os.rename" and os.path.realpath(os.fsdecode(given[0])) in self.written:
+            self.written.add(os.path.realpath(os.fsdecode(given[1])))
+        elif event in PROGRAMS:
+            if (place := self._place()) is not None:
+                self.note("program of the host", os.fsdecode(str(given[0])), place)
+        elif event == "socket.connect":
+            held, address = given
+            if held.family in {socket.AF_INET, socket.AF_INET6}:
+                self.note("network", f"{address[0]}:{address[1]}", self._place())
+                raise ConnectionRefusedError(f"a reward that is computed again reaches no network: {address[0]}")
+        elif event == "socket.getaddrinfo":
+            self.note("network", str(given[0]), self._place())
+            raise socket.gaierror(f"a reward that is computed again reaches no network: {given[0]}")
+        elif event in {"os.listdir", "os.scandir"} and not isinstance(given[0], int) and (place := self._place()) is not None:
+            self.note_host_file(os.fsdecode(given[0] or "."), place)
+
+    def _opened(self, path: str, mode: Any, flags: Any) -> None:
+        writes = (isinstance(mode, str) and not {*mode} & {"r"}) or (
+            isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+        )
+        if writes:
+            self.written.add(os.path.realpath(path))
+        elif (place := self._place()) is not None:
+            self.note_host_file(path, place)
+
+    def _place(self) -> Any:
+        return self._code.place(sys._getframe(2), behind=(__file__, _PATCHES))  # noqa: SLF001 - the frame that caused the event
+
+    def _called(self, frame: FrameType, event: str, given: Any) -> None:
+        if event == "c_call":
+            owner = getattr(given, "__self__", None)
+            if given in CLOCKS or (
+                getattr(given, "__name__", "") in OF_DATES and isinstance(owner, type) and issubclass(owner, dt.date)
+            ):
+                self._note_call("clock", f"{getattr(owner, '__name__', '')}.{given.__name__}()", frame)
+            elif given in _LOOKS:
+                self._looked(given.__name__, frame)
+            elif given in _OF_HOST:
+                self._note_call("fact of the host", f"{given.__name__}()", frame)
+            elif owner is _RANDOM:
+                self._note_call("random number", f"random.{given.__name__}()", frame)
+        elif event == "call":
+            if frame.f_code is _ENVIRON:
+                caller = frame.f_back
+                while caller is not None and caller.f_code.co_filename in _WRAPPERS_OF_VARIABLES:
+                    caller = caller.f_back
+                self._note_call("environment variable", str(frame.f_locals.get("key")), caller)
+            elif frame.f_code.co_filename == random.__file__ and frame.f_locals.get("self") is _RANDOM:
+                self._note_call("random number", f"random.{frame.f_code.co_name}()", frame.f_back)
+
+    def _looked(self, name: str, caller: FrameType) -> None:
+        """Note whether a file of the host is there, which is no event: of a direct call the path is not known."""
+        path = caller.f_locals.get("path", caller.f_locals.get("self")) if caller.f_code.co_filename in _OF_PATHS else None
+        place = self._code.place(caller)
+        if place is not None and isinstance(path, str | bytes | os.PathLike):
+            self.note_host_file(os.fsdecode(path), place)
+        elif place is not None and place.path == caller.f_code.co_filename:
+            self.note("file of the host", f"os.{name}()", place)
+
+    def _note_call(self, what: str, name: str, caller: FrameType | None) -> None:
+        """Note a call that the environment's own code made: a library asks the clock for its own purposes."""
+        place = self._code.place(caller)
+        if place is not None and caller is not None and place.path == caller.f_code.co_filename:
+            self.note(what, name, place)
+
+
+_LOOKS = frozenset({os.stat, os.lstat, os.access})
+_OF_HOST = frozenset({os.cpu_count, os.uname, os.getloadavg, socket.gethostname, os.urandom})
+_OF_PATHS = frozenset(
+    {
+        genericpath.__file__,
+        posixpath.__file__,
+        "<frozen genericpath>",
+        "<frozen posixpath>",
+        pathlib.__file__,
+        pathlib.Path.stat.__code__.co_filename,
+    }
+)
+_RANDOM: Any = random._inst  # noqa: SLF001 - the generator that all modules share
+_PATCHES = os.path.join(os.path.dirname(os.path.dirname(__file__)), "patches.py")
+
+
+# ---------------------------------------------------------------------- what a verifier's own texts ask for
+
+_BEGIN = r"(?:^|[;&|(`{\n]|\$\(|\b(?:then|do|else|sudo|exec|time)\s)\s*"
+_TEXTS = (
+    ("clock", re.compile(rf"{_BEGIN}(date|uptime|hwclock)\b(?=\s|$|[;)|`])", re.MULTILINE)),
+    ("clock", re.compile(r"\b(from time import\b|time\.(?:time|time_ns|monotonic|perf_counter|localtime|gmtime)\(|(?:datetime|date)\.(?:now|utcnow|today)\(|Date\.now\(|new Date\(\))")),
+    ("clock", re.compile(r"(\$\{?(?:EPOCHSECONDS|EPOCHREALTIME|SECONDS)\b|\bfind\b[^\n;|]*\s-(?:mtime|mmin|atime|amin|ctime|cmin|newermt)\b)")),
+    ("random number", re.compile(r"(\$\{?S?RANDOM\b)")),
+    ("network", re.compile(rf"{_BEGIN}(curl|wget|nc|ncat|ssh|scp|ping|dig|nslookup|git\s+(?:clone|fetch|pull)|(?:pip3?|uv|npm|apt|apt-get|cargo|go)\s+(?:install|get|add|i|ci))\b", re.MULTILINE)),
+    ("network", re.compile(r"\b(requests\.(?:get|post|put|head|request)\(|urllib\.request\b|http\.client\b|socket\.(?:create_connection|socket)\(|httpx\.|aiohttp\.)")),
+    ("environment variable", re.compile(r"\b(?:os\.environ(?:\.get\(|\[)|(?:os\.)?getenv\(|process\.env[.\[])\s*[\"']?(\w+)")),
+    ("environment variable", re.compile(rf"{_BEGIN}printenv\s+(\w+)")),
+)  # fmt: skip
+_VARIABLE = re.compile(r"(?<!\\)\$\{?([A-Za-z_]\w*)")
+_SET = re.compile(r"\b([A-Za-z_]\w*)\+?=|\bfor\s+(\w+)|\bread\s+(?:-\w+\s+)*((?:\w+\s*)+)|\bgetopts\s+\S+\s+(\w+)|-v\s+(\w+)=")
+OF_THE_SHELL = frozenset(
+    ["HOME", "PATH", "PWD", "OLDPWD", "USER", "LOGNAME", "SHELL", "TMPDIR", "TERM", "LANG", "LC_ALL", "IFS", "PPID", "UID", "EUID", "BASHPID", "BASH", "BASH_VERSION", "HOSTNAME", "LINENO", "REPLY", "OPTARG", "OPTIND", "FUNCNAME", "BASH_SOURCE", "PIPESTATUS", "RANDOM", "SRANDOM", "SECONDS", "EPOCHSECONDS", "EPOCHREALTIME", "NF", "NR"]
+)  # fmt: skip
+_SINGLE_QUOTED = re.compile(r"'[^'\n]*'")
+_HOST_PATH = re.compile(r"(?<![\w.$}~*/:-])(/(?:home|root|mnt|data|srv|etc|var|opt|Users|media|tmp)/[\w.+@/-]*\w)")
+
+_OF_HOME = re.compile(r"(?<![\w.])((?:~|\$\{?HOME\}?)/[\w.+@/-]*\w)")
+SIZES = re.compile(r"\b(?:stat|du)\b|\bls\s+-\w*[ls]|\bfind\b[^\n;|]*\s-size\b")
+"""What asks for sizes: files that were not kept have none."""
+
+
+def read_by_text(text: str, *, is_shell: bool) -> Iterator[tuple[str, str]]:
+    """Yield what a command or a program of the verifier asks for that a sandbox cannot give back: kind and name."""
+    for kind, pattern in _TEXTS:
+        for match in pattern.finditer(text):
+            yield kind, match.group(1)
+    if is_shell:
+        known = {name for groups in _SET.findall(text) for part in groups for name in part.split()} | OF_THE_SHELL
+        for match in _VARIABLE.finditer(_SINGLE_QUOTED.sub("", text)):
+            if match.group(1) not in known:
+                yield "environment variable", match.group(1)
+
+
+def host_paths(text: str) -> list[str]:
+    """Return the absolute paths that a text names, outside of the system's programs and libraries."""
+    return [*_HOST_PATH.findall(text), *_OF_HOME.findall(text)]

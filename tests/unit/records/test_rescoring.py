@@ -1,0 +1,172 @@
+"""Today's reward on yesterday's rollouts: the same number from the same inputs, and no number from what was not stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_hermes_env.records.reading import read_records
+from pytest_hermes_env.records.rescoring import Rescorer
+from tests.unit.records.conftest import make_record
+
+REPRODUCED = {
+    "a file": 'return float(ctx.read_file(item["path"])["content"] == item["want"])',
+    "a command": 'return float(ctx.terminal("sh ./check.sh && test -x check.sh && test $(stat -c %a a.txt) = 755")["exit_code"] == 0)',
+    "an age": 'return float("a.txt" in ctx.terminal("touch new; find . -type f ! -newer new")["output"])',
+    "a program": 'ctx.write_file("t.py", "print(open(\'a.txt\').read())"); return float("work" in ctx.terminal("python3 t.py")["output"])',
+    "the conversation": 'return float(result.messages[-1]["content"] == "done" and result.finished_naturally)',
+    "setup": 'return float(self.known == "from setup")',
+    "a loop of the shell": 'return float(ctx.terminal("n=0; for f in *.txt; do n=$((n+1)); done; test $n = 1")["exit_code"] == 0)',
+    "a download": "import tempfile\nwith tempfile.TemporaryDirectory() as t:\n"
+    '    ctx.download_file("a.txt", t + "/x")\n    return float(Path(t, "x").read_text() == "work")',
+}
+UNSTORED = {
+    "file of the host": ("return float(len(Path({host!r}).read_text()))", "file of the host {host} "),
+    "whether a file of the host is there": ("return float(os.path.exists({host!r}))", "file of the host {host} "),
+    "an upload": ('ctx.upload_file({host!r}, "x"); return 1.0', "file of the host {host}"),
+    "the clock": ("return float(time.time() > 0)", "clock time.time() "),
+    "the date": ("return float(datetime.datetime.now().year > 0)", "clock datetime.now() "),
+    "a variable": ('return float(os.environ.get("MODE", "1"))', "environment variable MODE "),
+    "a variable in a command": ('return float(ctx.terminal("test -n \\"$MODE\\"")["exit_code"])', "environment variable MODE"),
+    "the network": (
+        'try:\n    urllib.request.urlopen("http://example.org")\nexcept OSError:\n    pass\nreturn 1.0',
+        "network example.org",
+    ),
+    "a program of the host": ('return float(subprocess.run(["true"]).returncode)', "program of the host true "),
+    "a random number": ("return random.random()", "random number random.random() "),
+    "a file of the sandbox": ('return float("content" in ctx.read_file("big.bin"))', "file of the sandbox {world}/big.bin, which was not kept: too large"),
+    "a file of the sandbox, by a program": (
+        'ctx.terminal("python3 -c \'open(\\"big.bin\\").read()\'"); return 1.0',
+        "file of the sandbox {world}/big.bin, which was not kept: too large",
+    ),
+    "a size": ('return float(ctx.terminal("stat -c %s big.bin")["output"])', "sizes of files of the sandbox"),
+    "a file outside": ('return float(ctx.terminal("cat /home/me/x.txt")["exit_code"])', "file outside of the sandbox /home/me/x.txt"),
+    "the clock of a command": ('return float(ctx.terminal("echo $(date +%s)")["exit_code"])', "clock date"),
+    "a judge": (
+        "try:\n    await self.server.chat_completion(messages=[])\nexcept Exception:\n    pass\nreturn 1.0",
+        "judge self.server.chat_completion, which was not asked then: its answer is not stored",
+    ),
+    "the web": ('return float("x" in ctx.web_search("a"))', "tool web_search, whose answer was not kept"),
+}  # fmt: skip
+WORLD = "/tmp/hermes-r-abc"
+
+
+@pytest.fixture
+def rescore(environment: Any, record_file: Any) -> Any:
+    """``rescore(body, **fields)``: the result for one record."""
+
+    def run(body: str, **fields: Any) -> Any:
+        options = {name: fields.pop(name) for name in ("allowed", "settings") if name in fields}
+        (line,) = read_records([record_file(fields)])
+        with Rescorer(environment(body), **options) as rescorer:
+            return rescorer.rescore(line)
+
+    return run
+
+
+@pytest.mark.parametrize("name", REPRODUCED)
+def test_a_reward_of_stored_inputs_is_reproduced(rescore, name):
+    """Files with modes and ages, commands, programs, messages and what setup loads give the number of then."""
+    found = rescore(REPRODUCED[name])
+
+    assert (found.status, found.after, found.why) == ("unchanged", 1.0, "")
+
+
+@pytest.mark.parametrize("name", UNSTORED)
+def test_a_reward_that_reads_what_is_not_stored_has_no_number(rescore, tmp_path, name):
+    """It is not rescorable, and says what it read."""
+    host = tmp_path / "expected.txt"
+    host.write_text("x")
+    body, why = UNSTORED[name]
+
+    found = rescore(body.format(host=str(host)), unkept={"big.bin": "too large"})
+
+    assert (found.status, found.after) == ("not rescorable", None)
+    assert why.format(host=host, world=WORLD) in found.why
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "after"),
+    [("return 0.8", "moved", 0.8), ("return 0.2", "flipped", 0.2), ('raise KeyError("x")', "failed", None)],
+)
+def test_a_changed_reward_is_told(rescore, body, status, after):
+    """Moved on the same side of the pass score, flipped across it, or failed, which is never a number."""
+    found = rescore(body)
+
+    assert (found.status, found.after) == (status, after)
+
+
+def test_a_recorded_judge_answers_again(rescore):
+    """The same question gets the recorded answer, once."""
+    from openai.types.chat import ChatCompletion
+
+    answer = {"id": "1", "created": 1, "model": "m", "object": "chat.completion", "choices": [
+        {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "0.75"}}]}  # fmt: skip
+    ChatCompletion.model_validate(answer)
+    request = {"args": [], "messages": [{"role": "user", "content": "good?"}]}
+    body = 'answer = await self.server.chat_completion(messages=[{"role": "user", "content": "good?"}])\nreturn float(answer.choices[0].message.content)'
+
+    found = rescore(body, reward=0.75, judges=[{"method": "chat_completion", "request": request, "answer": answer}])
+
+    assert (found.status, found.after) == ("unchanged", 0.75)
+
+
+def test_what_the_user_vouches_for_is_allowed(rescore, tmp_path):
+    """A file beside the environment may be known to be the same."""
+    (tmp_path / "expected.txt").write_text("work")
+
+    found = rescore(
+        f'return float(Path({str(tmp_path / "expected.txt")!r}).read_text() == "work")',
+        allowed=[str(tmp_path / "expected.txt")],
+    )
+
+    assert found.status == "unchanged"
+
+
+def test_recorded_settings_hold_and_can_be_changed(environment, record_file):
+    """The settings that differed from config_init then are used again; others replace them."""
+    (line,) = read_records([record_file({"reward": 0.25, "settings": {"bonus": 0.25}})])
+    target = environment("return self.config.bonus")
+
+    with Rescorer(target) as rescorer:
+        kept = rescorer.rescore(line)
+    with Rescorer(target, settings={"bonus": 0.75}) as rescorer:
+        changed = rescorer.rescore(line)
+
+    assert (kept.after, changed.after) == (0.25, 0.75)
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"item_problem": "it holds a set"}, "its item is not stored: it holds a set"),
+        ({"redacted": 2}, "a secret was removed from 2 of its texts"),
+        ({"scored_by": "score"}, "the evaluation scored it with a function of its own, not with compute_reward"),
+    ],
+)
+def test_a_record_without_an_input_is_refused_before_anything_runs(rescore, fields, why):
+    """Nothing is computed from a record that lost an input."""
+    found = rescore("raise AssertionError", **fields)
+
+    assert (found.status, found.why) == ("not rescorable", why)
+
+
+def test_a_sandbox_that_was_not_kept_is_refused_where_it_is_used(rescore):
+    """A reward of the answer alone needs no sandbox."""
+    used = rescore('return float("content" in ctx.read_file("a.txt"))', world=None)
+    unused = rescore("return 1.0", world=None)
+
+    assert (used.status, used.why.split(";")[0], unused.status) == ("not rescorable", "sandbox which was not kept", "unchanged")
+
+
+def test_a_rollout_without_a_reward_is_not_scored(rescore):
+    """A failed rollout had no number, and gets none."""
+    assert rescore("return 1.0", reward=None, end="model_failed").status == "unscored"
+
+
+def test_records_of_the_conftest_are_whole(tmp_path):
+    """The record of the tests goes through its line unchanged."""
+    record = make_record(tmp_path / "files")
+
+    assert type(record).model_validate_json(record.line()) == record
