@@ -119,7 +119,7 @@ def _group(number: int, line: str) -> Group:
     except (ValueError, RecursionError):
         return Group(line=number, problem="this line is not JSON")
     if isinstance(row, dict) and "format" in row and "messages" in row:  # a record
-        return Group(line=number, rollouts=(_rollout(row.get("reward"), row["messages"], row),))
+        return Group(line=number, rollouts=(_rollout(row.get("reward"), row["messages"], row, f"g{number}r1"),))
     if isinstance(row, dict) and "score" in row and "messages" in row:  # a sample of an evaluation
         return Group(line=number, rollouts=(_rollout(row["score"], row["messages"], row, f"g{number}r1"),))
     if not isinstance(row, dict) or not isinstance(row.get("scores"), list):

@@ -204,7 +204,9 @@ async def note_end(env: Any, draft: Draft | None, rollout: Any) -> None:
 @contextlib.contextmanager
 def recorded_reward(given: Sequence[Any]) -> Iterator[Draft | None]:
     """Let the judge of this block be recorded. ``given``: the arguments of ``compute_reward``, with the rollout's context among them."""
-    draft = next((value._record_draft for value in given if hasattr(value, "_record_draft")), None)
+    draft = next(
+        (held["_record_draft"] for value in given if "_record_draft" in (held := getattr(value, "__dict__", {}))), None
+    )
     token = _judged.set(draft)
     try:
         yield draft
