@@ -41,7 +41,7 @@ def _class(ledger: Ledger, account: Account) -> dict[str, Any]:
         "name": ledger.subject.rpartition(":")[2] or ledger.subject,
         "verdict": verdict,
         "colour": colour,
-        "commit": _commit(ledger.path),
+        "commit": _commit(ledger.path) if ledger.path else "",
         "causes": _causes(ledger, failed),
         "outcomes": {word: entries for word, entries in words.items() if entries},
         "scenarios": {name: [entry for entry in ledger.exercised if name in entry.rule.scenarios] for name in played},
