@@ -62,6 +62,8 @@ def _verdict(ledger: Ledger, account: Account, failed: Sequence[LedgerEntry]) ->
         return "✗ Failed: nothing was exercised, so this run proves nothing", "bad"
     if ledger.not_judged and account.exit_code:
         return f"✗ Failed: not judged were {', '.join(entry.rule.id for entry in ledger.not_judged)}", "bad"
+    if account.problems:
+        return "✗ Failed: waivers or files below are wrong", "bad"
     if not account.is_complete:
         return "⚠ Interrupted: this is not all", "warn"
     if any(entry.is_warned for entry in ledger.entries):
