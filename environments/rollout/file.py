@@ -8,7 +8,6 @@ policy loads nothing; atroposlib's own page renders the model's markup, and leav
 from __future__ import annotations
 
 import json
-import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -62,9 +61,14 @@ class Rollout:
         return str(self.facts.get("end") or ("finished" if self.facts.get("finished") is True else ""))
 
     @property
+    def reward(self) -> float | None:
+        """The score, where it is a number that can be drawn."""
+        return _number(self.score)
+
+    @property
     def sign(self) -> str:
         """Which kind of reward it has."""
-        number = _number(self.score)
+        number = self.reward
         return "no reward" if number is None else "above 0" if number > 0 else "below 0" if number < 0 else "0"
 
     @cached_property
@@ -194,7 +198,7 @@ def write_page(file: Path) -> Path:
     groups = list(read_groups(file))
     rollouts = [rollout for group in groups for rollout in group.rollouts]
     labels = Counter(label for rollout in rollouts for label in rollout.labels)
-    axis, place = axis_of(number for rollout in rollouts if (number := _number(rollout.score)) is not None)
+    axis, place = axis_of(rollout.reward for rollout in rollouts if rollout.reward is not None)
     rows = [("all", rollouts), *((f"g{group.line}", group.rollouts) for group in groups if len(group.rollouts) > 1)]
     parts = page_template(TEMPLATE).generate(
         title=file.name,
@@ -202,6 +206,9 @@ def write_page(file: Path) -> Path:
         rollouts=rollouts,
         overview=[_overview(name, found, place) for name, found in rows if found],
         axis=axis,
+        known=[
+            name for name in ("turns", "tokens", "seconds") if any(getattr(rollout, name) is not None for rollout in rollouts)
+        ],
         labels=sorted(labels.items()),
         numbers={label: number for number, label in enumerate(sorted(labels))},  # classes: names may hold anything
         prompts=_shared(message.content for rollout in rollouts for message in rollout.messages if message.role == "system"),
@@ -220,25 +227,14 @@ def write_page(file: Path) -> Path:
 
 
 def _overview(name: str, rollouts: Sequence[Rollout], place: Callable[[float], float]) -> dict[str, Any]:
-    """Return what the overview says of some rollouts: the dots of their rewards, their ends, and means."""
+    """Return what the overview says of some rollouts: the dots of their rewards, and their ends."""
     dots: dict[float, list[Rollout]] = {}
     for rollout in rollouts:
-        if (number := _number(rollout.score)) is not None:
-            dots.setdefault(place(number), []).append(rollout)
-    ends = Counter(rollout.end or "not said" for rollout in rollouts)
-    return {
-        "name": name,
-        "dots": sorted(dots.items()),
-        "reward": _mean(rollout.score for rollout in rollouts),
-        "is_flat": len(rollouts) > 1 and len(dots) == 1,
-        "ends": ", ".join(f"{count} {end}" for end, count in ends.most_common()),
-        **{fact: _mean(getattr(rollout, fact) for rollout in rollouts) for fact in ("turns", "tokens", "seconds")},
-    }
-
-
-def _mean(values: Iterable[Any]) -> float | None:
-    known = [number for value in values if (number := _number(value)) is not None]
-    return statistics.fmean(known) if known else None
+        if rollout.reward is not None:
+            dots.setdefault(place(rollout.reward), []).append(rollout)
+    ends = Counter(rollout.end or "not said" for rollout in rollouts).most_common()
+    ended = ", ".join(f"{count} {end}" for end, count in ends)
+    return {"name": name, "rollouts": rollouts, "dots": sorted(dots.items()), "is_flat": len(dots) == 1, "ends": ended}
 
 
 def _shared(texts: Iterable[str]) -> dict[str, tuple[int, int]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import statistics
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,14 +28,14 @@ def page_template(file: Path) -> Template:
 
     loader = FileSystemLoader([file.parent, Path(__file__).parent])
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {
-        "breakable": breakable,
-        "with_code": with_code,
-        "blocks": blocks,
-        "brief": brief,
-        "laid_out": laid_out,
-    }
+    environment.filters |= {function.__name__: function for function in (breakable, with_code, blocks, laid_out, brief, mean)}
     return environment.get_template(file.name)
+
+
+def mean(numbers: Iterable[float | None]) -> float | None:
+    """Return the mean of the numbers that are known; None without any."""
+    known = [number for number in numbers if number is not None]
+    return statistics.fmean(known) if known else None
 
 
 def axis_of(numbers: Iterable[float]) -> tuple[list[tuple[str, float]], Callable[[float], float]]:
@@ -87,7 +88,11 @@ def _is_shallow(value: Any, levels: int) -> bool:
 def brief(value: Any) -> str:
     """Return a value in one short line; of an object, what is short comes first."""
     if isinstance(value, dict):
-        pairs = [(name, str(one)) for name, one in value.items() if one is not None and not isinstance(one, dict | list)]
+        pairs = [
+            (name, one if isinstance(one, str) else json.dumps(one))
+            for name, one in value.items()
+            if one is not None and not isinstance(one, dict | list)
+        ]
         value = ", ".join(f"{name} {one}" for name, one in sorted(pairs, key=lambda pair: len(pair[1])))
     line = " ".join(str(value)[: 10 * BRIEF].split())
     return line if len(line) <= BRIEF else f"{line[: BRIEF - 1]}…"

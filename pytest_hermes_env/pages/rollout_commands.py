@@ -67,7 +67,7 @@ def _view_tokens(options: argparse.Namespace) -> int:
     for file in _files(options, lambda file: page_of(file, options.rollout)):
         print(f"wrote {write_token_page(file, options.rollout, tokenizer)}")
         if not _is_foreign(file.with_suffix(".html")):  # its link leads here
-            rollout_file().write_page(file)
+            print(f"wrote {rollout_file().write_page(file)}")
     return 0
 
 

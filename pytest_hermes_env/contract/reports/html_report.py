@@ -41,7 +41,7 @@ def _class(ledger: Ledger, account: Account) -> dict[str, Any]:
         "name": ledger.subject.rpartition(":")[2] or ledger.subject,
         "verdict": verdict,
         "colour": colour,
-        "commit": _commit(ledger.path),
+        "commit": _commit(ledger.path) if ledger.path else "",
         "causes": _causes(ledger, failed),
         "outcomes": {word: entries for word, entries in words.items() if entries},
         "scenarios": {name: [entry for entry in ledger.exercised if name in entry.rule.scenarios] for name in played},
@@ -62,6 +62,8 @@ def _verdict(ledger: Ledger, account: Account, failed: Sequence[LedgerEntry]) ->
         return "✗ Failed: nothing was exercised, so this run proves nothing", "bad"
     if ledger.not_judged and account.exit_code:
         return f"✗ Failed: not judged were {', '.join(entry.rule.id for entry in ledger.not_judged)}", "bad"
+    if account.problems:
+        return "✗ Failed: waivers or files below are wrong", "bad"
     if not account.is_complete:
         return "⚠ Interrupted: this is not all", "warn"
     if any(entry.is_warned for entry in ledger.entries):

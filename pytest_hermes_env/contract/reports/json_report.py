@@ -26,32 +26,21 @@ def json_text(account: Account) -> str:
         "exit_code": account.exit_code,
         "seconds": round(account.seconds, 3),
         "files": account.files,
-        "classes": [class_data(ledger) for ledger in account.ledgers],
+        "classes": [_class(ledger) for ledger in account.ledgers],
         "problems": [dataclasses.asdict(item) for item in account.problems],
         "skipped": [
-            {
-                "path": item.path,
-                "line": item.line,
-                "class": item.name,
-                "reason": item.reason,
-                "is_environment": item.is_environment,
-                "is_unreadable": item.is_unreadable,
-            }
+            {"path": item.path, "line": item.line, "class": item.name, "reason": item.reason}
+            | {"is_environment": item.is_environment, "is_unreadable": item.is_unreadable}
             for item in account.skipped
         ],
     }
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
-def class_data(ledger: Ledger) -> dict[str, Any]:
-    """Return the ledger of a class as plain data."""
+def _class(ledger: Ledger) -> dict[str, Any]:
     return {
         "class": ledger.subject,
-        "path": ledger.path,
-        "line": ledger.line,
-        "mode": ledger.mode,
-        "sandbox": ledger.sandbox,
-        "counts": dict(ledger.counts),
+        **{name: getattr(ledger, name) for name in ("path", "line", "mode", "sandbox", "counts")},
         "rules": [_rule(entry) for entry in ledger.entries],
         "ladder": [dataclasses.asdict(row) for row in ledger.ladder],
     }
@@ -66,25 +55,14 @@ def _rule(entry: LedgerEntry) -> dict[str, Any]:
         "note": entry.note,
         "waiver": entry.waiver,
         "seconds": round(entry.seconds, 3),
-        "findings": [finding_data(entry.rule, finding) for finding in entry.findings],
+        "findings": [_finding(entry.rule, finding) for finding in entry.findings],
         "accepted": [
-            {"reason": item.reason, "origin": item.origin, "finding": finding_data(entry.rule, item.finding)}
+            {"reason": item.reason, "origin": item.origin, "finding": _finding(entry.rule, item.finding)}
             for item in entry.accepted
         ],
     }
 
 
-def finding_data(rule: Rule, finding: Finding) -> dict[str, Any]:
-    """Return a finding as plain data."""
-    return {
-        "severity": rule.severity_of(finding).value,
-        "message": finding.message,
-        "path": finding.path,
-        "line": finding.line,
-        "column": finding.column,
-        "seen": finding.seen,
-        "scenario": finding.scenario,
-        "confirmation": finding.confirmation,
-        "raised_by": finding.raised_by,
-        "also": list(finding.also),
-    }
+def _finding(rule: Rule, finding: Finding) -> dict[str, Any]:
+    names = ("message", "path", "line", "column", "seen", "scenario", "confirmation", "raised_by", "also")
+    return {"severity": rule.severity_of(finding).value, **{name: getattr(finding, name) for name in names}}

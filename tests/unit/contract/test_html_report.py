@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from html import unescape
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +15,7 @@ from pytest_hermes_env.contract.ledger.ladder import LadderRow
 from pytest_hermes_env.contract.ledger.ledger import Ledger, LedgerEntry
 from pytest_hermes_env.contract.reports.html_report import html_text
 from pytest_hermes_env.contract.rules import ALL_RULES
+from pytest_hermes_env.source import FileProblem
 from pytest_hermes_env.source.finding import Finding, Severity
 
 MARKUP = "</style><script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -135,3 +138,39 @@ def test_a_green_page_shows_what_was_played():
     assert 'title="HE401"><span class="good">✓</span> happy' in page
     assert "86 rewards were finite numbers" in page
     assert "<details" not in page
+
+
+@pytest.mark.parametrize(
+    ("further", "verdict"),
+    [
+        (
+            {"problems": (FileProblem(path="env.py", message="this waiver has no reason"),)},
+            "✗ Failed: waivers or files below are wrong",
+        ),
+        ({"is_complete": False}, "⚠ Interrupted: this is not all"),
+    ],
+)
+def test_a_run_that_is_not_clean_or_not_complete_does_not_look_green(further: dict[str, object], verdict: str):
+    ledger = Ledger(subject="my_env:Env", entries=(PASSED,), mode="chat")
+
+    page = html_text(Account(entry_point="pytest", mode="chat", ledgers=(ledger,), exit_code=1, **further))
+
+    assert f"<b>{verdict}</b>" in page
+    assert ("this waiver has no reason" in page) == ("problems" in further)
+
+
+def test_the_commit_of_the_class_is_named(tmp_path: Path):
+    """A class outside of git has none."""
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c", "-C", str(tmp_path)]
+    file = tmp_path / "my_env.py"
+    file.touch()
+    ledger = Ledger(subject="my_env:Env", entries=(PASSED,), mode="chat", path=str(file))
+    account = Account(entry_point="pytest", mode="chat", ledgers=(ledger,))
+
+    before = html_text(account)
+    for words in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message", "a"]):
+        subprocess.run([*git, *words], check=True)
+    commit = subprocess.run([*git, "rev-parse", "--short", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+
+    assert "<dt>commit</dt>" not in before
+    assert f"<dt>commit</dt><dd>{commit}</dd>" in html_text(account)

@@ -36,7 +36,7 @@ def test_tokens_are_coloured_by_their_logprob(file: Path, hermes_tokenizer: str,
 
     page = file.with_name("groups.g1r2.html")
     text = page.read_text(encoding="utf-8")
-    assert capsys.readouterr().out == f"wrote {page}\n"
+    assert capsys.readouterr().out == f"wrote {page}\nwrote {file.with_suffix('.html')}\n"
     assert '<a href="groups.html#g1r2">' in text
     assert '<a href="groups.g1r2.html">its tokens</a>' in file.with_suffix(".html").read_text(encoding="utf-8")
     assert (
