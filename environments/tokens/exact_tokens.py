@@ -76,7 +76,8 @@ class ExactServer(APIServer):
         return prompt, tokens, [one.logprobs for one in read], [one.finish_reason for one in read]
 
     async def _sampled(self, prompt: list[int], sampling: Mapping[str, Any]) -> list[Completion]:
-        tried = [self.wire] if self.wire is not None else self.wires
+        known = getattr(self.config, "token_path", "")  # which live mode has found out
+        tried = [self.wire] if self.wire is not None else [wire for wire in self.wires if known in {"", wire.path}]
         for wire in tried:
             try:
                 read = await self.ask(wire, prompt, sampling)
