@@ -74,7 +74,7 @@ def _read(wire: Wire, status: int, body: Any) -> list[Completion]:
     """Return the completions of an answer. Raises: BadAnswer, unless each has tokens with logprobs and is of the question."""
     if status >= HTTPStatus.BAD_REQUEST:
         phrase = HTTPStatus(status).phrase if status in set(HTTPStatus) else ""
-        raise BadAnswer(f"{status} {message_of(body) or phrase}")
+        raise BadAnswer(f"{status} {(message_of(body).splitlines() or [phrase])[0][:200]}")
     try:
         read = wire.read(body)
         whole = [one.tokens and len(one.logprobs) == len(one.tokens) and all(own <= 1 for own in one.logprobs) for one in read]

@@ -153,10 +153,11 @@ def _problem(found: Identity, sampling: Mapping[str, Any], *, name: str, allow_r
     allowed = "--env.allow_raw_logprobs true, if the trainer computes its own logprobs, or corrects these"
     if finding.problem:
         return f"The {name} returns {finding}.\n  expected  natural logarithms of the sampled tokens' probabilities\n  fix       {allowed}"
-    how = ", ".join(f"{parameter} {value:g}" for parameter, value in changed.items())
+    how = ", ".join(f"{parameter} {value}" for parameter, value in changed.items())
     return (
-        f"The {name} returns {finding}, and rollouts are sampled with {how}: the importance ratio of every token would be wrong.\n"
-        f"  expected  the logprobs of the distribution that is sampled from\n"
+        f"The {name} returns {finding}.\n"
+        f"  expected  the logprobs of the distribution that rollouts are sampled from: {how}\n"
+        f"  seen      those of the model itself; the importance ratio of every token would be wrong\n"
         f"  fix       {found.wire.processed}\n"
         f"            or --env.agent_temperature 1.0, and no penalties in extra_body\n"
         f"            or {allowed}"
