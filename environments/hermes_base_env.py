@@ -35,6 +35,7 @@ from environments.command_line.settings import Mode
 from environments.hermes_modules import warn_of_stale_package
 from environments.loop.end import RolloutEnd
 from environments.loop.messages import render
+from environments.loop.plain_requests import PlainOpenAIServer
 from environments.rollout import evaluation, group_policy, recorder
 from environments.rollout.agent_rollout import AgentRollout, check_prompt, check_sampling, scored_rollout
 from environments.rollout.attempts import last_rollout, rollout_of_group
@@ -111,7 +112,8 @@ class HermesAgentBaseEnv(BaseEnv):
         if getattr(config, "wandb_name", None) is None and self.name:
             config.wandb_name = self.name
         if inspect.isabstract(self.server_cls) and isinstance(server_configs, list) and server_configs:
-            self.server_cls = exact_server_class(server_configs[0].server_type) or self.server_cls
+            kind = server_configs[0].server_type
+            self.server_cls = PlainOpenAIServer if kind == "openai" else exact_server_class(kind) or self.server_cls
         super().__init__(config, server_configs, slurm, testing)
         os.environ["TERMINAL_ENV"] = config.terminal_backend
         os.environ["TERMINAL_TIMEOUT"] = str(config.terminal_timeout)

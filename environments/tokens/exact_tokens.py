@@ -76,7 +76,8 @@ class ExactServer(APIServer):
         return prompt, tokens, [one.logprobs for one in read], [one.finish_reason for one in read]
 
     async def _sampled(self, prompt: list[int], sampling: Mapping[str, Any]) -> list[Completion]:
-        tried = [self.wire] if self.wire is not None else self.wires
+        known = getattr(self.config, "token_path", "")  # which live mode has found out
+        tried = [self.wire] if self.wire is not None else [wire for wire in self.wires if known in {"", wire.path}]
         for wire in tried:
             try:
                 read = await self.ask(wire, prompt, sampling)
@@ -93,9 +94,10 @@ class ExactServer(APIServer):
             "SGLang's server or Atropos' vllm_api_server. Use server_type \"openai\" (chat mode) for one that returns no token ids."
         )
 
-    async def ask(self, wire: Wire, prompt: list[int], sampling: Mapping[str, Any], top: int = 0) -> list[Completion]:
+    async def ask(self, wire: Wire, prompt: list[int], sampling: Mapping[str, Any]) -> list[Completion]:
         """Return the completions of a prompt. Raises: aiohttp.ClientError; TokenModeError for an answer that cannot be read."""
-        answer = await self._answer(wire.url(self.config.base_url), wire.body(self.config.model_name, prompt, sampling, top))
+        url = wire.url(self.config.base_url)
+        answer = await self._answer(url, wire.body(self.config.model_name, prompt, sampling, 0))
         try:
             read = wire.read(json.loads(answer))
         except BadAnswer as error:
@@ -111,54 +113,47 @@ class ExactServer(APIServer):
         """Return the answer to a request; it is repeated when a server that was well is back."""
         while True:
             try:
-                return await self._post(url, body)
-            except (aiohttp.ClientConnectionError, aiohttp.ClientResponseError) as error:
-                is_refusal = isinstance(error, aiohttp.ClientResponseError) and error.status != HTTPStatus.SERVICE_UNAVAILABLE
-                if is_refusal or not self.is_known or await self.is_up():
+                response, answer = await self._send("POST", url, body, self.config.timeout)
+            except aiohttp.ClientConnectionError:
+                if not self.is_known or await self.is_up():
                     raise
+            else:
+                if response.status < HTTPStatus.BAD_REQUEST:
+                    return answer
+                is_down = response.status == HTTPStatus.SERVICE_UNAVAILABLE and self.is_known and not await self.is_up()
+                if not is_down:
+                    said = self.without_key(message_of(_json_of(answer))[:400] or str(response.reason))
+                    raise aiohttp.ClientResponseError(response.request_info, (), status=response.status, message=said)
             await self._until_up()
 
-    async def _post(self, url: str, body: Mapping[str, Any]) -> bytes:
-        timeout = aiohttp.ClientTimeout(total=self.config.timeout)
+    async def request(self, method: str, url: str, body: Any = None) -> tuple[int, Any]:
+        """Return status and JSON of an answer, None where it has no JSON. Raises: aiohttp.ClientError, OSError, TimeoutError."""
+        response, answer = await self._send(
+            method, url, body, min(LOOK_S, self.config.timeout) if body is None else self.config.timeout
+        )
+        return response.status, _json_of(answer)
+
+    async def _send(self, method: str, url: str, body: Any, timeout_s: float) -> tuple[aiohttp.ClientResponse, bytes]:
+        """Return an answer, and its body."""
+        headers = {"Authorization": f"Bearer {self.config.api_key}"} if self.config.api_key else {}
+        timeout = aiohttp.ClientTimeout(total=timeout_s)
         async with (
             aiohttp.ClientSession(timeout=timeout) as session,
-            session.post(url, json=body, headers=self._headers()) as response,
+            session.request(method, url, json=body, headers=headers) as response,
         ):
-            answer = await response.read()
-            if response.status >= HTTPStatus.BAD_REQUEST:
-                raise aiohttp.ClientResponseError(
-                    response.request_info,
-                    response.history,
-                    status=response.status,
-                    message=self.without_key(_said(answer) or str(response.reason)),
-                )
-            return answer
-
-    async def get(self, path: str) -> tuple[int, Any]:
-        """Return status and JSON of an address below the server's root; None where there is no JSON. Raises: aiohttp.ClientError."""
-        timeout = aiohttp.ClientTimeout(total=min(LOOK_S, self.config.timeout))
-        url = f"{root_of(self.config.base_url)}{path}"
-        async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url, headers=self._headers()) as response:
-            answer = await response.read()
-            try:
-                return response.status, json.loads(answer)
-            except ValueError:
-                return response.status, None
+            return response, await response.read()
 
     def without_key(self, text: str) -> str:
         """Return a text of the server without our key."""
         key = self.config.api_key or ""
         return without_credentials(text.replace(key, "***") if len(key) >= SHORTEST_KEY else text)
 
-    def _headers(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self.config.api_key}"} if self.config.api_key else {}
-
     # ------------------------------------------------------------------ a server that is restarted
 
     async def is_up(self) -> bool:
         """Return whether the server answers, and does not call itself unfit."""
         try:
-            status, _ = await self.get("/health")
+            status, _ = await self.request("GET", f"{root_of(self.config.base_url)}/health")
         except (aiohttp.ClientError, OSError, TimeoutError):
             return False
         return status < HTTPStatus.INTERNAL_SERVER_ERROR
@@ -202,8 +197,8 @@ def _take_prompt(tokenizer: Any, kwargs: dict[str, Any]) -> list[int]:
     return prompt[1:] if is_doubled else prompt
 
 
-def _said(answer: bytes) -> str:
+def _json_of(answer: bytes) -> Any:
     try:
-        return message_of(json.loads(answer))[:400]
+        return json.loads(answer)
     except ValueError:
-        return ""
+        return None

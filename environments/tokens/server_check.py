@@ -1,7 +1,7 @@
 """Before a run: which kind of model server this is, and which logprobs it returns. Ends a run that could only fail.
 
-Place in the flow: the command line calls `check_servers` before ``serve``, ``process`` and ``evaluate``. `hermes_env_shared.logprob_check`
-judges the answers. During ``serve``, `ModelWatch` ends a run whose model has never answered.
+Place in the flow: the command line calls `check_servers` before ``serve``, ``process`` and ``evaluate``. `hermes_env_shared.server_questions`
+has the questions. During ``serve``, `ModelWatch` ends a run whose model has never answered.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import aiohttp
 import openai
 from tenacity import RetryError
 
-from environments.tokens.answer_checks import TokenModeError, check_prompt, check_prompt_length, without_credentials
+from environments.tokens.answer_checks import TokenModeError, without_credentials
 from environments.tokens.exact_tokens import PAUSE_S, ExactServer, ModelServerGone
-from hermes_env_shared.logprob_check import QUESTION, QUESTIONS, TOPS, Finding, judged
-from hermes_env_shared.token_servers import Completion, Wire, wires_to_try
+from hermes_env_shared.server_questions import Identity, Unusable, questions
+from hermes_env_shared.token_servers import root_of
 
 logger = logging.getLogger(__name__)
 
@@ -76,45 +76,59 @@ async def check_servers(
 
 async def _checked(server: ExactServer, sampling: Mapping[str, Any], *, allow_raw: bool) -> str:
     name = f"model server {without_credentials(str(server.config.base_url))}"
-    wire, version, finding = await _identified(server)
-    print(f"{name}: {wire.name}{version}, {wire.path}; {finding}", flush=True)  # noqa: T201 - what the user waits for
-    if problem := _problem(finding, wire, sampling, name=name, allow_raw=allow_raw):
+    found = await _identified(server)
+    print(f"{name}: {found}", flush=True)  # noqa: T201 - what the user waits for
+    if problem := _problem(found, sampling, name=name, allow_raw=allow_raw):
         raise ModelServerError(problem)
-    return finding.mode
+    return found.finding.mode
 
 
-async def _identified(server: ExactServer) -> tuple[Wire, str, Finding]:
-    """Return kind, version and logprobs of a server; the server's ``wire`` is set."""
-    version, info = await _introduced(server)
-    shown = f" {version['version']}" if isinstance(version, dict) and isinstance(version.get("version"), str) else ""
-    tried = []
-    for wire in wires_to_try(server.config.server_type, version, info):
-        try:
-            answers = [await _asked(server, wire, dict(question)) for question in QUESTIONS]
-        except (aiohttp.ClientError, TimeoutError, TokenModeError) as error:
-            status = getattr(error, "status", None)
-            seen = f"{status} {getattr(error, 'message', '')}" if status else f"{error or type(error).__name__}"
-            tried.append((status, f"POST {wire.path} as of {wire.name}: {server.without_key(seen)}"))
-            continue
-        server.wire = wire
-        return wire, shown, judged(*answers)
-    statuses = {status for status, _ in tried}
-    raise ModelServerError(_unusable(server, [text for _, text in tried], statuses, await _models(server)))
+async def _identified(server: ExactServer) -> Identity:
+    """Return what a server is; the server's ``wire`` is set. Raises: ModelServerError when it returns no exact tokens."""
+    await _answering(server)
+    url, model = server.config.base_url, server.config.model_name
+    asking, answer = questions(url, server.config.server_type, model), None
+    try:
+        while True:
+            method, address, body = asking.send(answer) if answer else next(asking)
+            answer = await server.request(method, address, body)
+    except StopIteration as end:
+        found: Identity | Unusable = end.value
+    except (aiohttp.ClientError, OSError, TimeoutError) as error:
+        said = server.without_key(str(error) or type(error).__name__)
+        raise ModelServerError(f"The model server {without_credentials(url)} did not answer a question: {said}") from None
+    if isinstance(found, Identity):
+        server.wire, server.is_known = found.wire, True
+        return found
+    fix = (
+        "correct --openai.base_url, or start `vllm serve` (0.10.2 or later), SGLang's server or Atropos' vllm_api_server there"
+    )
+    if found.refuses_key:
+        fix = "set the server's key: --openai.api_key"
+    elif found.models and model not in found.models:
+        fix = f"--openai.model_name with a model that it serves: {', '.join(found.models)}"
+    seen = "\n            ".join(server.without_key(line) for line in found.seen)
+    raise ModelServerError(
+        "No rollout can succeed on the model server: it does not return the tokens that it samples.\n"
+        f"  expected  token ids and logprobs of the model {model!r} at {without_credentials(url)}\n"
+        f"  seen      {seen}\n"
+        f"  fix       {fix}"
+    )
 
 
-async def _introduced(server: ExactServer) -> tuple[Any, Any]:
-    """Return what a server says of itself, once it answers. Raises: ModelServerError when it does not, in `START_S` seconds."""
+async def _answering(server: ExactServer) -> None:
+    """Wait for a server's first answer. Raises: ModelServerError when there is none, in `START_S` seconds."""
     end = time.monotonic() + START_S
+    url = without_credentials(str(server.config.base_url))
     is_told = False
     while True:
         try:
-            status, version = await server.get("/version")
+            status, _ = await server.request("GET", f"{root_of(server.config.base_url)}/version")
             if status not in NOT_READY:
-                return version, (await server.get("/model_info"))[1]
+                return
             seen = f"status {status}"
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+        except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
             seen = server.without_key(str(error) or type(error).__name__)
-        url = without_credentials(str(server.config.base_url))
         if time.monotonic() > end:
             raise ModelServerError(
                 f"The model server does not answer.\n  expected  a server at {url}\n  seen      {seen}, for {START_S:g} s\n"
@@ -126,60 +140,9 @@ async def _introduced(server: ExactServer) -> tuple[Any, Any]:
         await asyncio.sleep(PAUSE_S)
 
 
-async def _asked(server: ExactServer, wire: Wire, question: dict[str, Any]) -> list[Completion]:
-    """Return the answers to one question, with other tokens' logprobs if the server returns them."""
-    prompt = list(QUESTION)
-    for top in TOPS:
-        try:
-            read = await server.ask(wire, prompt, question, top)
-        except aiohttp.ClientResponseError as error:
-            if error.status != HTTPStatus.BAD_REQUEST or top == TOPS[-1]:
-                raise
-        else:
-            break
-    for one in read:
-        if isinstance(one.prompt, int):
-            check_prompt_length(server, prompt, one.prompt)
-        elif one.prompt is not None:
-            check_prompt(server, prompt, one.prompt)
-        if (
-            not one.tokens
-            or len(one.logprobs) < len(one.tokens)
-            or not all(isinstance(own, int | float) for own in one.logprobs)
-        ):
-            raise TokenModeError(f"it returned {len(one.tokens)} tokens with the logprobs {one.logprobs!r:.80}")
-    if not read:
-        raise TokenModeError("it returned no completion")
-    return read
-
-
-async def _models(server: ExactServer) -> list[str]:
-    try:
-        _, listed = await server.get("/v1/models")
-        return [str(row["id"]) for row in listed["data"]][:8]
-    except (aiohttp.ClientError, OSError, TimeoutError, LookupError, TypeError):
-        return []
-
-
-def _unusable(server: ExactServer, tried: list[str], statuses: set[Any], models: list[str]) -> str:
-    name = server.config.model_name
-    if statuses & {401, 403}:
-        fix = "set the server's key: --openai.api_key"
-    elif models and name not in models:
-        fix = f"--openai.model_name with a model that it serves: {', '.join(models)}"
-    else:
-        fix = "correct --openai.base_url, or start `vllm serve` (0.10.2 or later), SGLang's server or Atropos' vllm_api_server there"
-    lines = "\n  seen      ".join(tried)
-    return (
-        f"No rollout can succeed on the model server: it does not return the tokens that it samples.\n"
-        f"  expected  token ids and logprobs of the model {name!r} at {without_credentials(str(server.config.base_url))}\n"
-        f"  seen      {lines}\n"
-        f"  fix       {fix}"
-    )
-
-
-def _problem(finding: Finding, wire: Wire, sampling: Mapping[str, Any], *, name: str, allow_raw: bool) -> str:
+def _problem(found: Identity, sampling: Mapping[str, Any], *, name: str, allow_raw: bool) -> str:
     """Return why nobody could train on the logprobs, or ""."""
+    finding = found.finding
     changed = {
         parameter: value
         for parameter, value in sampling.items()
@@ -190,11 +153,12 @@ def _problem(finding: Finding, wire: Wire, sampling: Mapping[str, Any], *, name:
     allowed = "--env.allow_raw_logprobs true, if the trainer computes its own logprobs, or corrects these"
     if finding.problem:
         return f"The {name} returns {finding}.\n  expected  natural logarithms of the sampled tokens' probabilities\n  fix       {allowed}"
-    how = ", ".join(f"{parameter} {value:g}" for parameter, value in changed.items())
+    how = ", ".join(f"{parameter} {value}" for parameter, value in changed.items())
     return (
-        f"The {name} returns {finding}, and rollouts are sampled with {how}: the importance ratio of every token would be wrong.\n"
-        f"  expected  the logprobs of the distribution that is sampled from\n"
-        f"  fix       {wire.processed}\n"
+        f"The {name} returns {finding}.\n"
+        f"  expected  the logprobs of the distribution that rollouts are sampled from: {how}\n"
+        f"  seen      those of the model itself; the importance ratio of every token would be wrong\n"
+        f"  fix       {found.wire.processed}\n"
         f"            or --env.agent_temperature 1.0, and no penalties in extra_body\n"
         f"            or {allowed}"
     )

@@ -1,8 +1,8 @@
-"""Checks before any test that the real server answers, accepts the key and has the model. It calls no model: this costs nothing.
+"""Checks before any test that the real server answers, accepts the key and has the model. It calls no model that costs anything.
 
 Special cases: OpenRouter lists its models without a key, and only ``/key`` checks the key. ``transformers serve`` does not list a
-model that is a directory, and answers ``/models`` with 500 on a machine without a cache of the hub. ``vllm serve`` has no
-``/generate``, which atroposlib's client for vLLM requires.
+model that is a directory, and answers ``/models`` with 500 on a machine without a cache of the hub. A server of one's own that
+returns tokens is asked two questions for them.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ from typing import Any
 
 import httpx
 
+from hermes_env_shared.token_servers import SGLANG
+from hermes_env_shared.token_servers import message_of as shape_of_message
 from pytest_hermes_env.errors import LiveModeError, UsageError, shorten
 from pytest_hermes_env.live.providers import LiveServer
+from pytest_hermes_env.live.token_check import identified
 
 PATIENCE_S = 10.0
 SHOWN_MODELS = 8
@@ -28,7 +31,7 @@ def preflight(server: LiveServer, *, accepts_unlisted: bool = False) -> tuple[Li
 
     ``accepts_unlisted`` accepts a model that the server does not list.
 
-    Raises: not reachable, key refused, wrong URL, no such model, no ``/generate`` → LiveModeError. No model was given and the
+    Raises: not reachable, key refused, wrong URL, no such model, no exact tokens → LiveModeError. No model was given and the
     server does not have exactly one → UsageError.
     """
     headers = {"authorization": f"Bearer {server.key}"} if server.key else {}
@@ -40,8 +43,10 @@ def preflight(server: LiveServer, *, accepts_unlisted: bool = False) -> tuple[Li
         models, remark = _models(server, _get(client, server, f"{server.base_url}/models"))
         server = _with_model(server, models, accepts_unlisted=accepts_unlisted)
         if server.server_type != "openai":
-            _expect_generate(server, _get(client, server, f"{server.root}/generate"))
-            server = replace(server, tokenizer=_tokenizer_of(server))
+            found = identified(client, server)
+            kind = "sglang" if found.wire is SGLANG else "vllm"
+            server = replace(server, server_type=kind, token_path=found.wire.path, tokenizer=_tokenizer_of(server))
+            remark = "; ".join(filter(None, (remark, f"it is {found}")))
     return server, remark
 
 
@@ -149,32 +154,9 @@ def _shown(models: list[str]) -> str:
     return ", ".join(models[:SHOWN_MODELS]) + more
 
 
-def _expect_generate(server: LiveServer, response: httpx.Response) -> None:
-    """Raise if there is no ``/generate``. An existing one rejects a GET, since it accepts POST only."""
-    if response.status_code != NOT_FOUND:
-        return
-    serve = (
-        "serve it with Atropos' vllm_api_server.py: `vllm serve` has no such path"
-        if server.server_type == "vllm"
-        else "make sure that this is SGLang's native server"
-    )
-    raise LiveModeError(
-        f"the server of --hermes-live has no {response.url}, which {server.provider} requires for tokens.\n"
-        f"  expected  POST /generate with token ids and logprobs\n  seen      404 {response.reason_phrase}\n"
-        f"  fix       {serve}; or use its chat API: --provider custom --hermes-base-url {server.base_url} --hermes-model {server.model}"
-    )
-
-
 def message_of(response: Any) -> str:
-    """Return the message of an error answer of any common shape: ``{"error": {"message"}}``, ``{"error"}``, ``{"detail"}``."""
+    """Return the message of an error answer of any common shape, or its text."""
     try:
-        body = response.json()
+        return shape_of_message(response.json()) or str(response.text)
     except ValueError:
         return str(response.text)
-    for key in ("error", "detail", "message"):
-        said = body.get(key) if isinstance(body, dict) else None
-        if isinstance(said, dict) and isinstance(said.get("message"), str):
-            return str(said["message"])
-        if isinstance(said, str):
-            return said
-    return str(response.text)

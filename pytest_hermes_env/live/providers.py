@@ -44,6 +44,8 @@ class LiveServer:
     is_checked: bool = False
     lists_its_model: bool = False
     may_tell_cost: bool = False
+    token_path: str = ""
+    """Where the server is asked for tokens, once that is known."""
 
     @property
     def host(self) -> str:
@@ -80,6 +82,7 @@ class LiveServer:
             """Hides the key, which its base shows in every traceback."""
 
             api_key: str | None = Field(default="", repr=False)
+            token_path: str = ""
 
         return LiveServerConfig(
             base_url=self.base_url,
@@ -88,6 +91,7 @@ class LiveServer:
             server_type=self.server_type,
             tokenizer_name=self.tokenizer or "none",
             health_check=False,
+            token_path=self.token_path,
         )
 
     def without_key(self, text: str) -> str:

@@ -16,6 +16,7 @@ from pytest_hermes_env.plugin.tool_answers import CASSETTE, allows_leftovers
 if TYPE_CHECKING:
     import httpx
 
+    from hermes_env_shared.server_questions import Identity
     from pytest_hermes_env.inference.mock_http import MockHttp
     from pytest_hermes_env.inference.server import MockServer
 
@@ -26,6 +27,14 @@ def hermes_tokenizer() -> str:
     from pytest_hermes_env.play.builder import shared_tokenizer  # noqa: PLC0415
 
     return shared_tokenizer()
+
+
+@pytest.fixture
+def check_tokens() -> Callable[..., Identity]:
+    """``check_tokens(base_url, model=...)``: which model server it is and which logprobs it returns, as `serve` finds out."""
+    from pytest_hermes_env.live.token_check import check_tokens  # noqa: PLC0415 - httpx takes 100 ms
+
+    return check_tokens
 
 
 @pytest.fixture

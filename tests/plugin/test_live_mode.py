@@ -15,6 +15,7 @@ from starlette.routing import Route
 
 from pytest_hermes_env import MockServer, call, say
 from pytest_hermes_env.inference.server_thread import ServerThread
+from pytest_hermes_env.inference.token_engines import Engine
 
 SUITE = """
 import asyncio, os, pytest
@@ -514,13 +515,15 @@ def test_type(make_env):
     )
 
 
-def test_token_mode_runs_on_a_vllm_server(pytester: pytest.Pytester, hermes_tokenizer: str) -> None:
-    """/health once, the model from the list, tokens counted from the ids, and no key."""
+@pytest.mark.parametrize(("engine", "name"), [("atropos", "Atropos' vllm_api_server"), ("vllm", "vllm serve 0.33.0")])
+def test_token_mode_runs_on_a_vllm_server(pytester: pytest.Pytester, hermes_tokenizer: str, engine: Engine, name: str) -> None:
+    """/health once, the model from the list, tokens counted from the ids, and no key; the line says which server it is."""
     with MockServer(
         [call("write_file", path="greeting.txt", content="Hello from Hermes Agent"), say("Done.")],
         model="m1",
         template="chatml",
         tokenizer=hermes_tokenizer,
+        engine=engine,
     ) as server:
         args = (
             "--hermes-live",
@@ -528,6 +531,8 @@ def test_token_mode_runs_on_a_vllm_server(pytester: pytest.Pytester, hermes_toke
             "vllm",
             "--hermes-base-url",
             server.base_url,
+            "--hermes-model",
+            "m1",
             "--hermes-tokenizer",
             hermes_tokenizer,
         )
@@ -535,8 +540,10 @@ def test_token_mode_runs_on_a_vllm_server(pytester: pytest.Pytester, hermes_toke
         kinds = [exchange.kind for exchange in server.journal]
 
     result.assert_outcomes(passed=1)
-    assert (kinds.count("generate"), kinds.count("models"), kinds[0]) == (2, 1, "health")
-    result.stdout.fnmatch_lines(["live: m1 at *(vllm)", "  live: 2 calls, *tokens, cost unknown in this test"])
+    assert (kinds.count("generate"), kinds[0]) == (2, "health")
+    result.stdout.fnmatch_lines(
+        [f"live: m1 at *(vllm)*it is {name}, *; raw logprobs, *", "  live: 2 calls, *tokens, cost unknown in this test"]
+    )
 
 
 def test_what_a_model_does_best_is_kept_as_gold(pytester: pytest.Pytester) -> None:

@@ -173,6 +173,8 @@ class Reference:
         return 200, answers[0] if len(answers) == 1 else answers
 
     def _atropos(self, body: Any) -> tuple[int, Any]:
+        if "prompt" not in body:
+            return 500, {"detail": "Internal Server Error"}
         prompt, top = body["prompt"]["prompt_token_ids"], body.get("logprobs")
         drawn = [self._drawn(prompt, body, body.get("max_tokens", 16), top or 0) for _ in range(body.get("n", 1))]
         answer = {

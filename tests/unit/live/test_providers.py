@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Literal
 
 import httpx
 import pytest
 import respx
 
 from pytest_hermes_env.errors import LiveModeError, UsageError
+from pytest_hermes_env.inference import MockServer
 from pytest_hermes_env.live.preflight import preflight
 from pytest_hermes_env.live.providers import SETUPS, LiveServer, choose_server
 
@@ -188,17 +190,29 @@ def test_a_server_that_is_there_passes() -> None:
     assert [call.request.headers["authorization"] for call in route.calls] == [f"Bearer {KEY}"]
 
 
-def test_a_vllm_server_is_asked_for_its_health_and_its_model(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """/health once, the one model that it serves, and whether it has /generate."""
+@pytest.mark.parametrize(
+    ("engine", "asked", "said"),
+    [
+        (
+            "vllm",
+            ["/v1/completions"] * 2,
+            "it is vllm serve 0.33.0, /v1/completions; raw logprobs, before temperature and penalties",
+        ),
+        ("sglang", ["/generate"] * 2, "it is SGLang, /generate; processed logprobs, after temperature"),
+    ],
+)
+def test_a_vllm_server_is_asked_for_its_health_and_its_model(
+    engine: Literal["vllm", "sglang"], asked: list[str], said: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """/health once, the one model that it serves, and two questions for tokens and logprobs."""
     directory = str(tmp_path_factory.mktemp("tokenizer"))
-    with respx.mock(base_url="http://api.test") as api:
-        api.get("/health").mock(httpx.Response(200))
-        api.get("/v1/models").mock(models("Qwen/Qwen3-8B"))
-        api.get("/generate").mock(httpx.Response(405))
-        found, _ = preflight(replace(VLLM, tokenizer=directory))
+    with MockServer(template="chatml", engine=engine, model="Qwen/Qwen3-8B") as mock:
+        found, remark = preflight(replace(VLLM, base_url=mock.base_url, tokenizer=directory))
 
-        assert [call.request.url.path for call in api.calls] == ["/health", "/v1/models", "/generate"]
-    assert (found.model, found.tokenizer) == ("Qwen/Qwen3-8B", directory)
+        paths = [exchange.path for exchange in mock.journal]
+        assert paths == ["/health", "/v1/models", "/version", "/model_info", *asked]
+    assert (found.model, found.tokenizer, found.server_type) == ("Qwen/Qwen3-8B", directory, engine)
+    assert remark == said
 
 
 def test_a_list_that_cannot_be_read_is_a_remark() -> None:
@@ -292,31 +306,27 @@ def refuse(request: httpx.Request) -> httpx.Response:
         ),
         (
             VLLM,
-            {"/health": httpx.Response(200), "/v1/models": models("a"), "/generate": httpx.Response(404)},
-            "the server of --hermes-live has no http://api.test/generate, which vllm requires for tokens.\n"
-            "  expected  POST /generate with token ids and logprobs\n"
-            "  seen      404 Not Found\n"
-            "  fix       serve it with Atropos' vllm_api_server.py: `vllm serve` has no such path; or use its chat API: "
+            {"/health": httpx.Response(200), "/v1/models": models("a")},
+            "the model server http://api.test/v1 does not return the tokens that it samples.\n"
+            "  expected  token ids and logprobs of a, which a server of type vllm returns\n"
+            "  seen      POST /generate as of Atropos' vllm_api_server: 404 Not Found\n"
+            "            POST /v1/completions as of vllm serve: 404 Not Found\n"
+            "            POST /generate as of SGLang: 404 Not Found\n"
+            "  fix       serve the model with `vllm serve` (0.10.2 or later), SGLang or Atropos' vllm_api_server; or use the chat API: "
             "--provider custom --hermes-base-url http://api.test/v1 --hermes-model a",
         ),
-        (
-            replace(VLLM, model="no/such-tokenizer"),
-            {"/health": httpx.Response(200), "/v1/models": httpx.Response(404), "/generate": httpx.Response(405)},
-            "the tokenizer of no/such-tokenizer is not on this machine, and requests to a server of type vllm contain token ids.\n"
-            "  expected  a directory, or a name in the hub's cache\n"
-            "  seen      no/such-tokenizer\n"
-            "  fix       hf download no/such-tokenizer --include '*token*' '*.json' '*.jinja', or --hermes-tokenizer DIR",
-        ),
     ],
-    ids=["refused", "401", "403", "404", "html", "model", "health", "two-models", "no-list", "generate", "tokenizer"],
+    ids=["refused", "401", "403", "404", "html", "model", "health", "two-models", "no-list", "generate"],
 )
 def test_a_server_that_cannot_be_asked_is_one_clear_error(
     server: LiveServer, answers: dict[str, httpx.Response | Callable[[httpx.Request], httpx.Response]], text: str
 ) -> None:
     """What was asked, what came back, without the key, and what to do."""
-    with respx.mock(base_url="http://api.test") as api:
+    with respx.mock(base_url="http://api.test", assert_all_called=False) as api:
         for path, answer in answers.items():
             api.get(path).mock(answer) if isinstance(answer, httpx.Response) else api.get(path).mock(side_effect=answer)
+        for path in ("/version", "/model_info", "/generate", "/v1/completions"):
+            api.route(path=path).mock(httpx.Response(404))
         with pytest.raises((LiveModeError, UsageError)) as error:
             preflight(server)
 
@@ -332,3 +342,16 @@ def test_openrouter_is_asked_about_the_key() -> None:
             preflight(server)
 
     assert str(error.value).splitlines()[0] == "the server of --hermes-live refused the key in OPENROUTER_API_KEY."
+
+
+def test_a_tokenizer_that_is_not_here_is_asked_for() -> None:
+    """Tests do not download it."""
+    with MockServer(template="chatml", engine="atropos") as mock, pytest.raises(LiveModeError) as error:
+        preflight(replace(VLLM, base_url=mock.base_url, model="no/such-tokenizer"))
+
+    assert str(error.value) == (
+        "the tokenizer of no/such-tokenizer is not on this machine, and requests to a server of type vllm contain token ids.\n"
+        "  expected  a directory, or a name in the hub's cache\n"
+        "  seen      no/such-tokenizer\n"
+        "  fix       hf download no/such-tokenizer --include '*token*' '*.json' '*.jinja', or --hermes-tokenizer DIR"
+    )
