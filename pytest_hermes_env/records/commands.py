@@ -19,6 +19,7 @@ def add_commands(commands: Any) -> None:
     """Add the commands to the subparsers of ``hermes-env``."""
     _add_rescore(commands)
     _add_health(commands)
+    _add_compare(commands)
 
 
 def _add_rescore(commands: Any) -> None:
@@ -154,3 +155,32 @@ def _limit(text: str) -> tuple[str, float]:
 
 def _say(lines: Iterable[str]) -> None:
     sys.stdout.write("".join(f"{line}\n" for line in lines))
+
+
+def _add_compare(commands: Any) -> None:
+    parser = commands.add_parser(
+        "compare",
+        help="tell what differs between two versions or two recordings",
+        description="A and B are environments (path/to/env.py), git revisions or Pythons of two virtual environments (with --env), or files of rollouts. The "
+        "same cases are played on both. Shows what differs, causes first: tools, schemas, prompts, tokens, tool results, ends, rewards, metrics. "
+        "Exit code 1 where something does.",
+    )
+    parser.add_argument("before", metavar="A", help="an environment, a git revision, a Python, or rollouts")
+    parser.add_argument("after", metavar="B", help="the same of the other version")
+    parser.add_argument("--env", default="", metavar="TARGET", help="the environment, where A or B is a revision or a Python")
+    parser.add_argument(
+        "--mode", choices=("token", "chat"), default="token", help="how rollouts are played (default: token, with token ids)"
+    )
+    parser.add_argument("--json", metavar="FILE", default="", help="write the differences as JSON; - for standard output")
+    parser.set_defaults(run=_compare)
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from pytest_hermes_env.records.comparing import as_json, compare, compared_lines, side_of  # noqa: PLC0415
+
+    sides = side_of(options.before, options.env), side_of(options.after, options.env)
+    found, unstable = compare(*sides, mode=options.mode)
+    if options.json != "-":
+        _say(compared_lines(found, options.before, options.after, unstable))
+    _write_json(options.json, as_json(found, unstable))
+    return int(bool(found))
