@@ -31,6 +31,8 @@
     ├── CassetteMiss            a replay made a request that its cassette does not hold
     ├── LeftoverRecordings      a cassette holds requests or tool calls that the replay did not make
     ├── RewardChanged           a replayed rollout earned a different reward from the recorded one
+    ├── RewardsChanged          rescored: rewards of recorded rollouts moved, or cannot be computed again
+    ├── UnhealthyRun            health: a check of a recorded run is unhealthy
     ├── RuleViolated            check_rule: an environment violates a rule of the contract
     ├── NotExercised            check_rule: the rule found nothing to judge
     ├── NoBatch                 a trainer double waited for a batch that never came
@@ -172,6 +174,14 @@ class LeftoverRecordings(Leftovers):
 
 class RewardChanged(HermesEnvError):
     """A replayed rollout earned a different reward from the recorded one."""
+
+
+class RewardsChanged(HermesEnvError):
+    """Rewards of recorded rollouts moved, flipped or failed, or cannot be computed again."""
+
+
+class UnhealthyRun(HermesEnvError):
+    """A check of a recorded run is unhealthy."""
 
 
 class RuleViolated(HermesEnvError):

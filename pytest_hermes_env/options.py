@@ -264,6 +264,7 @@ MARKERS: tuple[str, ...] = (
     "records them with --hermes-record.",
     "hermes_live(or_mock=False, may_fail=False): runs only with --hermes-live; make_env uses the real server. With or_mock=True it "
     "also runs without the flag, on the mock model. may_fail=True accepts that the server answers no call at all.",
+    "hermes_rollouts(*patterns): files of recorded rollouts, from the root directory; a test with the argument recorded_rollout runs for each.",
     "hermes_allow_hosts(*hosts): hosts that this test may reach besides this machine: names, *.example.org, or *.",
 )
 

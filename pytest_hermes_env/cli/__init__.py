@@ -43,6 +43,8 @@ examples:
   hermes-env view groups.jsonl                       rollouts as a page for a browser
   hermes-env export --inspect groups.jsonl           rollouts as a log for inspect view
   hermes-env rescore my_env.py r.rollouts.jsonl      today's reward on yesterday's rollouts
+  hermes-env health r.rollouts.jsonl                 whether a run was healthy
+  hermes-env compare main my_env.py --env my_env.py  what differs between two versions
   hermes-env cassettes                               recordings: age, later changes, which are unused
 
 exit codes: 0 no findings, 1 findings, 2 usage error

@@ -14,5 +14,6 @@ pytest_plugins = (
     "pytest_hermes_env.plugin.cassette_fixtures",
     "pytest_hermes_env.plugin.atropos_fixtures",
     "pytest_hermes_env.plugin.rollout_fixtures",
+    "pytest_hermes_env.plugin.record_fixtures",
     "pytest_hermes_env.plugin.contract_fixtures",
 )

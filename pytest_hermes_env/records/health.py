@@ -1,0 +1,308 @@
+"""Tells whether a run was healthy: named checks over its rollouts, each healthy, unhealthy or unobserved, with rollouts to look at.
+
+One pass over the files; what is kept of a rollout are a few numbers. `CHECKS` is the one table of limits.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import fmean, pvariance
+from typing import Any, Literal
+
+from hermes_env_shared.rollout_record import Record
+from pytest_hermes_env.errors import UsageError, shorten
+from pytest_hermes_env.records.observed import Observed, observed_in
+from pytest_hermes_env.records.reading import Line, none_in, read_lines
+
+SHOWN = 3
+"""Rollouts that each check names."""
+OFTEN = 4
+"""Rollouts of an item, after which one of them should have earned."""
+Status = Literal["healthy", "unhealthy", "unobserved"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """A check: what ``value`` means, the most that is healthy, and how many cases it requires before it judges."""
+
+    name: str
+    says: str
+    limit: float
+    least: int = 1
+    is_share: bool = True
+
+
+CHECKS = (
+    Check(name="unreadable_lines", says="of the lines hold no rollout", limit=0.0),
+    Check(name="repeated_records", says="of the rollouts are in the files twice", limit=0.0),
+    Check(name="failed_rollouts", says="of the rollouts failed and earned nothing", limit=0.05),
+    Check(name="failures_as_zeros", says="of the zeros come from rollouts whose tool calls all failed", limit=0.1, least=5),
+    Check(name="always_zero", says="of the rewards are zero", limit=0.95, least=20),
+    Check(name="constant_groups", says="of the groups have one reward, and train nothing", limit=0.6, least=5),
+    Check(name="cut_rollouts", says="of the rollouts were cut by length", limit=0.1, least=10),
+    Check(name="turns_used_up", says="of the rollouts used up their turns", limit=0.3, least=10),
+    Check(name="looping_rollouts", says="of the rollouts make one call again and again", limit=0.05, least=10),
+    Check(name="empty_answers", says="of the rollouts end without a word", limit=0.1, least=10),
+    Check(name="failing_tools", says="of the calls of the worst tool fail", limit=0.8, least=10),
+    Check(name="judge_falls_back", says="of the judge's answers are empty or missing", limit=0.02, least=5),
+    Check(name="judge_says_one_thing", says="of the judge's answers are the same", limit=0.95, least=20),
+    Check(name="reward_follows_length", says="correlation of reward and length of the answer", limit=0.6, least=30, is_share=False),
+    Check(name="reward_follows_turns", says="correlation of reward and turns", limit=0.7, least=30, is_share=False),
+    Check(name="duplicates", says="of the rollouts repeat another one of their group", limit=0.3, least=10),
+    Check(name="falling_reward", says="fall of the mean reward from the first to the last quarter", limit=0.2, least=40, is_share=False),
+    Check(name="items_never_earn", says="of the items with several rollouts never earn", limit=0.4, least=5),
+    Check(name="claims_pay", says="of the answers that claim success without a call that worked are paid", limit=0.1, least=5),
+    Check(name="tokens_without_labels", says="of the scored rollouts have tokens and no label", limit=0.01),
+    Check(name="uneven_tokens", says="of the sequences have columns of different lengths", limit=0.0),
+    Check(name="evaluation_gap", says="mean reward of training above that of evaluation", limit=0.3, least=10, is_share=False),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What a check found. ``seen``: how many cases it looked at; ``rollouts``: places to look at; ``why``: more about the value."""
+
+    name: str
+    status: Status
+    says: str
+    value: float | None
+    limit: float
+    seen: int
+    rollouts: tuple[str, ...] = ()
+    why: str = ""
+
+    def __str__(self) -> str:
+        check = next(one for one in CHECKS if one.name == self.name)
+        shown = "" if self.value is None else f"{self.value:.1%}" if check.is_share else f"{self.value:+.2f}"
+        return " ".join(filter(None, [shown, self.says, f"({self.why})" if self.why else ""]))
+
+
+@dataclass(kw_only=True)
+class _Tally:
+    """Cases that were seen, those that count, and the first few of these."""
+
+    seen: int = 0
+    count: int = 0
+    places: list[str] = field(default_factory=list)
+    why: str = ""
+
+    def add(self, counts: bool, place: str) -> None:
+        self.seen += 1
+        if counts:
+            self.count += 1
+            if len(self.places) < SHOWN:
+                self.places.append(place)
+
+    @property
+    def value(self) -> float | None:
+        return self.count / self.seen if self.seen else None
+
+
+@dataclass(kw_only=True)
+class _Pairs:
+    """Sums for a correlation, and the rollouts at its ends."""
+
+    sums: list[float] = field(default_factory=lambda: [0.0] * 6)
+    most: list[tuple[float, str]] = field(default_factory=list)
+
+    def add(self, one: float, other: float, place: str) -> None:
+        for index, value in enumerate((1.0, one, other, one * one, other * other, one * other)):
+            self.sums[index] += value
+        self.most.append((other, place))
+        if len(self.most) > 10 * SHOWN:
+            self.most = sorted(self.most, reverse=True)[:SHOWN]
+
+    @property
+    def value(self) -> float | None:
+        count, a, b, aa, bb, ab = self.sums
+        spread = math.sqrt(max(0.0, count * aa - a * a) * max(0.0, count * bb - b * b))
+        return (count * ab - a * b) / spread if spread > 1e-9 else None  # noqa: PLR2004
+
+
+class Health:
+    """Takes rollouts one by one; `verdicts` judges what was seen. ``limits`` replace those of `CHECKS`."""
+
+    def __init__(self, limits: Mapping[str, float] | None = None) -> None:
+        known = {check.name for check in CHECKS}
+        if unknown := sorted(set(limits or {}) - known):
+            raise UsageError(f"there is no check {', '.join(unknown)}.\n  expected  one of {', '.join(sorted(known))}")
+        self._limits = dict(limits or {})
+        self._tallies = {check.name: _Tally() for check in CHECKS}
+        self._identities: set[int] = set()
+        self._groups: dict[int, list[Any]] = {}
+        self._items: dict[int, list[Any]] = {}
+        self._tools: dict[str, _Tally] = {}
+        self._answers: dict[int, list[Any]] = {}
+        self._by_length, self._by_turns = _Pairs(), _Pairs()
+        self._rewards: dict[str, array[float]] = {"train": array("d"), "evaluate": array("d")}
+        self._last: list[str] = []
+        self.rollouts = 0
+
+    def add(self, line: Line) -> None:
+        """Look at one line."""
+        self._tallies["unreadable_lines"].add(
+            line.record is None, f"{line.place}: {line.problem}" if line.record is None else ""
+        )
+        if line.record is not None:
+            self.rollouts += 1
+            self._look(line.record, observed_in(line.record), line.place)
+
+    def _look(self, record: Record, seen: Observed, place: str) -> None:
+        identity = hash((record.run, record.source, record.group, record.place, record.attempt, record.id))
+        self._add("repeated_records", identity in self._identities, place)
+        self._identities.add(identity)
+        self._add("failed_rollouts", record.reward is None, place)
+        self._add("cut_rollouts", record.end == "cut_by_length", place, record.end)
+        self._add("turns_used_up", record.end == "turns_used_up", place, record.end)
+        self._add("looping_rollouts", seen.is_looping, place)
+        for name, failed in seen.calls:
+            self._tools.setdefault(name, _Tally()).add(failed, place)
+        for answer in seen.judged:
+            self._add("judge_falls_back", not answer, place)
+            said = self._answers.setdefault(hash(answer), [0, answer, []])
+            said[0] += 1
+            if len(said[2]) < SHOWN:
+                said[2].append(place)
+        for columns in record.sequences or ():
+            lengths = {
+                len(columns.tokens),
+                len(columns.masks),
+                len(columns.logprobs if columns.logprobs is not None else columns.tokens),
+            }
+            self._add("uneven_tokens", len(lengths) > 1, place)
+        if record.reward is not None:
+            self._look_at_reward(record, seen, place, record.reward)
+
+    def _look_at_reward(self, record: Record, seen: Observed, place: str, reward: float) -> None:
+        self._add("empty_answers", not seen.answer.strip() and record.end in {"", "finished"}, place)
+        self._add("always_zero", reward == 0, place)
+        self._add("failures_as_zeros", seen.has_only_failed_calls, place, reward == 0)
+        self._add("claims_pay", reward > 0.5, place, seen.claims_without_work)  # noqa: PLR2004 - the usual pass score
+        if record.sequences:
+            trained = any(label != -100 for columns in record.sequences for label in columns.masks[1:])  # noqa: PLR2004 - the mask
+            self._add("tokens_without_labels", not trained, place)
+        self._by_length.add(reward, float(len(seen.answer)), place)
+        if record.turns is not None:
+            self._by_turns.add(reward, float(record.turns), place)
+        kind = "evaluate" if record.source == "evaluate" else "train"
+        self._rewards[kind].append(reward)
+        if kind == "train":
+            self._last = [*self._last[1 - SHOWN :], place]
+        self._count(self._items, hash(seen.item), reward, 0, place)
+        if record.group is not None:
+            group = self._count(self._groups, hash((record.run, record.source, record.group)), reward, seen.fingerprint, place)
+            if group[0] > 1:
+                self._add("duplicates", seen.fingerprint in group[4], place)
+            group[4].add(seen.fingerprint)
+
+    @staticmethod
+    def _count(held: dict[int, list[Any]], key: int, reward: float, fingerprint: int, place: str) -> list[Any]:
+        """Count a reward: number, smallest, largest, place, and fingerprints of a group."""
+        one = held.setdefault(key, [0, reward, reward, place, set() if fingerprint else None])
+        one[0] += 1
+        one[1], one[2] = min(one[1], reward), max(one[2], reward)
+        return one
+
+    def _add(self, name: str, counts: bool, place: str, is_case: Any = True) -> None:
+        if is_case:
+            self._tallies[name].add(counts, place)
+
+    # ---------------------------------------------------------------------- judged
+
+    def verdicts(self) -> list[Verdict]:
+        """Return a verdict of each check, in the order of the table."""
+        self._close()
+        return [self._verdict(check) for check in CHECKS]
+
+    def _close(self) -> None:
+        """Count what is known at the end only."""
+        groups, items = self._tallies["constant_groups"], self._tallies["items_never_earn"]
+        groups.seen = groups.count = items.seen = items.count = 0
+        for count, least, most, place, _ in self._groups.values():
+            self._add("constant_groups", least == most, place, count > 1)
+        for count, _, most, place, _ in self._items.values():
+            self._add("items_never_earn", most <= 0, place, count >= OFTEN)
+        known = [(tool.value or 0.0, name) for name, tool in self._tools.items() if tool.seen >= 10]  # noqa: PLR2004
+        if known:
+            _, worst = max(known)
+            self._tallies["failing_tools"] = self._tools[worst]
+            self._tools[worst].why = worst
+        if self._answers:
+            count, answer, places = max(self._answers.values(), key=lambda said: said[0])
+            seen = sum(said[0] for said in self._answers.values())
+            self._tallies["judge_says_one_thing"] = _Tally(seen=seen, count=count, places=places, why=shorten(repr(answer), 60))
+
+    def _verdict(self, check: Check) -> Verdict:
+        limit = self._limits.get(check.name, check.limit)
+        tally = self._tallies[check.name]
+        value, seen, places, why = tally.value, tally.seen, tally.places, tally.why
+        if not check.is_share:
+            value, why, seen, places = self._measured(check.name)
+        status: Status = "unhealthy" if value is not None and value > limit else "healthy"
+        if value is None or seen < check.least:
+            status, why = "unobserved", f"{seen} cases; it requires {check.least}" if seen < check.least else "all the same"
+        if check.is_share and value == 0:
+            why = ""
+        return Verdict(
+            name=check.name,
+            status=status,
+            says=check.says,
+            value=value,
+            limit=limit,
+            seen=seen,
+            rollouts=tuple(places),
+            why=why,
+        )
+
+    def _measured(self, name: str) -> tuple[float | None, str, int, list[str]]:
+        train, held_out = self._rewards["train"], self._rewards["evaluate"]
+        if name in {"reward_follows_length", "reward_follows_turns"}:
+            pairs = self._by_length if name == "reward_follows_length" else self._by_turns
+            return pairs.value, "", int(pairs.sums[0]), [place for _, place in sorted(pairs.most, reverse=True)[:SHOWN]]
+        if name == "falling_reward":
+            quarter = len(train) // 4
+            if not quarter:
+                return None, "", len(train), []
+            return *_fall(train[:quarter], train[-quarter:], "then"), len(train), self._last
+        if not train or not held_out:
+            return None, "", min(len(train), len(held_out)), []
+        return *_fall(train, held_out, "and"), min(len(train), len(held_out)), self._last
+
+
+def _fall(one: Sequence[float], other: Sequence[float], word: str) -> tuple[float, str]:
+    """Return by how much the mean of one is above that of the other, 0 where chance explains it (3 standard errors), and both."""
+    first, last = fmean(one), fmean(other)
+    error = math.sqrt(pvariance(one, first) / len(one) + pvariance(other, last) / len(other))
+    return (first - last if first - last > 3 * error else 0.0), f"{first:.2f} {word} {last:.2f}"
+
+
+def health_of(files: Sequence[str | Path], limits: Mapping[str, float] | None = None) -> list[Verdict]:
+    """Return the verdicts over all rollouts of some files. Raises: no rollout, or an unknown check → UsageError."""
+    health, first = Health(limits), None
+    for line in read_lines(files):
+        first = first or line
+        health.add(line)
+    if not health.rollouts:
+        raise none_in(files, first)
+    return health.verdicts()
+
+
+def verdict_lines(verdicts: Iterable[Verdict], *, is_long: bool = False) -> Iterator[str]:
+    """Yield verdicts for a terminal: the unhealthy ones, or all of them."""
+    found = list(verdicts)
+    for one in found:
+        if one.status == "unhealthy" or is_long:
+            yield f"{one.status:<11}{one.name:<23}{one} [limit {one.limit:g}, {one.seen:,} cases]"
+            yield from (f"             {place}" for place in (one.rollouts if one.status == "unhealthy" else ()))
+    counts = {status: sum(one.status == status for one in found) for status in ("unhealthy", "healthy", "unobserved")}
+    names = ", ".join(one.name for one in found if one.status == "unobserved")
+    yield ", ".join(f"{count} {status}" for status, count in counts.items()) + (f" ({names})" if names else "")
+
+
+def as_json(verdicts: Iterable[Verdict]) -> dict[str, Any]:
+    """Return verdicts as plain data."""
+    return {"format": "hermes-health/1", "checks": [asdict(one) for one in verdicts]}

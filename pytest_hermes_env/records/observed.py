@@ -1,0 +1,114 @@
+"""What `health` and `compare` see in one rollout: its calls, its last answer, what a judge said."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from hermes_env_shared.rollout_record import Record
+
+CLAIM = re.compile(
+    r"\b(?:all (?:the )?(?:tests|checks) (?:have )?pass|tests? pass(?:ed|es)?\b|success(?:fully)?\b|task is (?:now )?(?:done|complete)|"
+    r"(?:is|has been|have been) (?:completed?|done|fixed|created|solved)\b|score: ?1(?:\.0)?\b|i have (?:completed|fixed|solved|created|written))",
+    re.IGNORECASE,
+)
+"""Words with which an answer claims success."""
+MOST_IN_A_ROW, MOST_REPEATS = 4, 8
+"""Equal calls that are no loop yet: one after the other, and in all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observed:
+    """``calls``: the name of each tool call, and whether it failed. ``judged``: what each answer of a judge said, empty where it said nothing."""
+
+    answer: str
+    item: str
+    fingerprint: int
+    calls: tuple[tuple[str, bool], ...]
+    judged: tuple[str, ...]
+    is_looping: bool
+
+    @property
+    def has_only_failed_calls(self) -> bool:
+        """Whether tools were called, and no call worked."""
+        return bool(self.calls) and all(failed for _, failed in self.calls)
+
+    @property
+    def claims_without_work(self) -> bool:
+        """Whether the answer claims success although no call worked."""
+        return not any(not failed for _, failed in self.calls) and CLAIM.search(self.answer) is not None
+
+
+def observed_in(record: Record) -> Observed:
+    """Return what is seen in a rollout."""
+    results = {
+        str(message.get("tool_call_id")): message.get("content") for message in record.messages if message.get("role") == "tool"
+    }
+    calls: list[tuple[str, bool]] = []
+    made: list[tuple[str, str]] = []
+    answer, parts = "", []
+    for message in record.messages:
+        if message.get("role") != "assistant":
+            continue
+        content = text_of(message.get("content"))
+        answer = content
+        parts.append(content)
+        for call in message.get("tool_calls") or ():
+            function = call.get("function") if isinstance(call, dict) else None
+            if isinstance(function, dict):
+                one = str(function.get("name")), str(function.get("arguments"))
+                made.append(one)
+                calls.append((one[0], failed(results.get(str(call.get("id"))))))
+    return Observed(
+        answer=answer,
+        item=json.dumps(record.item) if record.item is not None else record.prompt,
+        fingerprint=hash((*parts, *made)) or 1,
+        calls=tuple(calls),
+        judged=tuple(_said(call.answer) for call in record.judges),
+        is_looping=_is_looping(made),
+    )
+
+
+def failed(result: Any) -> bool:
+    """Return whether a tool's result says that the call failed: an error and nothing else, or a negative exit code."""
+    text = text_of(result)
+    if '"error"' not in text and '"exit_code"' not in text:
+        return False
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return False
+    if not isinstance(found, dict):
+        return False
+    code = found.get("exit_code")
+    return bool(found.get("error") and found.keys() <= {"error", "success"}) or (
+        isinstance(code, int) and (code < 0 or code in {126, 127})
+    )
+
+
+def text_of(content: Any) -> str:
+    """Return the text of a message's content."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "\n".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
+    return ""
+
+
+def _said(answer: Any) -> str:
+    choices = answer.get("choices") if isinstance(answer, dict) else None
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        return ""
+    message = choices[0].get("message")
+    return (text_of(message.get("content")) if isinstance(message, dict) else str(choices[0].get("text") or "")).strip()
+
+
+def _is_looping(made: list[tuple[str, str]]) -> bool:
+    row = longest = 0
+    for before, call in zip([None, *made], made, strict=False):
+        row = row + 1 if call == before else 1
+        longest = max(longest, row)
+    return longest > MOST_IN_A_ROW or max(Counter(made).values(), default=0) > MOST_REPEATS

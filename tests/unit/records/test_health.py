@@ -1,0 +1,156 @@
+"""Was the run healthy? Each kind of sick run is named by its check and by no other; a healthy one is clean."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes_env_shared.rollout_record import FORMAT, JudgeCall, Record, Sequence, ToolFailure
+from pytest_hermes_env.cli import main
+from pytest_hermes_env.errors import UsageError
+from pytest_hermes_env.records.health import CHECKS, Verdict, health_of
+
+
+def rollout(chance: random.Random, number: int) -> dict[str, Any]:
+    """The fields of one rollout of a healthy run: a call that worked, an answer, tokens, a judge."""
+    command = json.dumps({"command": f"make {number} {chance.random()}"})
+    call = {"id": "c", "type": "function", "function": {"name": "terminal", "arguments": command}}
+    answer = {"choices": [{"message": {"content": f"{chance.random():.3f}"}}]}
+    return {
+        "format": FORMAT,
+        "id": str(number),
+        "run": "run",
+        "source": "evaluate" if number % 8 == 7 else "process",
+        "group": number // 8 + 1,
+        "place": number % 8 + 1,
+        "item": {"number": number // 8 % 6},
+        "end": "finished",
+        "turns": 2 + chance.randrange(3),
+        "reward": float(chance.random() < 0.5),
+        "messages": [
+            {"role": "user", "content": "do it"},
+            {"role": "assistant", "content": "", "tool_calls": [call]},
+            {
+                "role": "tool",
+                "tool_call_id": "c",
+                "content": json.dumps({"output": "x", "exit_code": chance.randrange(2), "error": None}),
+            },
+            {"role": "assistant", "content": "It is there. " + "x" * chance.randrange(50)},
+        ],
+        "judges": [JudgeCall(method="chat_completion", request={}, answer=answer)],
+        "sequences": [Sequence(tokens=[1, 2, 3], masks=[-100, 2, 3], logprobs=[1.0, -0.1, -0.2])],
+    }
+
+
+Change = Callable[[dict[str, Any], random.Random], dict[str, Any]]
+
+
+def said(row: dict[str, Any], text: str) -> dict[str, Any]:
+    return {"messages": [*row["messages"][:-1], {"role": "assistant", "content": text}]}
+
+
+def called(row: dict[str, Any], result: str, times: int = 1, text: str | None = None) -> dict[str, Any]:
+    ask, answer = row["messages"][1], {**row["messages"][2], "content": result}
+    last = row["messages"][-1] if text is None else {"role": "assistant", "content": text}
+    return {"messages": [row["messages"][0], *[ask, answer] * times, last]}
+
+
+FAILED = json.dumps({"error": "no such tool"})
+SICK: dict[str, Change] = {
+    "repeated_records": lambda row, _: {"id": "0", "group": 1, "place": 1, "source": "process"},
+    "failed_rollouts": lambda row, chance: {"reward": None, "end": "model_failed"} if chance.random() < 0.3 else {},
+    "failures_as_zeros": lambda row, chance: {**called(row, FAILED), "reward": 0.0} if chance.random() < 0.4 else {},
+    "always_zero": lambda row, _: {"reward": 0.0},
+    "constant_groups": lambda row, _: {"reward": float(row["group"] % 2)},
+    "cut_rollouts": lambda row, chance: {"end": "cut_by_length"} if chance.random() < 0.4 else {},
+    "turns_used_up": lambda row, chance: {"end": "turns_used_up"} if chance.random() < 0.6 else {},
+    "looping_rollouts": lambda row, chance: called(row, "{}", 6) if chance.random() < 0.3 else {},
+    "empty_answers": lambda row, chance: said(row, "") if chance.random() < 0.4 else {},
+    "failing_tools": lambda row, _: called(row, FAILED),
+    "judge_falls_back": lambda row, chance: {"judges": [JudgeCall(method="chat_completion", request={}, answer=None)]} if chance.random() < 0.2 else {},
+    "judge_says_one_thing": lambda row, _: {
+        "judges": [JudgeCall(method="chat_completion", request={}, answer={"choices": [{"message": {"content": "1.0"}}]})]
+    },
+    "reward_follows_length": lambda row, chance: said(row, "x" * int(10 + 500 * row["reward"] + chance.randrange(50))),
+    "reward_follows_turns": lambda row, _: {"turns": 2 + int(6 * row["reward"])},
+    "duplicates": lambda row, _: {"messages": [{"role": "user", "content": "do it"}, {"role": "assistant", "content": "the same"}]},
+    "falling_reward": lambda row, chance: {"reward": float(chance.random() < (0.9 if row["group"] <= 15 else 0.2))},
+    "items_never_earn": lambda row, _: {"reward": 0.0 if row["item"]["number"] < 3 else row["reward"]},
+    "claims_pay": lambda row, _: {**called(row, FAILED, text="All tests pass."), "reward": 1.0} if row["place"] % 4 == 1 else {},
+    "tokens_without_labels": lambda row, _: {"sequences": [Sequence(tokens=[1, 2], masks=[-100, -100])]},
+    "uneven_tokens": lambda row, _: {"sequences": [Sequence(tokens=[1, 2], masks=[-100, 2], logprobs=[0.0])]},
+    "evaluation_gap": lambda row, chance: {"reward": float(chance.random() < (0.1 if row["source"] == "evaluate" else 0.9))},
+}  # fmt: skip
+ALSO = {
+    "always_zero": {"constant_groups", "items_never_earn"},
+    "failing_tools": {"failures_as_zeros"},
+    "constant_groups": {"items_never_earn"},
+    "repeated_records": {"constant_groups"},
+}
+"""What such a run is, besides."""
+
+
+def run_of(file: Path, change: Change = lambda *_: {}, seed: int = 0) -> list[Verdict]:
+    chance = random.Random(seed)
+    rows = [rollout(chance, number) for number in range(240)]
+    file.write_text("".join(f"{Record(**{**row, **change(row, chance)}).line()}\n" for row in rows))
+    return health_of([file])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_healthy_run_is_clean(tmp_path, seed):
+    """No check is unhealthy, and every check saw what it judges."""
+    found = run_of(tmp_path / "r.jsonl", seed=seed)
+
+    assert [str(one) for one in found if one.status == "unhealthy"] == []
+    assert [one.name for one in found if one.status == "unobserved"] == ["claims_pay"]
+
+
+@pytest.mark.parametrize("name", SICK)
+def test_a_sick_run_is_named(tmp_path, name):
+    """By its own check, with up to three rollouts to look at."""
+    found = run_of(tmp_path / "r.jsonl", SICK[name])
+
+    sick = {one.name for one in found if one.status == "unhealthy"}
+    assert name in sick
+    assert sick - {name} <= ALSO.get(name, set())
+    verdict = next(one for one in found if one.name == name)
+    assert 1 <= len(verdict.rollouts) <= 3
+    assert all("r.jsonl:" in place for place in verdict.rollouts)
+
+
+def test_every_check_has_a_sick_run():
+    """A check that nothing can trigger is none."""
+    assert {check.name for check in CHECKS} - {*SICK} == {"unreadable_lines"}
+
+
+def test_torn_lines_are_named(tmp_path, capsys):
+    """The half line of a killed process is shown with its place, and the exit code says so."""
+    file = tmp_path / "r.jsonl"
+    line = Record(format=FORMAT, id="a", reward=1.0, tool_errors=[ToolFailure(turn=1, tool="t", error="e")]).line()
+    file.write_text(f"{line}\n{line[:20]}")
+
+    code = main(["health", str(file)])
+
+    printed = capsys.readouterr().out
+    assert (code, "unreadable_lines" in printed, f"{file}:2: this line" in printed) == (1, True, True)
+
+
+def test_a_limit_can_be_set(tmp_path):
+    """A run that is meant to be so is healthy."""
+    run_of(tmp_path / "r.jsonl", SICK["constant_groups"])
+
+    (verdict,) = [one for one in health_of([tmp_path / "r.jsonl"], {"constant_groups": 1.0}) if one.name == "constant_groups"]
+
+    assert (verdict.status, verdict.limit) == ("healthy", 1.0)
+
+
+def test_an_unknown_check_is_refused(tmp_path):
+    """A misspelt limit would change nothing."""
+    with pytest.raises(UsageError, match="there is no check constant_group"):
+        health_of([tmp_path], {"constant_group": 1.0})
