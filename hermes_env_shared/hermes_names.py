@@ -119,7 +119,6 @@ def installed_hermes() -> str:
     spec = importlib.util.find_spec("model_tools")
     if spec is None or spec.origin is None:
         return ""
-    place = Path(spec.origin).parent
-    owners = [one for one in metadata.distributions() if (one.metadata["Name"] or "").startswith("hermes-agent")]
-    described = ", ".join(f"{one.metadata['Name']} {one.version}" for one in owners) or "hermes-agent without a version"
-    return f"{described} in {place}"
+    found = (one for one in metadata.distributions() if (one.metadata["Name"] or "").startswith("hermes-agent"))  # or a fork
+    described = next((f"{one.metadata['Name']} {one.version}" for one in found), "hermes-agent without a version")
+    return f"{described} in {Path(spec.origin).parent}"
