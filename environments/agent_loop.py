@@ -38,15 +38,14 @@ from environments.loop.messages import (
 )
 from environments.sandbox.nonblocking_calls import ToolPoolError, run_interruptibly
 from environments.tool_call_parsers import get_parser
+from hermes_env_shared.hermes_names import hermes_name, tool_name
 
 try:
     with warnings.catch_warnings():
         # hermes 0.19 opens two databases on import and never closes them explicitly; Python 3.13 warns about that
         warnings.simplefilter("ignore", ResourceWarning)
-        import model_tools
         from model_tools import handle_function_call
         from tools.budget_config import DEFAULT_BUDGET, BudgetConfig
-        from tools.terminal_tool import get_active_env
         from tools.todo_tool import TodoStore, todo_tool
         from tools.tool_result_storage import enforce_turn_budget, maybe_persist_tool_result
 except ImportError as error:
@@ -261,10 +260,10 @@ class HermesAgentLoop:
 
     async def _run_tool(self, name: str, arguments: dict[str, Any], user_task: str | None) -> str:
         """Run one of the loop's own tools, or one of hermes' in the tool pool."""
-        if name == "todo":
+        if name == tool_name("todo"):
             todos, merge = arguments.get("todos"), arguments.get("merge", False)
             return str(todo_tool(todos=todos, merge=merge, store=self._todo_store))
-        if name in model_tools._AGENT_LOOP_TOOLS:
+        if name in hermes_name("model_tools", "_AGENT_LOOP_TOOLS"):
             return json.dumps({"error": f"{name} is not available in RL environments."})
         return await run_in_tool_pool(self._dispatch, name, arguments, user_task)
 
@@ -293,7 +292,7 @@ class HermesAgentLoop:
             content=text,
             tool_name=call.name,
             tool_use_id=call.id,
-            env=result_storage(self.task_id, get_active_env(self.task_id)),
+            env=result_storage(self.task_id, hermes_name("tools.terminal_tool", "get_active_env")(self.task_id)),
             config=self.budget_config,
         )
 
@@ -304,7 +303,7 @@ class HermesAgentLoop:
         return await run_in_tool_pool(
             enforce_turn_budget,
             answers,
-            env=result_storage(self.task_id, get_active_env(self.task_id)),
+            env=result_storage(self.task_id, hermes_name("tools.terminal_tool", "get_active_env")(self.task_id)),
             config=self.budget_config,
         )
 

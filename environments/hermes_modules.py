@@ -19,17 +19,22 @@ logger = logging.getLogger(__name__)
 
 def shadowed_modules() -> dict[str, str]:
     """Map each shadowed hermes-agent module to the file that shadows it; empty if there is none."""
-    root, names = _installed()
+    roots, names = _installed()
     found = {name: _origin(name) for name in names}
-    return {name: origin for name, origin in found.items() if origin and not Path(origin).resolve().is_relative_to(root)}
+    return {name: file for name, file in found.items() if file and not any(map(Path(file).resolve().is_relative_to, roots))}
 
 
 @functools.cache
-def _installed() -> tuple[Path, tuple[str, ...]]:
-    """Return the directory of hermes-agent and the names of its top-level modules."""
-    distribution = importlib.metadata.distribution("hermes-agent")
+def _installed() -> tuple[set[Path], tuple[str, ...]]:
+    """Return the directories of hermes-agent, of which a checkout has another one, and the names of its top-level modules."""
+    try:
+        distribution = importlib.metadata.distribution("hermes-agent")
+    except importlib.metadata.PackageNotFoundError:  # a checkout on PYTHONPATH, or a fork
+        return set(), ()
     names = (distribution.read_text("top_level.txt") or "").split()
-    return Path(str(distribution.locate_file(""))).resolve(), tuple(names)
+    is_checkout = '"editable": true' in (distribution.read_text("direct_url.json") or "")
+    places = [str(distribution.locate_file("")), *([str(Path(_origin("model_tools")).parent)] if is_checkout else [])]
+    return {Path(place).resolve() for place in places}, tuple(names)
 
 
 def _origin(name: str) -> str:

@@ -21,11 +21,11 @@ from environments import agent_loop  # first: explains shadowed modules
 from environments.loop.messages import multimodal_text
 from environments.sandbox import file_transfer, nonblocking_calls
 from environments.sandbox.isolation import close_sandbox, has_run_commands, in_sandbox, open_sandbox, run_uncut
+from hermes_env_shared.hermes_names import hermes_name, tool_name
 
 # isort: split
 from agent.redact import redact_sensitive_text
 from model_tools import handle_function_call
-from tools import file_tools, terminal_tool
 from tools.tool_output_limits import get_max_line_length
 
 __all__ = ["ContextClosedError", "ToolContext"]
@@ -97,7 +97,7 @@ class ToolContext:
 
         Returns ``{"exit_code": int, "output": str, ...}``.
         """
-        if timeout > terminal_tool.FOREGROUND_MAX_TIMEOUT:
+        if timeout > hermes_name("tools.terminal_tool", "FOREGROUND_MAX_TIMEOUT"):
             return self._terminal_in_background(command, timeout)
         return self._as_dict(self.call_tool("terminal", {"command": command, "timeout": timeout}), of_terminal=True)
 
@@ -119,8 +119,10 @@ class ToolContext:
             return {"error": str(error)}
         except file_transfer.TransferError:
             data = None
-        file_tools.reset_file_dedup(self.task_id)  # else hermes answers "unchanged" or "BLOCKED" to a second read
-        file_tools.notify_other_tool_call(self.task_id)
+        hermes_name("tools.file_tools", "reset_file_dedup")(
+            self.task_id
+        )  # else hermes answers "unchanged" or "BLOCKED" to a second read
+        hermes_name("tools.file_tools", "notify_other_tool_call")(self.task_id)
         page = self._as_dict(self.call_tool("read_file", {"path": path, "offset": 1, "limit": READ_PAGE_LINES}))
         numbered = page.get("content")
         if not isinstance(numbered, str) or page.get("error"):
@@ -151,7 +153,7 @@ class ToolContext:
         if path == ".":  # without ripgrep, hermes 0.19 excludes hidden names, and this is one
             self._check_open("search_files")
             open_sandbox(self.task_id)
-            path = terminal_tool.get_session_cwd(self.task_id) or path
+            path = hermes_name("tools.terminal_tool", "get_session_cwd")(self.task_id) or path
         return self._as_dict(self.call_tool("search_files", {"pattern": query, "path": path}))
 
     def web_search(self, query: str) -> dict[str, Any]:
@@ -219,16 +221,16 @@ class ToolContext:
         deadline = time.monotonic() + timeout
         while (left := deadline - time.monotonic()) > 0:
             waiting = {"action": "wait", "session_id": session, "timeout": max(1, int(left))}
-            state = self._as_dict(self.call_tool("process", waiting))
+            state = self._as_dict(self.call_tool(tool_name("process"), waiting))
             if state.get("status") != "timeout":
                 output = self._whole_output(session, state.get("output") or "")
                 return {"output": output, "exit_code": state.get("exit_code", -1), "error": state.get("error")}
-        self.call_tool("process", {"action": "kill", "session_id": session})
+        self.call_tool(tool_name("process"), {"action": "kill", "session_id": session})
         return {"exit_code": 124, "output": "", "error": f"Command timed out after {timeout} seconds"}
 
     def _whole_output(self, session: str, end: str) -> str:
         """Return a background process's whole output; waiting for it only returns the end."""
-        log = self._as_dict(self.call_tool("process", {"action": "log", "session_id": session, "limit": LOG_LINES}))
+        log = self._as_dict(self.call_tool(tool_name("process"), {"action": "log", "session_id": session, "limit": LOG_LINES}))
         output = log.get("output")
         whole = output if isinstance(output, str) and len(output) >= len(end.strip()) else end
         _, begun, after = whole.partition(f"{BEGIN}\n")

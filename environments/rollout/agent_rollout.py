@@ -98,7 +98,8 @@ async def _item_of(env: Any, rollout: AgentRollout, reward: float, server: Any) 
         env._counts["train/truncated_turns_masked"] += 1
     if server is env.server or result.managed_state is None:
         complete = scoring.without_last_reply(result.messages) if mask_incomplete else None
-        tokenizer = env.tokenizer if makes_rows(env) else None  # tokens of a megabyte take a second
+        # tokens of a megabyte take a second; a served environment may have no tokenizer, and placeholders are not trained on
+        tokenizer = getattr(env.tokenizer, "of_placeholders", env.tokenizer) if makes_rows(env) else None
         item_of = functools.partial(scoring.chat_item, tokenizer, result.messages, reward, complete=complete)
         is_long = len(scoring.transcript(result.messages)) > LONG_TEXT  # then the event loop serves other rollouts meanwhile
         return await asyncio.to_thread(item_of) if is_long else item_of()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import logging
 import os
 import shlex
@@ -22,12 +23,15 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from tools import browser_tool, file_tools, process_registry, terminal_tool
+from tools import process_registry
 
 from hermes_env_shared.abandoned import claim, is_gone, remove_abandoned_meanwhile, remove_tree
+from hermes_env_shared.hermes_names import hermes_name
 from hermes_env_shared.processes import forget_background_processes, kill_processes, mark_commands, now, tag_descendants
 
 logger = logging.getLogger(__name__)
+
+_terminal = functools.partial(hermes_name, "tools.terminal_tool")
 
 
 class SandboxLost(RuntimeError):
@@ -112,10 +116,10 @@ def open_sandbox(task_id: str) -> None:
             tag_descendants()
             held.opened = now()
             process_registry.MAX_PROCESSES = PROCESSES_PER_ROLLOUT * len(_sandboxes)
-        given = terminal_tool._task_env_overrides.get(task_id, {})
+        given = _terminal("_task_env_overrides").get(task_id, {})
         backend = os.environ.get("TERMINAL_ENV", "local")
         has_its_place = backend != "local" or "cwd" in given
-        if given and has_its_place and terminal_tool._resolve_container_task_id(task_id) == task_id:
+        if given and has_its_place and _terminal("_resolve_container_task_id")(task_id) == task_id:
             return
         overrides = {"env_type": backend, **given}
         if backend == "local" and "cwd" not in overrides:
@@ -123,7 +127,7 @@ def open_sandbox(task_id: str) -> None:
             held.inode = os.lstat(held.directory).st_ino
             remove_abandoned_meanwhile()
             held.release = claim(held.directory, held.mark)
-        terminal_tool.register_task_env_overrides(task_id, overrides)
+        _terminal("register_task_env_overrides")(task_id, overrides)
 
 
 def _make_directory(task_id: str) -> str:
@@ -163,7 +167,8 @@ def has_run_commands(task_id: str) -> bool:
 
 def _environment(task_id: str) -> Any:
     """Return hermes' environment of ``task_id``; None without one."""
-    return terminal_tool.get_active_env(task_id) if terminal_tool._resolve_container_task_id(task_id) == task_id else None
+    is_own = _terminal("_resolve_container_task_id")(task_id) == task_id
+    return _terminal("get_active_env")(task_id) if is_own else None
 
 
 def run_uncut(task_id: str, command: str, timeout: int) -> str | None:
@@ -272,27 +277,27 @@ def _kill_processes(task_id: str) -> None:
 
 
 def _close_browser(task_id: str) -> None:
-    if any(key.split("::")[0] == task_id for key in list(browser_tool._active_sessions)):
-        browser_tool.cleanup_browser(task_id)
+    if any(key.split("::")[0] == task_id for key in list(hermes_name("tools.browser_tool", "_active_sessions"))):
+        hermes_name("tools.browser_tool", "cleanup_browser")(task_id)
 
 
 def _remove_results(task_id: str) -> None:
     with _lock:
         held = _sandboxes.get(task_id, _Sandbox())
         directory, held.storage = held.storage, None
-    sandbox = terminal_tool.get_active_env(task_id)
+    sandbox = _terminal("get_active_env")(task_id)
     if directory is not None and sandbox is not None:
         sandbox.execute(f"rm -r -- {shlex.quote(directory)}", timeout=30)
 
 
 def _close_terminal(task_id: str) -> None:
-    terminal_tool.cleanup_vm(task_id, force_remove=True)
+    _terminal("cleanup_vm")(task_id, force_remove=True)
 
 
 def _forget_session(task_id: str) -> None:
-    terminal_tool.clear_task_env_overrides(task_id)
-    file_tools.reset_file_dedup(task_id)
-    file_tools._read_tracker.pop(task_id, None)
+    _terminal("clear_task_env_overrides")(task_id)
+    hermes_name("tools.file_tools", "reset_file_dedup")(task_id)
+    hermes_name("tools.file_tools", "_read_tracker").pop(task_id, None)
 
 
 def _plain(task_id: str) -> str:

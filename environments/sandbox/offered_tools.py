@@ -7,6 +7,7 @@ import logging
 from typing import Any
 
 from environments.hermes_modules import explain_shadowing
+from hermes_env_shared.hermes_names import hermes_name, undeferred
 
 import model_tools  # isort: skip
 import toolset_distributions
@@ -31,7 +32,8 @@ def offered_tools(enabled: list[str] | None, disabled: list[str] | None, distrib
     if enabled is None:
         logger.warning("enabled_toolsets is not set: the model is offered every tool, messaging included")
     _check_toolsets([*(enabled or ()), *(disabled or ())])
-    schemas = model_tools.get_tool_definitions(enabled_toolsets=enabled, disabled_toolsets=disabled, quiet_mode=True)
+    listed = model_tools.get_tool_definitions
+    schemas = listed(enabled_toolsets=enabled, disabled_toolsets=disabled, quiet_mode=True, **undeferred(listed))
     if not schemas:
         raise ValueError(
             _with_shadowing(
@@ -51,7 +53,7 @@ logging.getLogger("tools.registry").addFilter(
 
 
 def _check_toolsets(names: list[str]) -> None:
-    legacy = getattr(model_tools, "_LEGACY_TOOLSET_MAP", {})
+    legacy = hermes_name("model_tools", "_LEGACY_TOOLSET_MAP")
     unknown = [name for name in names if not toolsets.validate_toolset(name) and name not in legacy]
     if unknown:
         raise ValueError(_with_shadowing(f"Unknown toolsets {unknown}. Known toolsets: {toolsets.get_toolset_names()}"))

@@ -1,7 +1,8 @@
 """The HTTP interface of a rollout service.
 
 ``POST /rollout`` runs one rollout, ``GET /tasks?split=train|eval&n=N`` lists items with their prompts, and ``GET /health``, which needs
-no token, has the load and the rollouts by end. Every answer is JSON; an error names its cause, for a rollout the end.
+no token, has the environment's identity, the load and the rollouts by end. Every answer is JSON; an error names its cause, for a rollout
+the end.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from starlette.routing import Route
 
 from environments.loop.end import RolloutEnd
 from environments.rollout.concurrency import to_the_end
+from environments.service.identity import PROTOCOL
 from environments.service.service import RolloutFailed, RolloutRequest, RolloutService, engine_key, without_key
 from environments.service.waiting_line import Refused
 
@@ -51,7 +53,8 @@ def build_app(service: RolloutService, *, token: str, max_body: int) -> Starlett
         return JSONResponse(
             {
                 "status": "draining" if line.is_closed else "ok",
-                "environment": type(service.env).__name__,
+                "protocol": PROTOCOL,
+                "identity": service.identity.model_dump(),
                 "running": len(line.running),
                 "waiting": line.waiting,
                 "concurrency": line.places,

@@ -21,6 +21,7 @@ from pydantic_cli.argparse import FailedExecutionException
 from environments.command_line import main as command_line
 from environments.command_line import settings as command_settings
 from environments.service.app import build_app
+from environments.service.lazy_tokenizer import loading_later
 from environments.service.service import RolloutService, without_key
 from environments.service.waiting_line import Refused, WaitingLine
 
@@ -119,7 +120,9 @@ def _environment(cls: Any, options: argparse.Namespace, flags: Sequence[str]) ->
         server_type="openai",
         health_check=False,
     )
-    with command_line.naming_the_tokenizer(settings):
+    # one that was asked for is loaded now, so that a wrong name is seen; the class's own only if something uses it
+    is_default = config.tokenizer_name == command_settings.initial_settings(cls)[0].tokenizer_name
+    with command_line.naming_the_tokenizer(settings), loading_later() if is_default else contextlib.nullcontext():
         return cls(config=config, server_configs=[judge])
 
 

@@ -20,6 +20,7 @@ from environments.loop.end import RolloutEnd
 from environments.rollout.evaluation import held_out_items
 from environments.rollout.hosted import RolloutOutcome
 from environments.rollout.secret_names import SHORTEST_KEY
+from environments.service.identity import PROTOCOL, Identity, identity_of
 from environments.service.policy_server import CappedTransport, MissingJudge, check_endpoint, policy_manager
 from environments.service.waiting_line import Refused, WaitingLine
 
@@ -47,6 +48,9 @@ class RolloutRequest(BaseModel):
     api_key: SecretStr = SecretStr("none")
     sampling: dict[str, JsonValue] = {}
     """Parameters of each request to the model; they replace those of the environment."""
+    protocol: int = PROTOCOL
+    identity: Identity | None = None
+    """The environment that the client expects; another one refuses."""
 
     @field_validator("sampling")
     @classmethod
@@ -83,6 +87,7 @@ class RolloutService:
         self.env = env
         self.line = line
         self.tasks = TaskList(env)
+        self.identity = identity_of(type(env))
         self.counts: Counter[str] = Counter()
         """Rollouts by end, and those that were cancelled or timed out."""
         self._judge = None if has_judge else MissingJudge()
@@ -99,6 +104,10 @@ class RolloutService:
 
     def check(self, asked: RolloutRequest, client: str | None) -> None:
         """Check a request of ``client``, an address. Raises: Refused."""
+        if asked.protocol != PROTOCOL:
+            raise Refused(409, "other_protocol", f"the client speaks protocol {asked.protocol}, and this service {PROTOCOL}")
+        if asked.identity not in {None, self.identity}:
+            raise Refused(409, "other_environment", f"the client asks for {asked.identity}; this service has {self.identity}")
         check_endpoint(asked.endpoint, client=client, allowed=self._endpoint_hosts)
         self.tasks.check(asked.item)
 
@@ -164,10 +173,18 @@ def without_key(text: str) -> str:
     return text.replace(key, "[api_key]") if len(key) >= SHORTEST_KEY else text
 
 
+def _described(error: BaseException | None) -> str:
+    """Return an error's type and text; where it has none, as a connection that broke, also those of what caused it."""
+    text = str(error) or (
+        _described(cause) if (cause := error and (error.__cause__ or error.__context__)) else "(without a text)"
+    )
+    return f"{type(error).__name__}: {text}"
+
+
 def _result_of(outcome: RolloutOutcome, seconds: float) -> dict[str, Any]:
     """Return the body of an answer. Raises: RolloutFailed without a reward, or with messages that are not JSON."""
     if outcome.reward is None:
-        raise RolloutFailed(outcome.end.value, without_key(f"{type(outcome.error).__name__}: {outcome.error}"), outcome)
+        raise RolloutFailed(outcome.end.value, without_key(_described(outcome.error)), outcome)
     calls = sum(len(message.get("tool_calls") or ()) for message in outcome.messages)
     result = {
         "reward": outcome.reward,

@@ -15,6 +15,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from hermes_env_shared.abandoned import left_behind
+from hermes_env_shared.hermes_names import installed_hermes
 from pytest_hermes_env import stale_package
 from pytest_hermes_env.redaction.shown_text import shown
 from pytest_hermes_env.sandbox.confinement import APPARMOR, MAXIMUM, UNCONFINED_HERE, Confinement, available
@@ -54,6 +55,7 @@ def _versions() -> Iterator[Row]:
     versions = installed_versions() | {"pytest": metadata.version("pytest")}
     missing = [name for name, version in versions.items() if version == "not installed"]
     fix = f"pip install {' '.join(missing)}: without them, only the source of environments can be checked" if missing else ""
+    yield Row("hermes", installed_hermes() or "not installed")
     yield Row("packages", ", ".join(f"{name} {version}" for name, version in versions.items()), fix)
     plugins = sorted(
         {f"{point.dist.name} {point.dist.version}" for point in metadata.entry_points(group="pytest11") if point.dist}

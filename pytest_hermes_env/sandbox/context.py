@@ -20,7 +20,7 @@ from hermes_env_shared import trees
 from pytest_hermes_env.errors import CleanupFailed, UsageError, UseAfterCleanup, shorten
 from pytest_hermes_env.failures import Problem, combined_error
 from pytest_hermes_env.sandbox.fake_tools.rules import numbered
-from pytest_hermes_env.sandbox.hermes_modules import hermes_module
+from pytest_hermes_env.sandbox.hermes_modules import hermes_name
 from pytest_hermes_env.sandbox.machine import FILE_TIMEOUT_S, MAX_BYTES, NOT_REGULAR, Machine, NotReadable
 
 DIRECTORY_TIMEOUT_S = 600
@@ -365,5 +365,5 @@ def coerced(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
     given = {name: copy[name] for name in NOT_TEXT.get(tool, ()) if name in copy}
     if not any(isinstance(value, str) or (name in LISTS and not isinstance(value, list)) for name, value in given.items()):
         return copy
-    converted: dict[str, Any] = hermes_module("model_tools").coerce_tool_args(tool, copy)
+    converted: dict[str, Any] = hermes_name("model_tools", "coerce_tool_args")(tool, copy)
     return converted

@@ -8,6 +8,7 @@ import warnings
 from types import FunctionType
 from typing import Any
 
+from hermes_env_shared import hermes_names
 from pytest_hermes_env.errors import ShadowedModule
 
 
@@ -33,19 +34,29 @@ def hermes_module(name: str) -> Any:
         ) from error
 
 
+def hermes_name(module: str, name: str) -> Any:
+    """Return a name of a module of hermes, or of a part that was split off it. Raises: as `hermes_module`; HermesNameMissing."""
+    hermes_module(module)
+    return hermes_names.hermes_name(module, name)
+
+
 def with_names(name: str, replaced: dict[str, Any]) -> dict[str, Any]:
-    """Return the names of a module of hermes with some replaced, which its functions and methods see, too. Raises: as `hermes_module`."""
-    module = hermes_module(name)
-    names = {**vars(module), **replaced}
+    """Return the names of a module of hermes, and of parts that were split off it, with some replaced, which its functions and methods see,
+    too. Raises: as `hermes_module`.
+    """
+    hermes_module(name)
+    modules = hermes_names.parts_of(name)
+    scopes = {id(vars(module)) for module in modules}
+    names = {key: value for module in reversed(modules) for key, value in vars(module).items()} | replaced
 
     def bound(value: Any) -> Any:
-        if isinstance(value, FunctionType) and value.__globals__ is vars(module):
+        if isinstance(value, FunctionType) and id(value.__globals__) in scopes:
             twin = FunctionType(value.__code__, names, value.__name__, value.__defaults__, value.__closure__)
             twin.__kwdefaults__ = value.__kwdefaults__
             return twin
-        if isinstance(value, type) and value.__module__ == module.__name__:
+        if isinstance(value, type) and value.__module__ in {module.__name__ for module in modules}:
             return type(value.__name__, (value,), {name: bound(one) for name, one in vars(value).items() if callable(one)})
         return value
 
-    names.update({name: bound(value) for name, value in vars(module).items() if name not in replaced})
+    names.update({key: bound(value) for key, value in names.items() if key not in replaced})
     return names

@@ -27,6 +27,7 @@ from typing import Any, ClassVar, Literal, Self
 import pytest
 
 from hermes_env_shared.abandoned import claim, is_gone, remove_abandoned_meanwhile, remove_tree
+from hermes_env_shared.hermes_names import former_name
 from hermes_env_shared.processes import kill_processes, mark_commands, now, tag_descendants
 from pytest_hermes_env.errors import HermesEnvError, UsageError, shorten
 from pytest_hermes_env.failures import Problem, combined_error
@@ -35,6 +36,7 @@ from pytest_hermes_env.sandbox.answers import called, takes
 from pytest_hermes_env.sandbox.cell import Limits
 from pytest_hermes_env.sandbox.confinement import ADVICE, UNCONFINED_HERE, Confinement, available
 from pytest_hermes_env.sandbox.fake import FakeSandbox
+from pytest_hermes_env.sandbox.hermes_modules import hermes_name
 from pytest_hermes_env.sandbox.local_cell import LocalCell, check_variables
 from pytest_hermes_env.sandbox.machine import FILE_TIMEOUT_S, MAX_BYTES, NOT_REGULAR, NotReadable, too_large
 from pytest_hermes_env.sandbox.sandbox_errors import lost_sandbox
@@ -156,7 +158,7 @@ class LocalSandbox:
 
         Raises: a tool that hermes itself runs, or a function that also takes the sandbox → UsageError.
         """
-        if name in LOCAL_TOOLS:
+        if former_name(name) in LOCAL_TOOLS:
             raise UsageError(
                 f"hermes itself runs the tool `{name}` in a LocalSandbox, so it cannot be scripted.\n"
                 f"  expected  a tool other than {', '.join(sorted(LOCAL_TOOLS))}\n"
@@ -417,7 +419,7 @@ class LocalRollout:
 
     def call(self, name: str, arguments: dict[str, Any]) -> str | None:
         """Return None for the terminal and file tools, which hermes runs, and the scripted result of any other tool."""
-        if name in LOCAL_TOOLS:
+        if former_name(name) in LOCAL_TOOLS:
             self._sandbox.open(self.task_id or "default")
             return None
         return self._sandbox.scripted.sandbox_of(self.task_id).call(name, arguments)
@@ -440,10 +442,8 @@ class LocalMachine(LocalRollout):
     @property
     def cwd(self) -> str:
         """The session's directory: where relative paths lead."""
-        from tools.terminal_tool import get_session_cwd  # noqa: PLC0415 - hermes is heavy
-
         directory = self.directory
-        current = get_session_cwd(self.task_id)
+        current = hermes_name("tools.terminal_tool", "get_session_cwd")(self.task_id)
         return current if current and os.path.isdir(current) else directory
 
     def call(self, name: str, arguments: dict[str, Any]) -> str:

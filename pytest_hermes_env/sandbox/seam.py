@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from hermes_env_shared.hermes_names import tool_name
 from pytest_hermes_env.faults.tool_calls import answer_or_fault, refusing_directories
 from pytest_hermes_env.patches import intercept, replace
-from pytest_hermes_env.sandbox.hermes_modules import hermes_module
+from pytest_hermes_env.sandbox.hermes_modules import hermes_module, hermes_name
 
 if TYPE_CHECKING:
     from pytest_hermes_env.faults.plan import FaultPlan
@@ -176,11 +177,10 @@ class ToolSeam:
         sandbox = self.sandbox.sandbox_of(task_id)
         if task_id not in self._seen:
             self._seen.add(task_id)
-            module = sys.modules.get("tools.terminal_tool")
-            if module is not None and hasattr(
+            if "tools.terminal_tool" in sys.modules and hasattr(
                 sandbox, "alias"
             ):  # an in-memory machine: its layer may have chosen a directory here
-                directory = module._task_env_overrides.get(task_id, {}).get("cwd")  # noqa: SLF001 - hermes has no public way to ask
+                directory = hermes_name("tools.terminal_tool", "_task_env_overrides").get(task_id, {}).get("cwd")
                 if directory:
                     sandbox.alias(directory)
         acting_as = getattr(sandbox, "acting_as", None)
@@ -204,7 +204,7 @@ def offering(tool_names: Iterable[str], *, withheld: Iterable[str] = ()) -> Iter
 
     ``withheld`` are tools that it must not offer although their requirements may be present.
     """
-    import model_tools  # noqa: PLC0415 - hermes is heavy
+    forget_tools = hermes_name("model_tools", "_clear_tool_defs_cache")
     from tools.registry import invalidate_check_fn_cache, registry  # noqa: PLC0415
 
     checks = dict.fromkeys(tool_names) | dict.fromkeys(withheld, _never)
@@ -216,13 +216,13 @@ def offering(tool_names: Iterable[str], *, withheld: Iterable[str] = ()) -> Iter
     with contextlib.ExitStack() as replaced:
         for entry, check in changed:
             replaced.enter_context(replace("ToolEntry.check_fn", check, owner=entry))
-        model_tools._clear_tool_defs_cache()  # noqa: SLF001 - hermes has no public way to forget its memo
+        forget_tools()
         try:
             yield
         finally:
             replaced.close()
             invalidate_check_fn_cache()
-            model_tools._clear_tool_defs_cache()  # noqa: SLF001
+            forget_tools()
 
 
 def tool_offer(config: Any, sandbox: Any) -> tuple[frozenset[str], frozenset[str]]:
@@ -251,5 +251,5 @@ def tool_offer(config: Any, sandbox: Any) -> tuple[frozenset[str], frozenset[str
         available = model_tools.get_tool_definitions
         return tools_of(one for one in named if not available(enabled_toolsets=[one], quiet_mode=True)), frozenset()
     recorded = getattr(sandbox, "offered", None)
-    offered = tools_of(named) | NEED_NOTHING if recorded is None else frozenset(recorded)
+    offered = tools_of(named) | set(map(tool_name, NEED_NOTHING)) if recorded is None else frozenset(recorded)
     return offered, tools_of(toolsets.TOOLSETS) - offered

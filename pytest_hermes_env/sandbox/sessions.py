@@ -12,6 +12,7 @@ tools/tirith_security.py, tools/lazy_deps.py, tools/approval.py, agent/lsp.
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,7 +22,7 @@ from typing import Any
 from hermes_env_shared.processes import forget_background_processes, kill_processes
 from pytest_hermes_env.errors import EnvironmentSetupError
 from pytest_hermes_env.patches import intercept
-from pytest_hermes_env.sandbox.hermes_modules import hermes_module
+from pytest_hermes_env.sandbox.hermes_modules import hermes_module, hermes_name
 
 OPTIONAL_PROGRAMS = frozenset({"go", "node", "npx", "rg", "rustfmt"})
 """Programs that hermes' file tools use where they are installed: ``npx tsc`` even downloads a compiler."""
@@ -37,6 +38,8 @@ VARIABLES = MappingProxyType({
 })  # fmt: skip
 """Variables of the test process and their values while a sandbox is active; None unsets one."""
 
+_terminal = functools.partial(hermes_name, "tools.terminal_tool")
+
 
 @contextlib.contextmanager
 def keep_inside(shell: Path) -> Iterator[None]:
@@ -48,9 +51,7 @@ def keep_inside(shell: Path) -> Iterator[None]:
     Raises: hermes does not start its commands with ``shell`` → EnvironmentSetupError.
     """
     hermes_module("model_tools")
-    local = hermes_module("tools.environments.local")
-
-    for found in (local._find_bash(), local._find_shell()):  # noqa: SLF001 - hermes has no public name for it
+    for found in (hermes_name("tools.environments.local", name)() for name in ("_find_bash", "_find_shell")):
         if found != str(shell):
             raise EnvironmentSetupError(
                 "hermes does not start its commands inside the local sandbox.\n"
@@ -76,26 +77,19 @@ def open_session(task_id: str, make_directory: Callable[[], str]) -> str:
 
     ``make_directory`` creates one if the session has none.
     """
-    from tools.terminal_tool import (  # noqa: PLC0415 - hermes is heavy
-        _resolve_container_task_id,
-        _task_env_overrides,
-        register_task_env_overrides,
-    )
-
-    given = _task_env_overrides.get(task_id, {})
-    if not given.get("cwd") or _resolve_container_task_id(task_id) != task_id:
+    overrides = _terminal("_task_env_overrides")
+    given = overrides.get(task_id, {})
+    if not given.get("cwd") or _terminal("_resolve_container_task_id")(task_id) != task_id:
         own = {"env_type": "local", "cwd": given.get("cwd") or make_directory()}
-        register_task_env_overrides(task_id, {**given, **own})
-    return str(_task_env_overrides[task_id]["cwd"])
+        _terminal("register_task_env_overrides")(task_id, {**given, **own})
+    return str(overrides[task_id]["cwd"])
 
 
 def directories_in(root: Path) -> dict[str, str]:
     """Return the working directories of sessions that are below ``root``, by task id."""
     if "tools.terminal_tool" not in sys.modules:
         return {}
-    from tools.terminal_tool import _task_env_overrides  # noqa: PLC0415
-
-    places = {task_id: overrides.get("cwd") for task_id, overrides in list(_task_env_overrides.items())}
+    places = {task_id: overrides.get("cwd") for task_id, overrides in list(_terminal("_task_env_overrides").items())}
     return {task_id: place for task_id, place in places.items() if place and Path(place).is_relative_to(root)}
 
 
@@ -104,17 +98,15 @@ def close_session(task_id: str, directory: str = "") -> None:
 
     Detached processes are killed if they work in ``directory``, or were marked with it; the directory stays.
     """
-    from tools.file_tools import reset_file_dedup  # noqa: PLC0415
     from tools.process_registry import process_registry  # noqa: PLC0415
-    from tools.terminal_tool import cleanup_vm, clear_task_env_overrides  # noqa: PLC0415
 
     with contextlib.ExitStack() as steps:  # every step runs, even if others raise
         steps.callback(forget_background_processes, task_id)
         if directory:
             steps.callback(kill_processes, mark=directory, directory=directory)
-        steps.callback(reset_file_dedup, task_id)
-        steps.callback(clear_task_env_overrides, task_id)
-        steps.callback(cleanup_vm, task_id, force_remove=True)
+        steps.callback(hermes_name("tools.file_tools", "reset_file_dedup"), task_id)
+        steps.callback(_terminal("clear_task_env_overrides"), task_id)
+        steps.callback(_terminal("cleanup_vm"), task_id, force_remove=True)
         steps.callback(process_registry.kill_all, task_id)
         if directory:  # first: hermes waits two seconds for each that ignores SIGTERM, one after the other
             steps.callback(kill_processes, mark=directory, directory=directory)

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +16,63 @@ from typing import Any
 import httpx
 import pytest
 
+from pytest_hermes_env.inference import call, say
+
 VERIFIERS_PYTHON = os.environ.get("HERMES_VERIFIERS_PYTHON", "")
 collect_ignore_glob = [] if VERIFIERS_PYTHON else ["test_*.py"]
 
 TOKEN = "the-token-of-these-tests"
+
+
+PATIENCE_S = 120
+
+
+@pytest.fixture
+def until() -> Callable[[Callable[[], bool]], None]:
+    """``until(condition)`` waits for a condition of another process."""
+
+    def wait(condition: Callable[[], bool]) -> None:
+        end = time.monotonic() + PATIENCE_S
+        while not condition():
+            assert time.monotonic() < end
+            time.sleep(0.05)
+
+    return wait
+
+
+@pytest.fixture
+def gold() -> Callable[[Any], Any]:
+    """A policy that writes the file which the prompt asks for."""
+
+    def policy(conversation: Any) -> Any:
+        if conversation.turn:
+            return say("Done.")
+        path = conversation.first_user.split("Create the file ")[1].split(" in your")[0]
+        return call("write_file", path=path, content=conversation.first_user.split("at the end:\n")[1])
+
+    return policy
+
+
+HELD = """
+from pathlib import Path
+import asyncio
+
+from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
+
+
+class Held(TerminalTestEnv):
+    async def compute_reward(self, item, result, ctx):
+        while not Path("go").exists():
+            await asyncio.sleep(0.05)
+        return await super().compute_reward(item, result, ctx)
+"""
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> str:
+    """An environment whose rewards wait for the file ``go``."""
+    (tmp_path / "held.py").write_text(HELD)
+    return f"{tmp_path / 'held.py'}:Held"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,17 +128,17 @@ def environ(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def start(environ: dict[str, str], tmp_path: Path, hermes_tokenizer: str) -> Iterator[Callable[..., Service]]:
-    """``start(target, *options)`` starts a rollout service."""
+def start(environ: dict[str, str], tmp_path: Path) -> Iterator[Callable[..., Service]]:
+    """``start(target, *options, port=0)`` starts a rollout service, with no tokenizer: none is on this machine."""
     started: list[Service] = []
 
-    def run(target: str, *options: str) -> Service:
+    def run(target: str, *options: str, port: int = 0) -> Service:
         sandboxes, log = tmp_path / f"sandboxes{len(started)}", tmp_path / f"service{len(started)}.log"
         sandboxes.mkdir()
-        words = [sys.executable, "-m", "pytest_hermes_env.cli", "serve-rollouts", target, "--port", "0"]
+        words = [sys.executable, "-m", "pytest_hermes_env.cli", "serve-rollouts", target, "--port", str(port)]
         with log.open("w") as file:
             process = subprocess.Popen(
-                [*words, "--env.tokenizer_name", hermes_tokenizer, *options],
+                [*words, *options],
                 env=environ | {"TMPDIR": str(sandboxes)},
                 stdout=subprocess.PIPE,
                 stderr=file,
@@ -110,10 +164,10 @@ def start(environ: dict[str, str], tmp_path: Path, hermes_tokenizer: str) -> Ite
 
 @pytest.fixture
 def verifiers(environ: dict[str, str], tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
-    """``verifiers(*words, services=...)`` starts the engine's Python with these arguments."""
+    """``verifiers(*words, services=...)`` starts the engine's Python with these arguments; a service may be an address."""
 
-    def run(*words: str, services: list[Service]) -> subprocess.Popen[str]:
-        more = {"HERMES_ENV_SERVICES": ",".join(service.url for service in services)}
+    def run(*words: str, services: list[Any]) -> subprocess.Popen[str]:
+        more = {"HERMES_ENV_SERVICES": ",".join(getattr(service, "url", service) for service in services)}
         return subprocess.Popen(
             [VERIFIERS_PYTHON, *words],
             env={name: value for name, value in environ.items() if name != "PYTHONPATH"} | more,
@@ -125,6 +179,31 @@ def verifiers(environ: dict[str, str], tmp_path: Path) -> Callable[..., subproce
         )
 
     return run
+
+
+@pytest.fixture
+def episodes(verifiers: Any) -> Callable[..., Any]:
+    """``episodes(services, **plan)`` starts episodes.py and returns its process."""
+
+    def run(services: Any, **plan: Any) -> Any:
+        process = verifiers(str(Path(__file__).with_name("episodes.py")), services=services)
+        process.stdin.write(json.dumps(plan) + "\n")
+        process.stdin.flush()
+        return process
+
+    return run
+
+
+@pytest.fixture
+def results_of() -> Callable[[Any], list[dict[str, Any]]]:
+    """``results_of(process)`` waits for episodes.py and returns what it printed."""
+
+    def read(process: Any) -> list[dict[str, Any]]:
+        out, _ = process.communicate(timeout=300)
+        assert process.returncode == 0, out[-5000:]
+        return [json.loads(line) for line in out.splitlines() if line.startswith('{"reward"')]
+
+    return read
 
 
 @pytest.fixture

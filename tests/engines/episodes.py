@@ -12,6 +12,8 @@ from verifiers.v1.serve import EnvClient, serve_env
 async def main(plan: dict) -> None:
     """Serve the environment in a process of its own, and play ``plan["episodes"]``; cancel them when a line comes in."""
     config = {"taskset": {"id": "hermes-env", "num_tasks": plan["tasks"]}}
+    if "harness" in plan:
+        config["agent"] = {"harness": {"id": "hermes-env"} | plan["harness"]}
     queue = multiprocessing.get_context("spawn").Queue()
     server = multiprocessing.get_context("spawn").Process(
         target=serve_env,
@@ -37,7 +39,8 @@ async def main(plan: dict) -> None:
         ]
         errors = [[error.type, error.message] for error in trace.errors]
         reward = trace.rewards.get("reward")
-        print(json.dumps({"reward": reward and reward.score, "errors": errors, "branches": branches}), flush=True)
+        found = {"reward": reward and reward.score, "ok": trace.ok, "errors": errors, "branches": branches}
+        print(json.dumps(found | {"task": data["idx"]}), flush=True)
 
     try:
         playing = [asyncio.create_task(episode(number)) for number in range(plan["episodes"])]

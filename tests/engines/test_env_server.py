@@ -1,64 +1,24 @@
-"""verifiers' env server over TCP with rollout services behind it: load, exact tokens, cancellation, a service that dies."""
+"""verifiers' env server over TCP with rollout services behind it: load, exact tokens, cancellation."""
 
 from __future__ import annotations
 
 import itertools
 import json
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import pytest
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 from tokenizers import Tokenizer
 
-from pytest_hermes_env.inference import MockServer, build_tokenizer, call, say
+from pytest_hermes_env.inference import MockServer, build_tokenizer
 from pytest_hermes_env.inference.server_thread import ServerThread
 
 TARGET = "environments.terminal_test_env.terminal_test_env:TerminalTestEnv"
-PATIENCE_S = 120
 
 
-def until(condition: Callable[[], bool]) -> None:
-    """Wait for a condition of another process."""
-    end = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
-@pytest.fixture
-def episodes(verifiers: Any) -> Callable[..., Any]:
-    """``episodes(services, **plan)`` starts episodes.py and returns its process."""
-
-    def run(services: Any, **plan: Any) -> Any:
-        process = verifiers(str(Path(__file__).with_name("episodes.py")), services=services)
-        process.stdin.write(json.dumps(plan) + "\n")
-        process.stdin.flush()
-        return process
-
-    return run
-
-
-def results_of(process: Any) -> list[dict[str, Any]]:
-    out, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, out[-5000:]
-    return [json.loads(line) for line in out.splitlines() if line.startswith('{"reward"')]
-
-
-def gold(conversation: Any) -> Any:
-    """Write the file that the prompt asks for."""
-    if conversation.turn:
-        return say("Done.")
-    path = conversation.first_user.split("Create the file ")[1].split(" in your")[0]
-    return call("write_file", path=path, content=conversation.first_user.split("at the end:\n")[1])
-
-
-def test_twenty_episodes_use_both_services(start, episodes):
+def test_twenty_episodes_use_both_services(start, episodes, results_of, gold):
     services = [start(TARGET, "--concurrency", "4"), start(TARGET, "--concurrency", "4")]
 
     with MockServer(gold) as server:
@@ -116,7 +76,7 @@ class Sampler:
         return Starlette(routes=[Route("/inference/v1/generate", generate, methods=["POST"])])
 
 
-def test_the_training_client_gets_exactly_the_sampled_tokens(start, episodes, tmp_path):
+def test_the_training_client_gets_exactly_the_sampled_tokens(start, episodes, results_of, tmp_path):
     tokenizer = build_tokenizer(tmp_path / "policy", template="qwen3")
     sampler = Sampler(tokenizer)
     server = ServerThread(sampler.app(), "127.0.0.1", 0)
@@ -151,29 +111,7 @@ def test_the_training_client_gets_exactly_the_sampled_tokens(start, episodes, tm
 # ---------------------------------------------------------------------- episodes that do not end
 
 
-HELD = """
-import asyncio
-from pathlib import Path
-
-from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
-
-
-class Held(TerminalTestEnv):
-    async def compute_reward(self, item, result, ctx):
-        while not Path("go").exists():
-            await asyncio.sleep(0.05)
-        return await super().compute_reward(item, result, ctx)
-"""
-
-
-@pytest.fixture
-def held(tmp_path: Path) -> str:
-    """An environment whose rewards wait for the file ``go``."""
-    (tmp_path / "held.py").write_text(HELD)
-    return f"{tmp_path / 'held.py'}:Held"
-
-
-def test_cancelled_episodes_leave_no_sandbox(start, episodes, held):
+def test_cancelled_episodes_leave_no_sandbox(start, episodes, results_of, gold, held, until):
     service = start(held)
 
     with MockServer(gold) as server:
@@ -188,23 +126,3 @@ def test_cancelled_episodes_leave_no_sandbox(start, episodes, held):
     assert len(opened) >= 3
     assert service.counts() == {"cancelled": 3}
     assert service.open_sandboxes() == []
-
-
-def test_a_service_that_is_killed_loses_its_episodes_as_errors_and_the_others_go_on(start, episodes, held, tmp_path):
-    services = [start(held), start(held)]
-
-    with MockServer(gold) as server:
-        process = episodes(services, endpoint=server.base_url, tasks=5, episodes=8)
-        until(lambda: server.request_count == 16)
-        loads = [service.load() for service in services]
-        services[0].process.kill()
-        services[0].process.wait()
-        (tmp_path / "go").touch()
-        results = results_of(process)
-
-    errors = [result["errors"][0] for result in results if result["errors"]]
-    assert loads == [4, 4]
-    assert [result["reward"] for result in results if not result["errors"]] == [1.0] * 4
-    assert [kind for kind, _ in errors] == ["HarnessError"] * 4
-    assert all(result["reward"] is None for result in results if result["errors"])
-    assert services[1].counts() == {"finished": 4}

@@ -37,9 +37,9 @@ class HermesHarness(vf.Harness[HermesHarnessConfig]):
         data: vf.TaskData,
     ) -> vf.ProgramResult:
         """Run the rollout, and keep its reward in the trace's state for the task."""
-        result = await self._services.rollout({"item": data.item, "endpoint": endpoint, "api_key": secret, "model": ctx.model})
-        trace.state.reward, trace.state.end = result["reward"], result["end"]
-        trace.state.rollout_metrics = result["metrics"]
+        request = {"item": data.item, "endpoint": endpoint, "api_key": secret, "model": ctx.model}
+        done = await self._services.rollout(request, group=data.idx)
+        trace.state.reward, trace.state.end, trace.state.rollout_metrics = done.reward, done.end, done.metrics
         return vf.ProgramResult(exit_code=0, stdout="", stderr="")
 
     @vf.metric

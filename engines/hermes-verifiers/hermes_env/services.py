@@ -1,28 +1,32 @@
-"""The rollout services: their addresses and token, and the one with the least load."""
+"""The rollout services of a configuration: their addresses and token, and one client of them for each event loop."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
-import math
+import logging
 import os
+import socket
 import ssl
-from collections import Counter
-from typing import Any
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 import httpx
 from pydantic import Field
 from pydantic_config import BaseConfig
 
-__all__ = ["RolloutError", "Services", "ServicesConfig", "services_of"]
+from hermes_env.pool import Pool
+from hermes_env.protocol import Rollout, Task
+
+__all__ = ["Services", "ServicesConfig", "services_of"]
+
+logger = logging.getLogger(__name__)
 
 SERVICES_VARIABLE, DEFAULT = "HERMES_ENV_SERVICES", "http://127.0.0.1:8765"
-NOT_STARTED = frozenset({"queue_full", "shutting_down"})
-"""Errors after which the same rollout may be asked for again: nothing of it has run."""
-
-
-class RolloutError(RuntimeError):
-    """A rollout without a reward."""
+KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 60_000}
+"""A service whose machine or network vanished is gone after a minute, however long its rollouts may take; as the service sees us."""
 
 
 def _addresses(text: str) -> list[str]:
@@ -38,6 +42,10 @@ class ServicesConfig(BaseConfig):
     """The variable that holds the services' token."""
     health_timeout: float = Field(30.0, gt=0)
     """Seconds within which a service tells its load; after them it counts as full."""
+    wait: float = Field(600.0, ge=0)
+    """Seconds to wait for a service while none takes rollouts, or for the answer of one that is stuck."""
+    groups: Literal["spread", "finish"] = "spread"
+    """While places are short: rollouts in the order of their arrival, or first those of items that have begun."""
 
 
 def services_of(config: ServicesConfig) -> Services:
@@ -49,89 +57,56 @@ def services_of(config: ServicesConfig) -> Services:
     token = os.environ.get(config.token_var)
     if not token:
         raise ValueError(f"{config.token_var} is not set: it holds the token of the rollout service")
-    return _shared(tuple(url.rstrip("/") for url in config.services), token, config.health_timeout)
+    urls = tuple(dict.fromkeys(url.rstrip("/") for url in config.services))
+    return _shared(urls, token, config.health_timeout, config.wait, config.groups == "finish")
 
 
 @functools.cache
-def _shared(urls: tuple[str, ...], token: str, health_timeout: float) -> Services:
-    return Services(urls, token, health_timeout)
+def _shared(urls: tuple[str, ...], token: str, health_timeout: float, wait: float, finishes_groups: bool) -> Services:
+    return Services(urls, token, health_timeout=health_timeout, wait=wait, finishes_groups=finishes_groups)
 
 
 class Services:
     """A client of several services of the same environment."""
 
-    def __init__(self, urls: tuple[str, ...], token: str, health_timeout: float) -> None:
-        self._urls = urls
-        self._health_timeout = health_timeout
-        self._options = {
-            "headers": {"Authorization": f"Bearer {token}"},
-            "timeout": httpx.Timeout(None, connect=health_timeout),
-            "verify": ssl.create_default_context(),
-        }
-        self._own: Counter[str] = Counter()
-        """Rollouts of this process by service, which may not have arrived there yet."""
+    def __init__(self, urls: tuple[str, ...], token: str, **settings: Any) -> None:
+        self._urls, self._token, self._settings = urls, token, settings
+        self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, Pool] = WeakKeyDictionary()
 
-    def tasks(self, split: str, count: int | None) -> list[dict[str, Any]]:
-        """Return the tasks of a split. Raises: RolloutError when the service refuses."""
+    def tasks(self, split: str, count: int | None) -> list[Task]:
+        """Return the tasks of a split. Raises: RolloutError when a service refuses, or none is there."""
         query = {"split": split} | ({} if count is None else {"n": count})
-        with httpx.Client(**self._options) as client:
-            return _answer_of(client.get(f"{self._urls[0]}/tasks", params=query))["tasks"]
 
-    async def rollout(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Run a rollout on the service with the least load; wait while all are full.
+        async def ask() -> list[Task]:
+            async with self._client() as client:
+                return await self._pool(client, _to_stderr).tasks(query)
 
-        Raises: RolloutError when it earned no reward; httpx.HTTPError when its service ended.
-        """
-        async with httpx.AsyncClient(**self._options) as client:
-            while True:
-                url = await self._least_loaded(client)
-                self._own[url] += 1
-                try:
-                    answer = await client.post(f"{url}/rollout", json=request)
-                except httpx.ConnectError:
-                    continue  # it ended in between, and has not got the request
-                finally:
-                    self._own[url] -= 1
-                if _code_of(answer) not in NOT_STARTED:
-                    return _answer_of(answer)
-                await asyncio.sleep(float(answer.headers.get("retry-after", 1)))
+        with ThreadPoolExecutor(1) as thread:  # an event loop may run in this one
+            return thread.submit(asyncio.run, ask()).result()
 
-    async def _least_loaded(self, client: httpx.AsyncClient) -> str:
-        answers = await asyncio.gather(*(self._health(client, url) for url in self._urls))
-        loads = {url: health for url, health in zip(self._urls, answers, strict=True) if isinstance(health, dict)}
-        if not loads:
-            causes = "; ".join(f"{url}: {cause}" for url, cause in zip(self._urls, answers, strict=True))
-            raise RolloutError(f"no rollout service takes rollouts: {causes}")
+    async def rollout(self, request: dict[str, Any], **how: Any) -> Rollout:
+        """Run a rollout; see `Pool.rollout`."""
+        loop = asyncio.get_running_loop()
+        if (pool := self._pools.get(loop)) is None:
+            pool = self._pools[loop] = self._pool(self._client(), logger.warning)
+        return await pool.rollout(request, **how)
 
-        def share(url: str) -> float:  # of its places that are taken; rollouts of this process may not have arrived yet
-            health = loads[url]
-            return max(health["running"] + health["waiting"], self._own[url]) / health["concurrency"]
+    def _client(self) -> httpx.AsyncClient:
+        options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
+        options += [
+            (socket.IPPROTO_TCP, getattr(socket, name), value) for name, value in KEEPALIVE.items() if hasattr(socket, name)
+        ]
+        # a transport of its own: no proxy, so that the token goes to the services and nowhere else
+        transport = httpx.AsyncHTTPTransport(
+            verify=ssl.create_default_context(), limits=httpx.Limits(max_connections=None), socket_options=options
+        )
+        timeout = httpx.Timeout(None, connect=self._settings["health_timeout"])
+        return httpx.AsyncClient(headers={"Authorization": f"Bearer {self._token}"}, timeout=timeout, transport=transport)
 
-        return min(loads, key=share)
-
-    async def _health(self, client: httpx.AsyncClient, url: str) -> dict[str, Any] | str:
-        """Return the health of a service, or why it takes no rollout."""
-        try:
-            health = _answer_of(await client.get(f"{url}/health", timeout=self._health_timeout))
-        except httpx.ReadTimeout:  # so busy that it is the last choice
-            return {"running": math.inf, "waiting": 0, "concurrency": 1}
-        except (httpx.HTTPError, RolloutError, ValueError) as error:  # ValueError: the answer is not JSON
-            return f"{type(error).__name__}: {error}"
-        status = health.get("status") if isinstance(health, dict) else None
-        return health if status == "ok" else str(status or "its /health is not that of a rollout service")
+    def _pool(self, client: httpx.AsyncClient, tell: Any) -> Pool:
+        return Pool(self._urls, client, tell=tell, **self._settings)
 
 
-def _code_of(answer: httpx.Response) -> str | None:
-    try:
-        return answer.json()["error"]["code"]
-    except (ValueError, LookupError, TypeError):
-        return None
-
-
-def _answer_of(answer: httpx.Response) -> dict[str, Any]:
-    """Return the body of a response. Raises: RolloutError, with the service's error."""
-    if answer.is_success:
-        return answer.json()
-    code = _code_of(answer)
-    text = answer.json()["error"]["message"] if code else answer.text[:500]
-    raise RolloutError(f"{code or answer.status_code}: {text}")
+def _to_stderr(text: str) -> None:
+    sys.stderr.write(f"hermes-env: {text}\n")
+    sys.stderr.flush()

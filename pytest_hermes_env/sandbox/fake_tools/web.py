@@ -21,7 +21,7 @@ from pytest_hermes_env.failures import Problem
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
 from pytest_hermes_env.sandbox.fake_tools.rules import integer
 from pytest_hermes_env.sandbox.files import HOME
-from pytest_hermes_env.sandbox.hermes_modules import hermes_module, with_names
+from pytest_hermes_env.sandbox.hermes_modules import hermes_name, with_names
 from pytest_hermes_env.sandbox.sandbox_errors import unknown_page
 
 WEB_TOOLS = ("web_search", "web_extract", "browser_navigate", "browser_snapshot")
@@ -191,7 +191,7 @@ def _text(result: dict[str, Any]) -> str:
 
 
 def _without_images(text: str) -> str:
-    return str(hermes_module("tools.web_tools").convert_base64_images_to_links(text)) if "data:image/" in text else text
+    return str(hermes_name("tools.web_tools", "convert_base64_images_to_links")(text)) if "data:image/" in text else text
 
 
 def _cut_page(machine: MachineState, url: str, text: str, budget: int) -> str:

@@ -25,8 +25,8 @@ TOKEN = "the-token-of-this-process"
 
 
 @pytest.fixture
-def command(tmp_path: Path, hermes_tokenizer: str) -> tuple[list[str], dict[str, str]]:
-    """The command without options, and the environment variables of its process."""
+def command(tmp_path: Path) -> tuple[list[str], dict[str, str]]:
+    """The command without options, as the page has it, and the environment variables of its process: no tokenizer is on this machine."""
     import environments.hermes_base_env as layer
 
     (tmp_path / "sandboxes").mkdir()
@@ -40,7 +40,7 @@ def command(tmp_path: Path, hermes_tokenizer: str) -> tuple[list[str], dict[str,
         "HERMES_ENV_TOKEN": TOKEN,
     }
     program = [sys.executable, "-m", "pytest_hermes_env.cli", "serve-rollouts", TARGET, "--port", "0"]
-    return [*program, "--env.tokenizer_name", hermes_tokenizer], environ
+    return program, environ
 
 
 @pytest.fixture

@@ -40,15 +40,41 @@ def test_health_needs_no_token_and_tells_the_load(served):
         here.client.headers.pop("Authorization")
         return (await here.client.get("/health")).json()
 
-    assert served(test, places=3, queue=7) == {
+    health = served(test, places=3, queue=7)
+
+    assert len(health["identity"].pop("source")) == 16
+    assert health == {
         "status": "ok",
-        "environment": "Env",
+        "protocol": 1,
+        "identity": {"environment": "Env", "package": ""},
         "running": 0,
         "waiting": 0,
         "concurrency": 3,
         "queue": 7,
         "rollouts": {},
     }
+
+
+@pytest.mark.parametrize(
+    ("expected", "code"),
+    [
+        ({"protocol": 2}, "other_protocol"),
+        ({"identity": {"environment": "Env", "package": "", "source": "another"}}, "other_environment"),
+    ],
+)
+def test_a_client_of_another_protocol_or_environment_is_refused_before_anything_runs(served, error_of, expected, code):
+    async def test(here: Any, server: Any) -> Any:
+        return error_of(await here.rollout(**expected)), server.request_count
+
+    assert served(test) == ((409, code), 0)
+
+
+def test_a_client_that_expects_this_environment_is_served(served):
+    async def test(here: Any, _server: Any) -> Any:
+        identity = (await here.client.get("/health")).json()["identity"]
+        return (await here.rollout(protocol=1, identity=identity)).status_code
+
+    assert served(test) == 200
 
 
 BODIES: list[tuple[bytes, int, str]] = [

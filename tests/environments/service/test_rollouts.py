@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import httpx
 import pytest
 
 from pytest_hermes_env.inference import MockServer, call, fail, garbage, say
@@ -179,3 +180,21 @@ def test_a_text_is_made_into_tokens_only_for_who_reads_them(mixin, served, monke
         return (await here.rollout()).json()["reward"], bool(encoded)
 
     assert served(test, mixin) == ((0.5, False) if mixin is None else (1.0, True))
+
+
+def test_an_error_without_a_text_has_that_of_its_cause(served):
+    """httpx raises `ReadError` without one when a connection breaks."""
+
+    class Breaks:
+        async def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:
+            raise httpx.ReadError("") from ConnectionResetError("reset by peer")
+
+    class BreaksInSilence:
+        async def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:
+            raise httpx.ReadError("")
+
+    async def test(here: Any, _server: Any) -> Any:
+        return (await here.rollout()).json()["error"]["message"]
+
+    assert served(test, Breaks) == "ReadError: ConnectionResetError: reset by peer"
+    assert served(test, BreaksInSilence) == "ReadError: (without a text)"
