@@ -43,6 +43,7 @@ def add(commands: Any) -> None:
     )
     check.add_argument("--format", choices=FORMATS, default="text", help="text (default), json, github or sarif")
     check.add_argument("--output", metavar="FILE", default="", help="write the report to a file instead of the terminal")
+    check.add_argument("--verbose", "-v", action="store_true", help="say of each finding why it matters, and list each rule")
     check.add_argument("--allow-none", action="store_true", help="succeed on files without environments; for hooks")
     check.set_defaults(run=run)
 
@@ -77,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
     )
     has_colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and not options.output
     account = dataclasses.replace(account, seconds=time.perf_counter() - start)
-    text = _formatted(account, options.format, has_colour=has_colour)
+    text = _formatted(account, options.format, is_verbose=options.verbose, has_colour=has_colour)
     if options.output:
         check_text(options.output, text, keys_among(environment_redactor().known), UsageError)
         write_text(options.output, text)
@@ -86,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
     return account.exit_code
 
 
-def _formatted(account: Account, form: str, *, has_colour: bool) -> str:
+def _formatted(account: Account, form: str, *, is_verbose: bool, has_colour: bool) -> str:
     if form != "text":
         from pytest_hermes_env.contract.ledger.account import versions  # noqa: PLC0415  # text needs none of it
         from pytest_hermes_env.contract.reports import report_text  # noqa: PLC0415
@@ -94,7 +95,7 @@ def _formatted(account: Account, form: str, *, has_colour: bool) -> str:
         return report_text(dataclasses.replace(account, versions=versions()), form)
     from pytest_hermes_env.contract.reports.text import report_lines  # noqa: PLC0415
 
-    text = "\n".join(report_lines(account, has_colour=has_colour)) + "\n"
+    text = "\n".join(report_lines(account, is_verbose=is_verbose, has_colour=has_colour)) + "\n"
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return text
     from pytest_hermes_env.contract.reports.github import github_text  # noqa: PLC0415
