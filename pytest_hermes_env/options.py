@@ -212,9 +212,9 @@ FLAGS = (
     ),
     Flag(
         "--hermes-record",
-        "Record mode of cassettes. none (default): replay only, no network. once: record missing cassettes. new: add rollouts "
+        "Record mode of cassettes. none (default): replay only, no network. once: record missing cassettes. new_episodes: add rollouts "
         "and requests that are not recorded yet. rewrite: record all of them again. Also ini hermes_record.",
-        {"choices": ("none", "once", "new", "rewrite"), "default": None},
+        {"choices": ("none", "once", "new_episodes", "rewrite"), "default": None},
     ),
     _choice(
         "--hermes-replay-tools",

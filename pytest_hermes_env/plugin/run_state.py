@@ -102,7 +102,7 @@ class _ProgressLine:
         self._since = self._since or time.monotonic()
         seconds = time.monotonic() - self._since
         if seconds >= PATIENCE_S:
-            rest = f", {ended / seconds:.1f}/s, about {(total - ended) * seconds / ended:.0f} s left" if ended else ""
+            rest = f", {ended / seconds:.2g}/s, about {(total - ended) * seconds / ended:.0f} s left" if ended else ""
             self._write(f"  {ended} of {total} scenarios{rest}; {text} ({seconds:.0f} s)")
 
     def _write(self, text: str) -> None:

@@ -362,7 +362,10 @@ def test_wrong_words_are_refused_before_anything_is_imported(
         (["--hermes-min-exercised", "x"], "hermes_min_exercised must be all or a number of rules, not 'x'"),
         (["--hermes-judge", "empty"], "--hermes-judge: empty is a directory, and a file is needed"),
         (["--hermes-max-usd", "x"], "--hermes-max-usd: must be a number of at least 0, not 'x'"),
-        (["-o", "hermes_record=always"], "the ini value hermes_record must be one of none, once, new, rewrite, not 'always'"),
+        (
+            ["-o", "hermes_record=always"],
+            "the ini value hermes_record must be one of none, once, new_episodes, rewrite, not 'always'",
+        ),
     ],
 )
 def test_wrong_options_are_refused_before_anything_is_imported(
