@@ -8,7 +8,6 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.errors import UsageError
@@ -56,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     from pytest_hermes_env.atomic_files import write_text  # noqa: PLC0415
     from pytest_hermes_env.contract.check import check_paths, path_of  # noqa: PLC0415
     from pytest_hermes_env.contract.ledger.settings import settings_for  # noqa: PLC0415
-    from pytest_hermes_env.contract.rules import select_rules  # noqa: PLC0415  # other commands need no rules
+    from pytest_hermes_env.contract.rules import rule_words, select_rules  # noqa: PLC0415  # other commands need no rules
     from pytest_hermes_env.redaction.file_check import check_text, keys_among  # noqa: PLC0415
     from pytest_hermes_env.redaction.shown_text import environment_redactor  # noqa: PLC0415
 
@@ -101,8 +100,3 @@ def _formatted(account: Account, form: str, *, is_verbose: bool, has_colour: boo
     from pytest_hermes_env.contract.reports.github import github_text  # noqa: PLC0415
 
     return text + github_text(account)
-
-
-def rule_words(values: Iterable[str]) -> list[str]:
-    """Return the words of options that may be repeated and that hold several words each."""
-    return [word.strip() for value in values for word in value.split(",") if word.strip()]

@@ -41,12 +41,11 @@ def refuse_wrong_options(config: pytest.Config) -> None:
 
 
 def _check_rules(given: Any) -> None:
-    words = [name.strip() for word in given.getoption("hermes_rules") for name in word.split(",") if name.strip()]
-    if words:
-        from pytest_hermes_env.contract.rules import select_rules  # noqa: PLC0415 - only where rules are named
+    if words := given.getoption("hermes_rules"):
+        from pytest_hermes_env.contract.rules import rule_words, select_rules  # noqa: PLC0415 - only where rules are named
 
         try:
-            select_rules(words)
+            select_rules(rule_words(words))
         except UsageError as error:
             raise UsageError(f"--hermes-rules: {error}") from None
 

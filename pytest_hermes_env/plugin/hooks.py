@@ -54,6 +54,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Refuse wrong options, and prepare hermes' home, before a conftest imports hermes."""
+    if base := early_config.known_args_namespace.hermes_base or early_config.getini("hermes_base"):
+        os.environ["HERMES_ENV_BASE"] = base  # the source is read, and a second process is started, where there is no config
+        early_config.add_cleanup(functools.partial(os.environ.__delitem__, "HERMES_ENV_BASE"))
     refuse_wrong_options(early_config)
     if early_config.known_args_namespace.hermes_env:  # before a conftest imports datasets, which reads it once
         os.environ.setdefault("HF_HUB_OFFLINE", "1")  # an unreachable dataset costs half a minute of retries per class
@@ -66,9 +69,6 @@ def pytest_configure(config: pytest.Config) -> None:
     home = home_of(config)
     if config.getoption("hermes_home") or config.getini("hermes_home") or has_hermes():
         home.enter()
-    if base := config.getoption("hermes_base") or config.getini("hermes_base"):
-        os.environ["HERMES_ENV_BASE"] = base  # the source is read, and a second process is started, where there is no config
-        config.add_cleanup(functools.partial(os.environ.__delitem__, "HERMES_ENV_BASE"))
     for marker in MARKERS:
         config.addinivalue_line("markers", marker)
     config.pluginmanager.register(LiveMode(config), LIVE)

@@ -399,3 +399,14 @@ def test_a_directory_stands_for_its_environments(pytester: pytest.Pytester) -> N
         "envs/two.py::Two[HE101-required-methods]",
     ]
     assert f"collected {2 * RULES} items / {2 * RULES - 2} deselected / 2 selected" in shown.outlines
+
+
+def test_a_file_on_the_base_of_a_fork_is_not_refused(pytester: pytest.Pytester) -> None:
+    """The base that --hermes-base names is known before files are read."""
+    pytester.makepyfile(fork_env="from acme_rl.base import AcmeEnv\n\nclass ForkEnv(AcmeEnv):\n    pass\n")
+
+    without = run(pytester, "--collect-only", "-q", "--hermes-env", "fork_env.py")
+    result = run(pytester, "--collect-only", "-q", "--hermes-env", "fork_env.py", "--hermes-base", "acme_rl.base:AcmeEnv")
+
+    without.stderr.fnmatch_lines(["ERROR: --hermes-env fork_env.py: fork_env.py defines no environment: *"])
+    assert "fork_env.py::ForkEnv[HE101-required-methods]" in result.outlines

@@ -8,14 +8,14 @@ from __future__ import annotations
 import difflib
 import pkgutil
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any, cast
 
 from pytest_hermes_env.contract.judge.rule import Rule
 from pytest_hermes_env.errors import UnknownRule
 
-__all__ = ["ALL_RULES", "find_rule", "nearest", "rules_named", "select_rules"]
+__all__ = ["ALL_RULES", "find_rule", "nearest", "rule_words", "rules_named", "select_rules"]
 
 
 class _ListedRule:
@@ -70,6 +70,11 @@ def select_rules(select: Sequence[str] = (), ignore: Sequence[str] = ()) -> tupl
     selected = {rule.id for word in select for rule in rules_named(word)}
     ignored = {rule.id for word in ignore for rule in rules_named(word)}
     return tuple(rule for rule in ALL_RULES if rule.id not in ignored and (rule.id in selected or not select))
+
+
+def rule_words(values: Iterable[str]) -> list[str]:
+    """Return the words of options that may be repeated and that hold several words each."""
+    return [word.strip() for value in values for word in value.split(",") if word.strip()]
 
 
 def nearest(word: str) -> str:

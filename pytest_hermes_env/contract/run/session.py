@@ -28,7 +28,7 @@ from pytest_hermes_env.contract.ledger.ledger import Ledger, LedgerEntry
 from pytest_hermes_env.contract.ledger.settings import Settings, settings_for
 from pytest_hermes_env.contract.ledger.waivers import Waivers, waivers_in
 from pytest_hermes_env.contract.reports.text import compact_lines, finding_lines
-from pytest_hermes_env.contract.rules import select_rules
+from pytest_hermes_env.contract.rules import rule_words, select_rules
 from pytest_hermes_env.contract.run.rows import ROW, row_of
 from pytest_hermes_env.errors import (
     BadCases,
@@ -36,7 +36,6 @@ from pytest_hermes_env.errors import (
     BadTarget,
     HermesEnvError,
     NetworkBlocked,
-    UnknownRule,
     UsageError,
     shorten,
 )
@@ -195,11 +194,8 @@ class ContractSession:
             yield UnusableTarget.from_parent(session, name=target, nodeid=target, error=failure)
 
     def items_of_other_rules(self, items: Iterable[pytest.Item], words: Iterable[str]) -> list[pytest.Item]:
-        """Return the items of rules that ``words`` (ids, beginnings of ids, names) do not select. Raises: UsageError."""
-        try:
-            chosen = select_rules([name.strip() for word in words for name in word.split(",") if name.strip()])
-        except UnknownRule as error:
-            raise pytest.UsageError(f"--hermes-rules: {error}") from error
+        """Return the items of rules that ``words`` (ids, beginnings of ids, names) do not select."""
+        chosen = select_rules(rule_words(words))
         return [item for item in items if (check := _check_of(item)) is not None and check.rule not in chosen]
 
 
