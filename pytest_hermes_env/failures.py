@@ -15,6 +15,8 @@ from pytest_hermes_env.errors import HermesEnvError, Leftovers
 
 MAX_PLACES = 5
 """How many places of one problem a message lists."""
+MAX_PARTS = 3
+"""How many problems an error shows."""
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 
 
@@ -60,8 +62,9 @@ def without_leftovers(error: HermesEnvError) -> HermesEnvError | None:
 def _error_of(parts: Sequence[tuple[type[HermesEnvError], str]], who: str) -> HermesEnvError:
     kind, text = parts[0]
     if len(parts) > 1:
-        entries = (f"\n\n{number}. {each.__name__}: {said}" for number, (each, said) in enumerate(parts, start=1))
-        text = f"{who} reports {len(parts)} problems." + "".join(entries).replace("\n  ", "\n     ")
+        entries = [f"\n\n{number}. {each.__name__}: {said}" for number, (each, said) in enumerate(parts, start=1)]
+        more = f"\n\nand {len(entries) - MAX_PARTS} more" if len(entries) > MAX_PARTS else ""
+        text = f"{who} reports {len(parts)} problems." + "".join(entries[:MAX_PARTS]).replace("\n  ", "\n     ") + more
     error = kind(text)
     error.parts, error.who = tuple(parts), who
     return error

@@ -18,6 +18,7 @@ from typing import Any
 from pytest_hermes_env import stale_package
 from pytest_hermes_env.errors import BadTarget, shorten
 from pytest_hermes_env.garbage_collection import no_garbage_collection
+from pytest_hermes_env.missing_files import no_file
 
 BASE = "HermesAgentBaseEnv"
 BASE_VARIABLE = "HERMES_ENV_BASE"
@@ -115,7 +116,9 @@ def parse_target(text: str) -> Target:
     if not colon or (len(module) == 1 and module.isalpha()):
         module, class_name = text, ""
     if not module.endswith(".py") and not class_name:
-        raise BadTarget(f"{text!r} names no class: write package.module:Class, path/to/file.py or path/to/file.py:Class")
+        near = no_file(f"{text}.py").partition(". ")[2]
+        known = "write package.module:Class, path/to/file.py, path/to/file.py:Class or a directory"
+        raise BadTarget(f"{text!r} names no class: {known}. {near}".rstrip(". "))
     return Target(module=module, class_name=class_name)
 
 
@@ -178,7 +181,7 @@ def _load_file(path: Path) -> ModuleType:
     """Import a file by path, under its dotted name if it lies in a package."""
     path = path.resolve()
     if not path.is_file():
-        raise BadTarget(f"There is no file {path}")
+        raise BadTarget(no_file(str(path)))
     for module in list(sys.modules.values()):
         if getattr(module, "__file__", None) == str(path):
             return module

@@ -8,10 +8,21 @@ from typing import Any
 
 import pytest
 
-REAL_TOOLS = ("confined", "always", "never")
+REAL_TOOLS = ("confined", "never")
 """The first one is the default."""
 CONFINE = ("required", "off")
 """The first one is the default."""
+
+
+def _seconds(text: str) -> float:
+    """Return a number above 0."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"takes a number of seconds above 0; got {text!r}")
+    return seconds
 
 
 def _factor(text: str) -> int:
@@ -122,12 +133,10 @@ FLAGS = (
         "machine can do. Also ini hermes_confine.",
         {"choices": CONFINE, "default": None},
     ),
-    _switch("--hermes-allow-unconfined", "The former name of --hermes-confine=off."),
     Flag(
         "--hermes-real-tools",
         "When fake sandboxes, also those of contract checks, run real programs for command lines that their in-memory shell does not "
-        "know. confined (default): where this machine can confine them. never: nothing real runs. always: a former name of "
-        "--hermes-confine=off. Also ini hermes_real_tools.",
+        "know. confined (default): where this machine can confine them. never: nothing real runs. Also ini hermes_real_tools.",
         {"choices": REAL_TOOLS, "default": None},
     ),
     _switch(
@@ -169,7 +178,7 @@ FLAGS = (
         "--hermes-max-usd",
         "USD",
         "The maximum cost of the whole run; the call that exceeds it is the last. OpenRouter reports the cost of each call; "
-        "other providers require --hermes-prices.",
+        "those of other providers are known with the extra `prices`, which brings genai-prices, or by --hermes-prices.",
     ),
     _value(
         "--hermes-prices",
@@ -209,9 +218,9 @@ FLAGS = (
     ),
     Flag(
         "--hermes-record",
-        "Record mode of cassettes. none (default): replay only, no network. once: record missing cassettes. new: add rollouts "
+        "Record mode of cassettes. none (default): replay only, no network. once: record missing cassettes. new_episodes: add rollouts "
         "and requests that are not recorded yet. rewrite: record all of them again. Also ini hermes_record.",
-        {"choices": ("none", "once", "new", "rewrite"), "default": None},
+        {"choices": ("none", "once", "new_episodes", "rewrite"), "default": None},
     ),
     _choice(
         "--hermes-replay-tools",
@@ -222,7 +231,7 @@ FLAGS = (
     Flag(
         "--hermes-timeout",
         "Time limit of one contract scenario in seconds (default: 60).",
-        {"type": float, "default": 60.0, "metavar": "SECONDS"},
+        {"type": _seconds, "default": 60.0, "metavar": "SECONDS"},
     ),
     _value(
         "--hermes-home",
@@ -293,9 +302,7 @@ def _pairs(config: Any, flag: str, example: str) -> dict[str, Any]:
 def real_tools_of(config: Any) -> Any:
     """Return when sandboxes may run real programs. They check it themselves."""
     use = _chosen(config, "hermes_real_tools", REAL_TOOLS[0])
-    if use not in {REAL_TOOLS[0], "always"}:
-        return use
-    return REAL_TOOLS[0] if requires_confinement(config) else "always"
+    return "always" if use == REAL_TOOLS[0] and not requires_confinement(config) else use
 
 
 def requires_confinement(config: Any) -> bool:
@@ -303,8 +310,7 @@ def requires_confinement(config: Any) -> bool:
     how = _chosen(config, "hermes_confine", CONFINE[0])
     if how not in CONFINE:
         raise pytest.UsageError(f"hermes_confine is {how!r}. Known: {', '.join(CONFINE)}")
-    accepted = config.getoption("hermes_allow_unconfined") or _chosen(config, "hermes_real_tools", "") == "always"
-    return how == CONFINE[0] and (bool(config.getoption("hermes_confine")) or not accepted)
+    return how == CONFINE[0]
 
 
 def _chosen(config: Any, name: str, default: str) -> str:

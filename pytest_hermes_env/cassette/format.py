@@ -14,6 +14,7 @@ from pytest_hermes_env.cassette.document import FORMAT, document_of
 from pytest_hermes_env.cassette.escape import dumped
 from pytest_hermes_env.cassette.reading import Misshapen, NewerFormat, tape_of
 from pytest_hermes_env.cassette.redact import Redactor
+from pytest_hermes_env.cassette.stable import is_the_same, numbered
 from pytest_hermes_env.cassette.tape import ModelCall, Tape
 from pytest_hermes_env.errors import BadCassette, shorten
 from pytest_hermes_env.garbage_collection import no_garbage_collection
@@ -126,12 +127,13 @@ def save_tape(path: Path, tape: Tape, redactor: Redactor) -> None:
 
     Raises: the redacted text still contains a secret, or the file cannot be written → BadCassette.
     """
-    text = text_of(redactor.tape(tape))
+    text = numbered(text_of(redactor.tape(tape)))
     fix = (
         "remove it from the rollout, add a pattern for it to the redaction,\n            or add its value to the known secrets"
     )
     check_text(f"{path}: this cassette", text, redactor.known, BadCassette, fix=fix)
-    replace_file(path, text.encode())
+    if not (path.is_file() and is_the_same(text, path.read_text(encoding="utf-8", errors="replace"))):
+        replace_file(path, text.encode())
     if binary := [call.number for call in tape.calls if isinstance(call, ModelCall) and _has_binary_body(call)]:
         numbers = ", ".join(map(str, binary))
         warnings.warn(f"{path}: the bodies of these calls are binary and could not be searched: {numbers}", stacklevel=2)

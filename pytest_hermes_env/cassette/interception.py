@@ -135,14 +135,7 @@ class VcrAdapter:
             return
         headers = {name.lower(): values[-1] for name, values in response["headers"].items()}
         body, kind, kept = as_reply_body(response["body"].get("string") or b"", headers)
-        reply = ModelReply(
-            status=status,
-            headers=kept,
-            body=body,
-            body_kind=kind,
-            seconds=round(time.monotonic() - exchange.started, 3),
-        )
-        self.exchanges.answered(exchange, reply)
+        self.exchanges.answered(exchange, ModelReply(status=status, headers=kept, body=body, body_kind=kind))
 
     def filter_request(self, request: Any) -> Any:
         """Return the request: every request is recorded."""

@@ -100,7 +100,7 @@ def normal_form(text: str, matching: Matching) -> str:
         if len(call_id) > len("call_123"):
             text = text.replace(call_id, f"<call {number}>")
     if "/" in text:
-        text = _temporary().sub(_numbered("directory"), text)
+        text = temporary_directory().sub(_numbered("directory"), text)
     if "-" in text:
         text = _UUID.sub(_numbered("uuid"), text)
     if any(host in text for host in LOOPBACK):
@@ -121,7 +121,8 @@ def _numbered(kind: str) -> Callable[[re.Match[str]], str]:
 
 
 @functools.cache
-def _temporary() -> re.Pattern[str]:
+def temporary_directory() -> re.Pattern[str]:
+    """Return the pattern of the names of temporary directories."""
     own = re.escape(tempfile.gettempdir())
     return re.compile(rf"(?:{own}|{'|'.join(ROOTS)})(?:/(?:{'|'.join(TEMPORARY)}))+")
 

@@ -120,7 +120,7 @@ class CassetteSession:
                 exchange.reply = found.reply
                 return
             if not is_new:
-                raise self._miss(rollout, missing_call(found, self._context(rollout)))
+                raise self._miss(rollout, missing_call(found, self._context(rollout)), may_follow=found.uses > 0)
         if self.recorder is not None:
             exchange.request = replace(request, body=copy.deepcopy(request.body))  # its client may modify it
             exchange.record = self.recorder.begin(rollout)
@@ -130,7 +130,8 @@ class CassetteSession:
         if rollout is not None and not rollout.is_recorded:
             rollout.number, rollout.is_recorded = player.claim_for(request, rollout.opening), True
             if not rollout.number:
-                raise self._miss(rollout, missing_rollout(player.recorded_with(rollout.opening), self._context(rollout)))
+                problem = missing_rollout(player.recorded_with(rollout.opening), self._context(rollout))
+                raise self._miss(rollout, problem, may_follow=True)
         return player.model_call(request, 0 if rollout is None else rollout.number)
 
     def answered(self, exchange: Exchange, reply: ModelReply) -> None:
@@ -154,7 +155,7 @@ class CassetteSession:
         request = ModelRequest.of_tool_call(name, as_json(dict(arguments)), by_agent=by_agent)
         found = self.player.tool_call(request, 0 if rollout is None else rollout.number)
         if isinstance(found, Miss):
-            raise self._miss(rollout, missing_tool_call(found, self._context(rollout)))
+            raise self._miss(rollout, missing_tool_call(found, self._context(rollout)), may_follow=found.uses > 0)
         self.played += 1
         return found
 
@@ -182,9 +183,15 @@ class CassetteSession:
         context = ReplayContext(cassette=self.name, record_command=self.record_command)
         return context if rollout is None else replace(context, rollout=rollout.describe())
 
-    def _miss(self, rollout: LiveRollout | None, problem: Problem) -> CassetteMiss:
-        """Collect the problem, unless its rollout already has one that causes it, and return it as an error."""
-        if rollout is None or not rollout.has_missed:
+    def _miss(self, rollout: LiveRollout | None, problem: Problem, *, may_follow: bool = False) -> CassetteMiss:
+        """Collect the problem, unless an earlier one causes it, and return it as an error.
+
+        That is one of its rollout; or any, for what a retry after a miss looks like: ``may_follow``.
+        """
+        has_cause = rollout.has_missed if rollout is not None else False
+        if not has_cause and not (
+            may_follow and any(each.error is CassetteMiss and each.text != problem.text for each in self.problems)
+        ):
             self.problems.append(problem)
         if rollout is not None:
             rollout.has_missed = True

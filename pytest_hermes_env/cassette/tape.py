@@ -63,7 +63,7 @@ class ModelRequest:
 class ModelReply:
     """An answer, or, if ``failure`` is set, a connection error ("ReadTimeout", "ConnectError").
 
-    ``headers`` contains only allow-listed ones, in lower case. ``seconds`` is how long the answer took.
+    ``headers`` contains only allow-listed ones, in lower case. ``seconds`` is how long a request took that failed.
     """
 
     status: int = 200

@@ -8,7 +8,6 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.errors import UsageError
@@ -43,6 +42,7 @@ def add(commands: Any) -> None:
     )
     check.add_argument("--format", choices=FORMATS, default="text", help="text (default), json, github or sarif")
     check.add_argument("--output", metavar="FILE", default="", help="write the report to a file instead of the terminal")
+    check.add_argument("--verbose", "-v", action="store_true", help="say of each finding why it matters, and list each rule")
     check.add_argument("--allow-none", action="store_true", help="succeed on files without environments; for hooks")
     check.set_defaults(run=run)
 
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     from pytest_hermes_env.atomic_files import write_text  # noqa: PLC0415
     from pytest_hermes_env.contract.check import check_paths, path_of  # noqa: PLC0415
     from pytest_hermes_env.contract.ledger.settings import settings_for  # noqa: PLC0415
-    from pytest_hermes_env.contract.rules import select_rules  # noqa: PLC0415  # other commands need no rules
+    from pytest_hermes_env.contract.rules import rule_words, select_rules  # noqa: PLC0415  # other commands need no rules
     from pytest_hermes_env.redaction.file_check import check_text, keys_among  # noqa: PLC0415
     from pytest_hermes_env.redaction.shown_text import environment_redactor  # noqa: PLC0415
 
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     )
     has_colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and not options.output
     account = dataclasses.replace(account, seconds=time.perf_counter() - start)
-    text = _formatted(account, options.format, has_colour=has_colour)
+    text = _formatted(account, options.format, is_verbose=options.verbose, has_colour=has_colour)
     if options.output:
         check_text(options.output, text, keys_among(environment_redactor().known), UsageError)
         write_text(options.output, text)
@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
     return account.exit_code
 
 
-def _formatted(account: Account, form: str, *, has_colour: bool) -> str:
+def _formatted(account: Account, form: str, *, is_verbose: bool, has_colour: bool) -> str:
     if form != "text":
         from pytest_hermes_env.contract.ledger.account import versions  # noqa: PLC0415  # text needs none of it
         from pytest_hermes_env.contract.reports import report_text  # noqa: PLC0415
@@ -94,14 +94,9 @@ def _formatted(account: Account, form: str, *, has_colour: bool) -> str:
         return report_text(dataclasses.replace(account, versions=versions()), form)
     from pytest_hermes_env.contract.reports.text import report_lines  # noqa: PLC0415
 
-    text = "\n".join(report_lines(account, has_colour=has_colour)) + "\n"
+    text = "\n".join(report_lines(account, is_verbose=is_verbose, has_colour=has_colour)) + "\n"
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return text
     from pytest_hermes_env.contract.reports.github import github_text  # noqa: PLC0415
 
     return text + github_text(account)
-
-
-def rule_words(values: Iterable[str]) -> list[str]:
-    """Return the words of options that may be repeated and that hold several words each."""
-    return [word.strip() for value in values for word in value.split(",") if word.strip()]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.errors import BadTarget, UsageError
+from pytest_hermes_env.missing_files import no_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,9 +85,7 @@ def _add_judge(commands: Any) -> None:
 def _judge(options: argparse.Namespace) -> int:
     """Run pytest on the file; return its exit code. Raises: no such file → UsageError."""
     if not os.path.isfile(options.file):
-        raise UsageError(
-            f"there is no file {options.file}: pytest --hermes-env TARGET --hermes-evidence {options.file} writes it"
-        )
+        raise UsageError(f"{no_file(options.file)}; pytest --hermes-env TARGET --hermes-evidence FILE writes one")
     flags = ["-q", "--no-header", "-p", "no:cacheprovider", "--hermes-judge", options.file, *options.rest]
     return subprocess.call([sys.executable, "-m", "pytest", *flags])
 
@@ -180,6 +179,7 @@ def _init(options: argparse.Namespace) -> int:
 
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)  # what rollouts log is not the answer to this command
+    options.target = _single(options.target)
     try:
         done = start(options.target, output=options.output, is_forced=options.force, rollouts=options.rollouts)
     except BadTarget as error:
@@ -195,6 +195,19 @@ def _init(options: argparse.Namespace) -> int:
     ]
     print("\n".join(filter(None, more)))
     return 0
+
+
+def _single(target: str) -> str:
+    """Return the target; for a directory, that of its environment. Raises: it has none → BadTarget; several → UsageError."""
+    if not os.path.isdir(target):
+        return target
+    from pytest_hermes_env.contract.judge.subject import subjects_of  # noqa: PLC0415
+    from pytest_hermes_env.redaction.shown_text import shown_path  # noqa: PLC0415
+
+    found = [f"{shown_path(subject.path)}:{subject.name}" for subject in subjects_of(target)]
+    if len(found) > 1:
+        raise UsageError(f"{target} has several environments; name one: {', '.join(found)}")
+    return found[0]
 
 
 def _mistakes_in(target: str) -> list[str]:
@@ -256,6 +269,7 @@ def _serve_rollouts(options: argparse.Namespace) -> int:
     """Serve until a signal. Raises: no class, several, or one without run_rollout → UsageError."""
     from pytest_hermes_env.layer import find_class, service_command  # noqa: PLC0415
 
+    options.target = _single(options.target)
     classes = find_class(options.target)
     if len(classes) != 1:
         raise UsageError(f"{options.target} has several environments; name one: {options.target}:{classes[0].__name__}")

@@ -23,6 +23,7 @@ from pytest_hermes_env.contract.ledger.settings import Settings
 from pytest_hermes_env.contract.ledger.waivers import waivers_of
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.errors import BadTarget, shorten
+from pytest_hermes_env.missing_files import files_below, no_file
 from pytest_hermes_env.source import (
     ABSTRACT_BASE,
     ClassKind,
@@ -39,7 +40,6 @@ from pytest_hermes_env.source.stale_packages import stale_packages
 RECENT = 25
 """How many files stay parsed: those that others import are read again when they are needed later."""
 
-_NO_SOURCE = frozenset({"__pycache__", "node_modules", "site-packages", "build", "dist"})
 NOT_SELECTED = "not selected"
 
 RULE_RAISED = "the rule failed on this source"
@@ -137,7 +137,7 @@ def _chosen(path: str, name: str, reading: FileReading, tree: SourceTree, *, wit
     source = read_class(path, name, tree)
     seen = sorted({item.name for item in reading.classes} | {item.name for item in reading.skipped})
     if source is None:
-        nearest = difflib.get_close_matches(name, seen, n=1, cutoff=0.4)
+        nearest = difflib.get_close_matches(name, seen, n=1, cutoff=0.6)
         hint = f" Did you mean {nearest[0]}?" if nearest else ""
         raise BadTarget(f"{path} has no class {name}; its classes are: {', '.join(seen) or 'none'}.{hint}")
     if source.class_kind is ClassKind.OTHER or (source.class_kind is ClassKind.ATROPOS and not with_base_env):
@@ -207,7 +207,7 @@ def _targets(targets: Iterable[str]) -> Iterator[tuple[str, str]]:
     for target in targets:
         path, name = _split(target)
         if name and not os.path.isfile(path):
-            raise BadTarget(f"{path} is not a file: expected path/to/file.py:Class")
+            raise BadTarget(f"{path} is a directory: expected path/to/file.py:Class" if os.path.isdir(path) else no_file(path))
         for file in [path] if name else _files(path):
             named.setdefault((os.path.abspath(file), name), (file, name))
     yield from named.values()
@@ -220,25 +220,11 @@ def _files(path: str) -> list[str]:
             raise BadTarget(f"{path} is not a Python file")
         return [path]
     if not os.path.isdir(path):
-        raise BadTarget(f"{path} does not exist")
-    found = sorted(_walk(path))
+        raise BadTarget(no_file(path))
+    found = sorted(file for file in files_below(path) if file.endswith(".py"))
     if not found:
         raise BadTarget(f"{path} contains no Python file")
     return found
-
-
-def _walk(path: str) -> Iterator[str]:
-    for folder, folders, files in os.walk(path):
-        folders[:] = [
-            name
-            for name in folders
-            if name not in _NO_SOURCE
-            and not name.startswith(".")
-            and not os.path.exists(os.path.join(folder, name, "pyvenv.cfg"))
-        ]
-        for name in files:
-            if name.endswith(".py"):
-                yield os.path.normpath(os.path.join(folder, name))
 
 
 def _nothing_found(targets: list[str], account: Account) -> str:

@@ -157,7 +157,9 @@ class FaultPlan:
         return self.add(PlannedFault(place=place, kind=kind, where=where, at=at, times=times, rate=rate, seconds=seconds))
 
     def add(self, fault: PlannedFault) -> Self:
-        """Plan a fault that is not checked."""
+        """Plan a fault whose numbers are not checked. Raises: it is none → UsageError."""
+        if not isinstance(fault, PlannedFault):
+            raise UsageError(f"a fault plan takes a PlannedFault, not {with_type(fault)}: plan.on('model', 'reset', at=2)")
         with self._lock:
             self._entries.append(_Entry(fault, random.Random(f"{self.seed}:{len(self._entries)}")))  # noqa: S311 - not a secret
         return self

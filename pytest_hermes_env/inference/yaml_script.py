@@ -14,6 +14,7 @@ from pytest_hermes_env.inference import steps
 from pytest_hermes_env.inference.refusals import nearest_first
 from pytest_hermes_env.inference.script import Script, When
 from pytest_hermes_env.inference.steps import Sampled, Step, Turn
+from pytest_hermes_env.missing_files import no_file
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -106,6 +107,8 @@ def parse_yaml(path: Path) -> Node:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as exc:
+        if isinstance(exc, FileNotFoundError):
+            raise ScriptError(no_file(str(path))) from exc
         reason = exc.strerror if isinstance(exc, OSError) else "it is not UTF-8 text"
         raise ScriptError(f"the script {path} cannot be read: {reason}.") from exc
     try:

@@ -140,7 +140,7 @@ def _with_model(server: LiveServer, models: list[str], *, accepts_unlisted: bool
         )
     if not models or server.model in models or accepts_unlisted:
         return server
-    nearest = difflib.get_close_matches(server.model, models, n=3, cutoff=0.4)
+    nearest = difflib.get_close_matches(server.model, models, n=3, cutoff=0.6)
     raise LiveModeError(
         f"the server of --hermes-live has no model {server.model}.\n"
         f"  expected  one of the {len(models)} that {server.base_url}/models lists\n"

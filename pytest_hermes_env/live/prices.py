@@ -1,4 +1,4 @@
-"""The price table for providers that do not report costs: a user's file in TOML, JSON or YAML.
+"""What calls to providers cost that do not say it: genai-prices' table, or a user's file in TOML, JSON or YAML.
 
 ::
 
@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from hermes_env_shared.bounded_yaml import load_yaml
 from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.live.limits import Usage
+from pytest_hermes_env.missing_files import no_file
 
 MILLION = 1_000_000
 SHAPE = "for each model a table with `input` and `output`, in USD per million tokens"
@@ -44,12 +45,43 @@ class Price(BaseModel):
         return replace(usage, usd=(usage.prompt_tokens * self.input + usage.completion_tokens * self.output) / MILLION)
 
 
+class ListedPrice(Price):
+    """The price that the package genai-prices knows of a model, of each call by its length."""
+
+    model: str
+    url: str
+
+    def of(self, usage: Usage) -> Usage:
+        """Return a usage with its cost, if its tokens are known."""
+        if usage.prompt_tokens is None or usage.completion_tokens is None:
+            return usage
+        return replace(usage, usd=listed_usd(self.model, self.url, usage.prompt_tokens, usage.completion_tokens))
+
+
+def listed_price(model: str, url: str) -> ListedPrice | None:
+    """Return the price of a model of the provider at ``url``; None without genai-prices, or if that does not know it."""
+    try:
+        usd = [listed_usd(model, url, *tokens) * MILLION for tokens in ((1, 0), (0, 1))]
+    except (ImportError, LookupError):
+        return None
+    return ListedPrice(input=usd[0], output=usd[1], model=model, url=url)
+
+
+def listed_usd(model: str, url: str, prompt_tokens: int, completion_tokens: int) -> float:
+    """Return the cost of a call. Raises: no such package → ImportError; no such provider or model → LookupError."""
+    import genai_prices  # noqa: PLC0415 - an extra, which takes half a second
+
+    used = genai_prices.Usage(input_tokens=prompt_tokens, output_tokens=completion_tokens)
+    return float(genai_prices.calc_price(used, model, provider_api_url=url).total_price)
+
+
 def load_prices(path: str) -> Mapping[str, Price]:
     """Return the prices by model. Raises: a missing or malformed file, an invalid price → UsageError."""
     try:
         text = Path(path).expanduser().read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--hermes-prices: {path} cannot be read: {shorten(str(error))}") from None
+        seen = no_file(path) if isinstance(error, FileNotFoundError) else f"{path} cannot be read: {shorten(str(error))}"
+        raise UsageError(f"--hermes-prices: {seen}") from None
     table = _parsed(path, text)
     if not isinstance(table, dict) or not table:
         raise UsageError(

@@ -54,7 +54,7 @@ def allowed_hosts(item: pytest.Item) -> set[str]:
     for mark in item.iter_markers(ALLOW_HOSTS):
         if mark.kwargs or not mark.args or not all(isinstance(host, str) and host.strip() for host in mark.args):
             raise pytest.UsageError(
-                "@pytest.mark.hermes_allow_hosts takes the names of hosts.\n"
+                f"@pytest.mark.hermes_allow_hosts takes the names of hosts, at {item.nodeid}.\n"
                 f"  seen      args {mark.args!r}, kwargs {mark.kwargs!r}\n"
                 '  fix       @pytest.mark.hermes_allow_hosts("huggingface.co", "*.hf.co")'
             )
@@ -74,11 +74,13 @@ def _hosts(texts: Iterable[str]) -> set[str]:
 def read_limits(config: pytest.Config, server: LiveServer) -> tuple[Limits, dict[str, Price]]:
     """Return the limits, and the prices by model. Raises: an invalid number, a cost limit without prices → UsageError."""
     from pytest_hermes_env.live.limits import Limits  # noqa: PLC0415
-    from pytest_hermes_env.live.prices import load_prices  # noqa: PLC0415 - only where it is used
+    from pytest_hermes_env.live.prices import listed_price, load_prices  # noqa: PLC0415 - only where it is used
 
     path = setting(config, "prices")
     prices = dict(load_prices(path)) if path else {}
     usd = _number(config, "max_usd")
+    if usd is not None and server.model not in prices and (listed := listed_price(server.model, server.base_url)) is not None:
+        prices[server.model] = listed
     limits = Limits(calls=_whole(config, "max_calls"), tokens=_whole(config, "max_tokens"), usd=usd)
     if path and server.model and server.model not in prices:
         raise UsageError(
@@ -88,9 +90,18 @@ def read_limits(config: pytest.Config, server: LiveServer) -> tuple[Limits, dict
         raise UsageError(
             f"--hermes-max-usd: the cost of a call to {server.provider} is unknown.\n"
             "  expected  a provider that reports it in its answers (OpenRouter), or a price table\n"
-            "  fix       --hermes-prices FILE; or use --hermes-max-calls or --hermes-max-tokens instead"
+            "  fix       pip install 'pytest-hermes-env[prices]' if it is a public model, or --hermes-prices FILE; or use\n"
+            "            --hermes-max-calls or --hermes-max-tokens instead"
         )
     return limits, prices
+
+
+def check_numbers(config: pytest.Config) -> None:
+    """Read every limit. Raises: one is no such number → UsageError."""
+    _whole(config, "max_calls")
+    _whole(config, "max_tokens")
+    _number(config, "max_usd")
+    call_timeout(config)
 
 
 def call_timeout(config: pytest.Config) -> float | None:

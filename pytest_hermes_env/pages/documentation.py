@@ -34,7 +34,7 @@ def page_text(name: str) -> str:
     ]
     if len(found) != 1:
         last_parts = {page.rpartition("/")[2]: page for page in names}
-        near = found or [last_parts[part] for part in difflib.get_close_matches(wanted, last_parts, cutoff=0.5)]
+        near = found or [last_parts[part] for part in difflib.get_close_matches(wanted, last_parts, cutoff=0.6)]
         raise UsageError(
             f"{len(found) or 'no'} pages are called {shorten(repr(name))}.\n"
             f"  fix       {' or '.join(f'hermes-env docs {page}' for page in near) or 'run `hermes-env docs`, which lists all pages'}"

@@ -10,6 +10,7 @@ from typing import Any
 
 from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.layer import rollout_file
+from pytest_hermes_env.missing_files import no_file
 
 MARK, MARKED = b'name="generator" content="hermes-env"', 1000
 """What every page of rollouts has in so many bytes at its beginning."""
@@ -104,7 +105,7 @@ def _is_foreign(page: Path) -> bool:
 
 def _check(file: Path) -> None:
     if not file.exists():
-        raise UsageError(f"{file} does not exist")
+        raise UsageError(no_file(str(file)))
     expected = "  expected  JSON lines, as process and evaluate write them"
     if not file.is_file() or file.suffix in {".html", ".eval"}:
         raise UsageError(f"{file} is not a file of rollouts.\n{expected}")

@@ -63,6 +63,10 @@ def shared_tokenizer(template: str = "chatml") -> str:
     return _tokenizers[template]
 
 
+OWN_ARGUMENTS = ("script", "server", "config", "in_process", "mode", "server_type", "template")
+"""What make_env takes besides settings."""
+
+
 @dataclass(kw_only=True)
 class EnvironmentBuilder:
     """Builds environments, and releases them and their servers. One per test.
@@ -96,6 +100,7 @@ class EnvironmentBuilder:
         server: Any = None,
         config: Any = None,
         in_process: bool = False,
+        mode: str | None = None,
         server_type: str | None = None,
         template: str | None = None,
         **fields: Any,
@@ -105,8 +110,9 @@ class EnvironmentBuilder:
         ``script`` scripts the model (a list of turns, a Script, a function of the conversation); without one the model uses
         every tool once and then answers. ``server`` is a MockServer, a base URL or an APIServerConfig instead. ``config``
         replaces the result of ``config_init``. ``in_process`` skips the socket between the openai client and the mock model,
-        which is several times faster. ``server_type`` "vllm" or "sglang" is token mode, with the chat template ``template``: by
-        default the one that fits the configured tool_call_parser. ``fields`` override single settings of the configuration.
+        which is several times faster. ``mode`` "token" is token mode, on a server of type "vllm" or, with ``server_type``, "sglang",
+        with the chat template ``template``: by default the one that fits the configured tool_call_parser. ``fields`` override
+        single settings of the configuration.
 
         Raises: EnvironmentSetupError, BadTarget.
         """
@@ -128,7 +134,12 @@ class EnvironmentBuilder:
             self.addresses.add(server)
         server = getattr(server, "endpoint", None) or server
         config = initial_config(env_class) if config is None else config
-        kind = choose_kind(config, fields, server_type=server_type, template=template, server=server)
+        if not hasattr(type(config), "model_fields"):
+            raise EnvironmentSetupError(
+                f"make_env needs a configuration such as {env_class.__name__}.config_init() returns as config, not {shorten(config)}: "
+                f"for single settings write make_env({env_class.__name__}, group_size=2)"
+            )
+        kind = choose_kind(config, fields, mode=mode, server_type=server_type, template=template, server=server)
         if kind.has_tokens and in_process:
             raise EnvironmentSetupError(
                 f"make_env was given in_process=True and a {kind.server_type} server, whose client asks for tokens over HTTP only: "
@@ -238,10 +249,10 @@ class EnvironmentBuilder:
         known = type(config).model_fields
         unknown = [name for name in fields if name not in known]
         if unknown:
-            nearest = difflib.get_close_matches(unknown[0], known, n=3, cutoff=0.5)
+            nearest = difflib.get_close_matches(unknown[0], [*OWN_ARGUMENTS, *known], n=3, cutoff=0.6)
             raise EnvironmentSetupError(
                 f"{type(config).__name__} has no field {unknown[0]!r}."
-                + (f" Nearest: {', '.join(nearest)}." if nearest else f" Its fields: {', '.join(sorted(known))}.")
+                + (f" Nearest: {', '.join(nearest)}." if nearest else f" Its fields: {shorten(', '.join(sorted(known)))}")
             )
         for_tests = {
             "group_size": GROUP_SIZE,

@@ -166,7 +166,7 @@ def child_main(job: Job, part: str, stack: str, names: frozenset[str], pipe: int
         stop(loop)
 
     with (
-        open(stack, "w", encoding="utf-8") as stacks,
+        open(stack, "a", encoding="utf-8") as stacks,
         intercept("os._exit", note_place),
         intercept("asyncio.base_events.BaseEventLoop.stop", note_stop),
     ):

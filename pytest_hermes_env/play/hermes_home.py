@@ -58,7 +58,7 @@ class HermesHome:
         self._at_first_use: frozenset[str] = frozenset()
         self._temporary = ""
         self._release: Callable[[], None] = lambda: None
-        self._hook = _ImportHook(self.enter)
+        self._hook = _ImportHook(self)
         sys.meta_path.insert(0, self._hook)
 
     @property
@@ -115,7 +115,7 @@ class HermesHome:
         """Restore the variables that were set and remove the temporary directory."""
         if self._hook in sys.meta_path:
             sys.meta_path.remove(self._hook)
-        for name in self._values:
+        for name in (ADVICE, *self._values):
             _set(name, self._original[name])
         self._values = {}
         self.is_entered = False
@@ -124,15 +124,17 @@ class HermesHome:
 
 
 class _ImportHook:
-    """A finder that finds nothing: it calls ``enter`` before hermes is imported."""
+    """A finder that finds nothing: it enters a home before hermes is imported, and silences transformers."""
 
-    def __init__(self, enter: Callable[[], None]) -> None:
-        self._enter = enter
+    def __init__(self, home: HermesHome) -> None:
+        self._home = home
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         del path, target
-        if name in FIRST_IMPORTS:
-            self._enter()
+        if name == "transformers":
+            os.environ.setdefault(ADVICE, "1")
+        elif name in FIRST_IMPORTS:
+            self._home.enter()
 
 
 def restore_environment(before: Mapping[str, str], *, only: set[str] | None = None) -> None:

@@ -30,6 +30,8 @@ from pytest_hermes_env.play.scenario import Cause, ErrorKind, ProcessEnd, Scenar
 
 POLL_S = 0.1
 """Seconds between two looks at a child that says nothing."""
+BLOCKED_S = 2.0
+"""Seconds without a sign of life after which a listener hears which line blocks."""
 EXIT_S = 5.0
 """Seconds that a process gets to end after its last scenario."""
 LATER_S = 5.0
@@ -48,12 +50,13 @@ _BELOW = re.compile(r"( in child_main\n)(?:  File .*\n)*")
 
 @dataclass(frozen=True)
 class Played:
-    """A job under way: scenarios that have begun, of ``total`` that are needed, and the last of them."""
+    """A job under way: scenarios that have ended, of ``total`` that are needed; what began last, and the line that blocks it."""
 
     subject: str
     total: int
-    begun: int
+    ended: int
     scenario: str
+    blocked: str = ""
 
 
 Listener = Callable[[Played | None], None]
@@ -113,11 +116,12 @@ class _Progress:
 
     def __init__(self, part: str, job: Job, listener: Listener | None) -> None:
         self._part, self._job, self._listener = part, job, listener
-        self._read_bytes = self._begun = 0
-        self._last = ""
+        self._read_bytes = 0
+        self._last = self._blocked = ""
+        self._left = set(job.scenarios)
 
-    def tell(self) -> None:
-        """Say which scenario has begun last."""
+    def tell(self, child: _Child | None = None) -> None:
+        """Say which scenario has begun last, and what blocks it; a child that is silent is asked once."""
         if self._listener is None:
             return
         with open(self._part, "rb") as lines:
@@ -125,10 +129,19 @@ class _Progress:
             whole, newline, _ = lines.read().rpartition(b"\n")
         self._read_bytes += len(whole) + len(newline)
         begun = re.findall(rb'^\{"begins": "([^"]*)"', whole, re.MULTILINE)
-        self._begun += len(begun)
+        ended = re.findall(rb'^\{"scenario": \{"\$": "Scenario", "name": "([^"]*)"', whole, re.MULTILINE)
+        self._left -= {name.decode(errors="replace") for name in ended}
         self._last = begun[-1].decode(errors="replace") if begun else self._last
-        if self._begun:
-            self._listener(Played(self._job.target, len(self._job.scenarios), self._begun, self._last))
+        if child is None or not child.is_silent:
+            self._blocked = ""
+        elif not self._blocked:
+            child.show_stack()
+            (first, *_) = (*_places(child.stack, self._job), Place())
+            os.truncate(child.stack, 0)
+            self._blocked = f"{os.path.basename(first.path)}:{first.line} {first.function}" if first.path else "a call"
+        if self._last:
+            total = len(self._job.scenarios)
+            self._listener(Played(self._job.target, total, total - len(self._left), self._last, self._blocked))
 
 
 @dataclass
@@ -189,6 +202,11 @@ class _Child:
         except psutil.Error:
             return 0
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether the loop has been blocked for a while."""
+        return not (self.is_done or self.has_ended()) and time.monotonic() - self.last_beat_s > BLOCKED_S
+
     def show_stack(self) -> None:
         """Let the process write its stack, from a handler in C that needs no interpreter."""
         with contextlib.suppress(ProcessLookupError):
@@ -222,7 +240,7 @@ def _in_processes(job: Job, part: str, parent: EvidenceWriter, progress: _Progre
             while end is None:
                 yield child.handle
                 end = _ended(child, limit_s)
-                progress.tell()
+                progress.tell(child)
         finally:
             child.kill()
         if end == _WELL:
@@ -320,18 +338,21 @@ def _records(
 
 def _place(stack: str, job: Job, played: PlayedClass) -> tuple[Place, bool]:
     """Return the environment's line in the stack that a process left, and whether it was computing a reward."""
-    text = Path(stack).read_text(encoding="utf-8", errors="replace") if os.path.exists(stack) else ""
-    text = _BELOW.sub(r"\1", text)
     cls = played.collection.cls
-    file = cls.place.path if cls is not None else os.path.abspath(job.target.rpartition(":")[0] or job.target)
-    folder = os.path.dirname(file) + os.sep
-    places = [
-        Place(path=found["path"], line=int(found["line"]), function=found["function"])
-        for found in _FRAME.finditer(text)
-        if found["path"].startswith(folder)
-    ]
+    places = _places(stack, job, cls.place.path if cls is not None else "")
     first = next(iter(places), Place())
     return first, any(place.function == "compute_reward" for place in places) or _is_in_reward(first)
+
+
+def _places(stack: str, job: Job, file: str = "") -> list[Place]:
+    """Return the lines of a stack, the last call first, that stand next to the class."""
+    text = Path(stack).read_text(encoding="utf-8", errors="replace") if os.path.exists(stack) else ""
+    folder = os.path.dirname(file or os.path.abspath(job.target.rpartition(":")[0] or job.target)) + os.sep
+    return [
+        Place(path=found["path"], line=int(found["line"]), function=found["function"])
+        for found in _FRAME.finditer(_BELOW.sub(r"\1", text))
+        if found["path"].startswith(folder)
+    ]
 
 
 def _is_in_reward(place: Place) -> bool:

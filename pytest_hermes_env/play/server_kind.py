@@ -30,14 +30,14 @@ class ServerKind:
 
 
 def choose_kind(
-    config: Any, fields: dict[str, Any], *, server_type: str | None, template: str | None, server: Any
+    config: Any, fields: dict[str, Any], *, mode: str | None, server_type: str | None, template: str | None, server: Any
 ) -> ServerKind:
     """Return the kind of server that the arguments of make_env describe.
 
     The default template is that of ``server``, or the one whose tool-call format the configured parser reads. The model writes
     the format of the parser that the test names, else the format of the template.
 
-    Raises: an unknown type → EnvironmentSetupError; an unknown template or parser → UsageError.
+    Raises: an unknown mode or type, or one of the other mode → EnvironmentSetupError; an unknown template or parser → UsageError.
     """
     __tracebackhide__ = True
     if server_type not in {None, CHAT, *TOKENS}:
@@ -49,7 +49,12 @@ def choose_kind(
         raise EnvironmentSetupError(
             f"make_env was given server_type={server_type!r} and an APIServerConfig of type {configured!r}: name the type once"
         )
-    chosen_type = configured or server_type or CHAT
+    chosen_type = configured or server_type or (TOKENS[0] if mode == "token" else CHAT)
+    if mode not in {None, "token" if chosen_type in TOKENS else "chat"}:
+        raise EnvironmentSetupError(
+            f"make_env was given mode={shorten(repr(mode))} and a server of type {chosen_type!r}: "
+            "mode is 'chat', on an 'openai' server, or 'token', on a 'vllm' (default) or 'sglang' server"
+        )
     if chosen_type not in TOKENS:
         return ServerKind(server_type=chosen_type, template=template or DEFAULT_TEMPLATE, family="hermes")
     spoken = getattr(server, "template", None)

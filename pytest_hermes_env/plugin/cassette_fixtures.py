@@ -138,13 +138,13 @@ def _open_cassette(request: pytest.FixtureRequest) -> Iterator[OpenCassette]:
             f"  expected  a recording of {node.nodeid}\n"
             f"  fix       record it: pytest --hermes-record=once {shlex.quote(node.nodeid)}"
         )
-    records = mode in {"new", "rewrite"} or not has_file
+    records = mode in {"new_episodes", "rewrite"} or not has_file
     with contextlib.ExitStack() as stack:
         if records:
             claim_path(_claims(request), path, test=node.nodeid, name=name)
             stack.enter_context(exclusive(path))
         upstream = request.getfixturevalue("hermes_upstream") if records else None
-        plays = not records or (mode == "new" and has_file)
+        plays = not records or (mode == "new_episodes" and has_file)
         session = _session(request, path, redactor, name=name, plays=plays, records=records)
         model = model_name(upstream, session)
         with session:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 MARKER, FIXTURE = "hermes_cassette", "recorded_server"
 OPENS_CASSETTE = "_hermes_cassette"
-Mode = Literal["none", "once", "new", "rewrite"]
-MODES = ("none", "once", "new", "rewrite")
+Mode = Literal["none", "once", "new_episodes", "rewrite"]
+MODES = ("none", "once", "new_episodes", "rewrite")
 PROPERTY = "hermes_env_cassette"
 """The user property by which an xdist worker reports what happened to a cassette."""
 

@@ -6,17 +6,19 @@ import argparse
 import functools
 import gc
 import os
+import sys
 import warnings
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_hermes_env.contract.run.rows import RowKeeper, minimum_of
+from pytest_hermes_env.contract.run.rows import RowKeeper
 from pytest_hermes_env.live.settings import idle_flags
-from pytest_hermes_env.options import FLAGS, INI_VALUES, MARKERS, attack_to_play, requires_confinement, settings_to_play
+from pytest_hermes_env.options import FLAGS, INI_VALUES, MARKERS, requires_confinement
 from pytest_hermes_env.play.hermes_home import touched_variables
 from pytest_hermes_env.plugin.cassette_hooks import CassetteMode
+from pytest_hermes_env.plugin.early_refusal import refuse_wrong_options
 from pytest_hermes_env.plugin.live_hooks import LiveMode
 from pytest_hermes_env.plugin.plain_failure import CauseFirst
 from pytest_hermes_env.plugin.redacted_reports import RedactedReports
@@ -51,7 +53,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Prepare hermes' home before a conftest imports hermes."""
+    """Refuse wrong options, and prepare hermes' home, before a conftest imports hermes."""
+    if base := early_config.known_args_namespace.hermes_base or early_config.getini("hermes_base"):
+        os.environ["HERMES_ENV_BASE"] = base  # the source is read, and a second process is started, where there is no config
+        early_config.add_cleanup(functools.partial(os.environ.__delitem__, "HERMES_ENV_BASE"))
+    refuse_wrong_options(early_config)
     if early_config.known_args_namespace.hermes_env:  # before a conftest imports datasets, which reads it once
         os.environ.setdefault("HF_HUB_OFFLINE", "1")  # an unreachable dataset costs half a minute of retries per class
     home_of(early_config)
@@ -63,24 +69,11 @@ def pytest_configure(config: pytest.Config) -> None:
     home = home_of(config)
     if config.getoption("hermes_home") or config.getini("hermes_home") or has_hermes():
         home.enter()
-    if base := config.getoption("hermes_base") or config.getini("hermes_base"):
-        os.environ["HERMES_ENV_BASE"] = base  # the source is read, and a second process is started, where there is no config
-        config.add_cleanup(functools.partial(os.environ.__delitem__, "HERMES_ENV_BASE"))
     for marker in MARKERS:
         config.addinivalue_line("markers", marker)
     config.pluginmanager.register(LiveMode(config), LIVE)
     config.stash[ROWS] = RowKeeper()
     config.pluginmanager.register(config.stash[ROWS], LEDGER_ROWS)
-    minimum_of(config)
-    settings_to_play(config)
-    if attack := attack_to_play(config):
-        from pytest_hermes_env.errors import UsageError  # noqa: PLC0415 - only where something is attacked
-        from pytest_hermes_env.play.attack_plan import AttackPlan  # noqa: PLC0415
-
-        try:
-            AttackPlan.checked(attack)
-        except UsageError as error:
-            raise pytest.UsageError(str(error)) from None
     config.pluginmanager.register(CassetteMode(config), CASSETTES)
     config.pluginmanager.register(CauseFirst(), CAUSES)
     config.pluginmanager.register(RedactedReports(config), REDACTION)
@@ -121,7 +114,8 @@ def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Ite
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Add one item per rule for every class that ``--hermes-env`` names; let ``-k`` find a rule of ``@env_contract`` by a former name."""
+    """Add one item per rule for every class that ``--hermes-env`` names."""
+    before = len(items)
     if config.getoption("hermes_keep_gold"):
         if not (config.getoption("hermes_live") and config.getoption("hermes_env")):
             raise pytest.UsageError(
@@ -135,14 +129,13 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
         items.extend(contract_of(config).items_of_targets(session))
     if config.getoption("hermes_judge"):
         items.extend(contract_of(config).items_of_evidence(session))
+    if len(items) > before:  # "collected N items" counts those of reports
+        report = pytest.CollectReport(nodeid="", outcome="passed", longrepr=None, result=[*items[before:]])
+        config.hook.pytest_collectreport(report=report)
     if words := config.getoption("hermes_rules"):
         dropped = contract_of(config).items_of_other_rules(items, words)
         config.hook.pytest_deselected(items=dropped)
         items[:] = [item for item in items if item not in dropped]
-    for item in items:
-        check = getattr(item, "callspec", None) and item.callspec.params.get("hermes_rule")  # type: ignore[attr-defined]
-        if check is not None:
-            item.extra_keyword_matches.update(check.former_labels)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -150,9 +143,23 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if has_hermes() and not gc.get_freeze_count():
         gc.freeze()  # each full collection, several in a run, would look at a million objects of modules that stay loaded
     config = session.config
-    if session.items and not config.getoption("hermes_live") and not any(map(uses_plugin, session.items)):
+    is_used = any(map(uses_plugin, session.items))
+    if is_used and "hypothesis.configuration" in sys.modules:
+        _keep_hypothesis_in_the_cache(session)
+    if session.items and not config.getoption("hermes_live") and not is_used:
         for name in (LEDGER_ROWS, CASSETTES, REDACTION, CAUSES, *([] if idle_flags(config) else [LIVE])):
             config.pluginmanager.unregister(name=name)
+
+
+def _keep_hypothesis_in_the_cache(session: pytest.Session) -> None:
+    """Let check_reward leave no directory of hypothesis, unless the project has tests of hypothesis, whose examples it keeps there."""
+    cache = getattr(session.config, "cache", None)
+    if cache is None or any(hasattr(getattr(item, "obj", None), "hypothesis") for item in session.items):
+        return
+    from hypothesis.configuration import set_hypothesis_home_dir  # noqa: PLC0415 - it is loaded
+
+    set_hypothesis_home_dir(cache.mkdir("hypothesis"))
+    session.config.add_cleanup(functools.partial(set_hypothesis_home_dir, None))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -104,6 +104,7 @@ class LiveMode:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Skip tests that need a real server if there is none. Raises: wrong marker arguments → pytest.UsageError."""
         for item in items:
+            allowed_hosts(item)
             mark = item.get_closest_marker(MARKER)
             is_played = item.get_closest_marker("hermes_cassette") is not None
             if mark is not None and not claims_of(mark)["or_mock"] and not is_played and live_server(self._config) is None:

@@ -7,9 +7,11 @@ kept is shown above its own error, as the cause; only otherwise it fails the tes
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from _pytest._code import filter_traceback
@@ -21,6 +23,10 @@ PACKAGE = Path(__file__).parents[1]
 VERIFICATIONS = pytest.StashKey[list[Callable[[], None]]]()
 """On an item: the verifications of its doubles, in the order of their fixtures."""
 FAILED = pytest.StashKey[bool]()
+_OWN_ERRORS = re.compile(r"^(?:E +)?(?:\d+\. )?(CassetteMiss|Unexpected\w+): ", re.MULTILINE)
+"""Errors that loops and hermes log, too, with tracebacks."""
+_RECORD = re.compile(r"^(?=[A-Z]+ +\S+:\S+:\d+ )", re.MULTILINE)
+LOG, GROUP_DROPPED = "Captured log", "A group is not trained"
 CAUSE = pytest.StashKey[HermesEnvError]()
 """On an item whose test failed: what its doubles kept, which is shown above the error of the test."""
 
@@ -97,8 +103,20 @@ class CauseFirst:
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Show an error of this package without the package's own source; a test with a cause in short, with the cause in the summary."""
-        text = "" if item.config.option.fulltrace else _without_own_frames(call, item.config.rootpath)
-        if call.when != "call" or CAUSE not in item.stash:
+        report = yield from self._reported(item, call)
+        if report.failed and not item.config.option.fulltrace:
+            told = frozenset(_OWN_ERRORS.findall(str(report.longrepr)))
+            report.sections = [
+                (name, _without_told(text, told) if name.startswith(LOG) else text) for name, text in report.sections
+            ]
+            report.sections = [(name, text) for name, text in report.sections if text or not name.startswith(LOG)]
+        return report
+
+    def _reported(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        text, is_cut = ("", False) if item.config.option.fulltrace else _without_own_frames(call.excinfo, item.config.rootpath)
+        if not is_cut and (call.when != "call" or CAUSE not in item.stash):
             report = yield
             report.longrepr = text or report.longrepr
             return report
@@ -108,28 +126,66 @@ class CauseFirst:
             report = yield
         finally:
             option.tbstyle = chosen
-        cause = item.stash[CAUSE]
-        if (crash := getattr(report.longrepr, "reprcrash", None)) is not None:
+        cause = item.stash.get(CAUSE, None) if call.when == "call" else None
+        if cause is not None and (crash := getattr(report.longrepr, "reprcrash", None)) is not None:
             _, text = cause.parts[0] if cause.parts else (type(cause), str(cause))
             crash.message = f"{type(cause).__name__}: {text.partition(chr(10))[0].rstrip('.')}; then {crash.message}"
         return report
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """Show an error of this package that a module raises at its import as the module's line and the error's text."""
+        report = yield
+        excinfo = getattr(report, "call", None) and report.call.excinfo
+        if excinfo and isinstance(excinfo.value, HermesEnvError) and not collector.config.option.fulltrace:
+            root = collector.config.rootpath
+            places = [
+                f"{entry.path.relative_to(root)}:{entry.lineno + 1}: " for entry in excinfo.traceback if _is_users(entry, root)
+            ]
+            report.longrepr = f"{''.join(places[-1:])}{type(excinfo.value).__name__}: {excinfo.value}"
+        return report
 
-def _without_own_frames(call: pytest.CallInfo[None], root: Path) -> str:
-    """Take this package's frames out of the traceback of its errors. Return the error's text if no frame is below ``root``."""
-    if call.excinfo is None or not isinstance(call.excinfo.value, HermesEnvError):
-        return ""
-    entries = [entry for entry in call.excinfo.traceback if filter_traceback(entry) and PACKAGE not in Path(entry.path).parents]
-    if not any(root in Path(entry.path).parents for entry in entries):
-        return f"{type(call.excinfo.value).__name__}: {call.excinfo.value}"
-    kept = {id(entry.frame.raw) for entry in entries}
-    last, following = call.excinfo.tb, call.excinfo.tb.tb_next
+
+def _without_told(log: str, told: frozenset[str]) -> str:
+    """Return captured log records without those that repeat an error which the report shows, or follow from it."""
+    kept = [one for one in _RECORD.split(log) if not any(f"{name}: " in one for name in told)]
+    return "".join(one for one in kept if not told or GROUP_DROPPED not in one).rstrip("\n")
+
+
+def _is_users(entry: Any, root: Path) -> bool:
+    parents = Path(entry.path).parents
+    return root in parents and PACKAGE not in parents and "site-packages" not in Path(entry.path).parts
+
+
+def _without_own_frames(excinfo: pytest.ExceptionInfo[BaseException] | None, root: Path) -> tuple[str, bool]:
+    """Take this package's frames out of a traceback, and all that they called; return whether there were any to take.
+
+    Of an error of this package without a frame below ``root`` return the text instead.
+    """
+    if excinfo is None:
+        return "", False
+    error, is_ours = excinfo.value, isinstance(excinfo.value, HermesEnvError)
+    entries = list(excinfo.traceback)
+    last = max((number for number, entry in enumerate(entries) if _is_users(entry, root)), default=-1)
+    if last < 0:
+        return (f"{type(error).__name__}: {error}", False) if is_ours else ("", False)
+    calls_ours = any(PACKAGE in Path(entry.path).parents or "respx" in Path(entry.path).parts for entry in entries[last + 1 :])
+    if not (is_ours or calls_ours):
+        return "", False
+    shown = entries[: last + 1] if calls_ours else entries
+    kept = {id(entry.frame.raw) for entry in shown if filter_traceback(entry) and PACKAGE not in Path(entry.path).parents}
+    before, following = excinfo.tb, excinfo.tb.tb_next
     while following is not None:
         if id(following.tb_frame) in kept:
-            last.tb_next = last = following
+            before.tb_next = before = following
         following = following.tb_next
-    last.tb_next = None
-    return ""
+    before.tb_next = None
+    if not is_ours:
+        error.__suppress_context__, error.__cause__ = True, None
+        error.add_note("pytest --full-trace shows where in pytest-hermes-env")
+    return "", True
 
 
 def _shown(cause: HermesEnvError) -> HermesEnvError:

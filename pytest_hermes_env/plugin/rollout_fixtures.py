@@ -64,7 +64,7 @@ def _accept() -> None:
 
 @pytest.fixture
 def make_env(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
-    """``make_env(EnvClass, *, script=None, server=None, config=None, in_process=False, **fields)``: on a mock model.
+    """``make_env(EnvClass, *, script=None, server=None, config=None, in_process=False, mode="chat", **fields)``: on a mock model.
 
     Its tools are hermes' own, or those of ``fake_sandbox`` or ``local_sandbox`` if the test has one of them.
     See `pytest_hermes_env.play.builder.EnvironmentBuilder.build`. At teardown clients are closed, scripts verified,

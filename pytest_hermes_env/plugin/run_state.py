@@ -73,10 +73,10 @@ def scenario_listener(config: pytest.Config) -> Listener | None:
 
     def show(played: Played | None) -> None:
         if played is None:
-            line.show("")
+            line.show("", 0, 0)
             return
-        of_all = f" of {played.total}" if played.begun <= played.total else ""  # a case is played once per item
-        line.show(f"{played.subject}: scenario {played.begun}{of_all}, {played.scenario}")
+        blocked = f"blocked by {played.blocked}, " if played.blocked else ""
+        line.show(f"{os.path.basename(played.subject)}: {blocked}{played.scenario}", played.ended, played.total)
 
     return show
 
@@ -91,8 +91,8 @@ class _ProgressLine:
         self._since: float | None = None
         self._width = 0
 
-    def show(self, text: str) -> None:
-        """Show what is under way, with the seconds since the first call; with an empty text, remove the line."""
+    def show(self, text: str, ended: int, total: int) -> None:
+        """Show what is under way, how much of it has ended, and about how long the rest takes; with an empty text, remove the line."""
         if threading.current_thread() is not threading.main_thread():
             return  # capturing belongs to the test's own thread
         if not text:
@@ -102,7 +102,8 @@ class _ProgressLine:
         self._since = self._since or time.monotonic()
         seconds = time.monotonic() - self._since
         if seconds >= PATIENCE_S:
-            self._write(f"  {text} ({seconds:.0f} s)")
+            rest = f", {ended / seconds:.2g}/s, about {(total - ended) * seconds / ended:.0f} s left" if ended else ""
+            self._write(f"  {ended} of {total} scenarios{rest}; {text} ({seconds:.0f} s)")
 
     def _write(self, text: str) -> None:
         if not text and not self._width:

@@ -96,4 +96,4 @@ def test_the_action_fails_when_there_is_nothing_to_check(tmp_path):
         check=False,
     )
 
-    assert (done.returncode, done.stderr) == (2, "hermes-env: error: gone does not exist\n")
+    assert (done.returncode, done.stderr) == (2, "hermes-env: error: there is no file gone\n")

@@ -240,7 +240,7 @@ def test_group(make_env, fake_sandbox):
 
 
 def test_new_adds_whole_rollouts(suite: pytest.Pytester) -> None:
-    """With `new`, a larger group replays the recorded rollouts, and records the others after them."""
+    """With `new_episodes`, a larger group replays the recorded rollouts, and records the others after them."""
     suite.makepyfile(
         GROUP
         + """
@@ -257,7 +257,7 @@ pytestmark = pytest.mark.hermes_cassette("group")
     path = suite.path / "cassettes" / "group.json"
     outcomes = []
 
-    for mode, size, made in (("once", 2, 2), ("new", 3, 1), ("none", 3, 0), ("new", 3, 0)):
+    for mode, size, made in (("once", 2, 2), ("new_episodes", 3, 1), ("none", 3, 0), ("new_episodes", 3, 0)):
         suite._monkeypatch.setenv("SIZE", str(size))
         suite._monkeypatch.setenv("MADE", str(made))
         result = run(suite, f"--hermes-record={mode}")

@@ -116,7 +116,7 @@ def test_six(ask, pytestconfig):
 
 
 def test_modes(suite: pytest.Pytester) -> None:
-    """A failed test writes nothing; `new` adds new rollouts; `rewrite` records again; the ini value is the default."""
+    """A failed test writes nothing; `new_episodes` adds new rollouts; `rewrite` records again; the ini value is the default."""
     suite.makepyfile(
         """
 import os
@@ -137,7 +137,7 @@ def test_six(ask):
     outcomes = [
         counted("once", "bad"),
         counted("once", "a b"),
-        counted("new", "a b c"),
+        counted("new_episodes", "a b c"),
         counted("none", "a b c"),
         counted("rewrite", "bad"),
         counted("rewrite", "c"),
@@ -155,7 +155,9 @@ def test_six(ask):
         ({"passed": 1}, 1),
         ({"passed": 1}, 1),
     ]
-    wrong.stderr.fnmatch_lines(["ERROR: the ini value hermes_record must be one of none, once, new, rewrite, not 'sometimes'"])
+    wrong.stderr.fnmatch_lines(
+        ["ERROR: the ini value hermes_record must be one of none, once, new_episodes, rewrite, not 'sometimes'"]
+    )
 
 
 def test_markers_are_read_strictly(suite: pytest.Pytester) -> None:

@@ -196,9 +196,40 @@ def test_both(fake_sandbox, local_sandbox):
     result.stdout.fnmatch_lines_random(
         [
             "UsageError: a second sandbox was requested in this test: *",
-            '>       fake_sandbox.on("ls", output=4)',
-            '>       fault_plan.on("modell", "reset")',
-            '>       request.getfixturevalue("recorded_server")',
+            '    fake_sandbox.on("ls", output=4)',
+            '    fault_plan.on("modell", "reset")',
+            '    request.getfixturevalue("recorded_server")',
         ]
     )
     assert [line for line in result.outlines if "def on(" in line or "raise UsageError" in line or "stash[SEAM]" in line] == []
+
+
+def test_what_this_package_raises_for_a_wrong_argument_is_short(pytester: pytest.Pytester) -> None:
+    """Also an error that is not of this package's tree: the test's own line and the error, and how to see the rest."""
+    pytester.makepyfile("""
+def test_web(fake_sandbox):
+    fake_sandbox.web(5)
+""")
+
+    result = run(pytester)
+    whole = run(pytester, "--full-trace")
+
+    shown = result.outlines[next(number for number, line in enumerate(result.outlines) if "test_web ___" in line) + 1 :][:4]
+    assert [line.partition(": ")[2] if ".py:" in line else line for line in shown] == [
+        "in test_web",
+        "    fake_sandbox.web(5)",
+        "E   AttributeError: 'int' object has no attribute 'items'",
+        "E   pytest --full-trace shows where in pytest-hermes-env",
+    ]
+    assert any("def add(self, pages" in line for line in whole.outlines)
+
+
+def test_an_error_of_this_package_at_import_is_the_line_and_its_text(pytester: pytest.Pytester) -> None:
+    """No source of the package in between."""
+    pytester.makepyfile(test_bad="from pytest_hermes_env import fail\n\nEND = fail(200)\n")
+
+    result = run(pytester)
+
+    shown = result.outlines[next(number for number, line in enumerate(result.outlines) if "ERROR collecting" in line) + 1 :]
+    assert shown[0].startswith("test_bad.py:3: ScriptError: ")
+    assert not [line for line in shown if "yaml_script" in line or "steps.py" in line or line.startswith("E ")]

@@ -137,8 +137,11 @@ def test_a_path_with_a_class_names_one_class(pytester: pytest.Pytester) -> None:
     ("target", "message"),
     [
         ("no_such_module:Env", "no_such_module cannot be imported: there is no such module"),
-        ("just_words", "'just_words' names no class: write package.module:Class, path/to/file.py or path/to/file.py:Class"),
-        ("missing.py", "There is no file"),
+        (
+            "just_words",
+            "'just_words' names no class: write package.module:Class, path/to/file.py, path/to/file.py:Class or a directory",
+        ),
+        ("missing.py", "there is no file missing.py"),
         (GOOD.replace("TerminalTestEnv", "NoEnv", 1), "has no class NoEnv"),
         ("broken.py", "broken.py: the file does not parse: invalid syntax"),
         ("plain.py", "plain.py defines no environment: no class in it derives from HermesAgentBaseEnv. Classes in it: Plain."),
@@ -161,7 +164,7 @@ def test_a_bad_target_is_a_usage_error(pytester: pytest.Pytester, target: str, m
         ("json:JSONDecoder", "JSONDecoder is not an environment: it does not derive from HermesAgentBaseEnv."),
         ("raising.py:Env", "raising.py:1:1: HE110 import-is-quiet: the module cannot be imported: ZeroDivisionError: division"),
         ("reaching.py:Env", "reaching.py:2:1: HE110 import-is-quiet: the module cannot be imported: NetworkBlocked: a"),
-        ("missing.py", "--hermes-env missing.py: There is no file"),
+        ("missing.py", "--hermes-env missing.py: there is no file missing.py"),
     ],
 )
 def test_an_unusable_target_fails_and_leaves_the_others_alone(pytester: pytest.Pytester, target: str, message: str) -> None:
@@ -244,18 +247,16 @@ class QuietEnv(TerminalTestEnv):
     result.assert_outcomes(skipped=1, deselected=RULES - 1)
 
 
-@pytest.mark.parametrize("name", ["takes-no-metrics", "wandb-log-accepts-none"])
-def test_a_rule_is_selected_by_its_name_and_by_a_former_one(pytester: pytest.Pytester, name: str) -> None:
-    """``-k`` finds the items of ``--hermes-env`` under either name."""
-    result = run(pytester, "--hermes-env", GOOD, "-k", name, "--collect-only", "-q")
+def test_a_rule_is_selected_by_its_name(pytester: pytest.Pytester) -> None:
+    """``-k`` finds the items of ``--hermes-env``."""
+    result = run(pytester, "--hermes-env", GOOD, "-k", "wandb-log-accepts-none", "--collect-only", "-q")
 
     items = [line.rpartition("::")[2] for line in result.outlines if "::" in line]
     assert items == ["TerminalTestEnv[HE802-wandb-log-accepts-none]"]
 
 
-@pytest.mark.parametrize("name", ["rollouts-do-not-meet", "no-shared-rollout-state"])
-def test_a_rule_of_a_decorated_test_is_selected_by_either_name(pytester: pytest.Pytester, name: str) -> None:
-    """``-k`` finds the tests of ``@env_contract`` under either name."""
+def test_a_rule_of_a_decorated_test_is_selected_by_its_name(pytester: pytest.Pytester) -> None:
+    """``-k`` finds the tests of ``@env_contract``."""
     pytester.makepyfile(
         """
         from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
@@ -269,7 +270,7 @@ def test_a_rule_of_a_decorated_test_is_selected_by_either_name(pytester: pytest.
         """
     )
 
-    result = run(pytester, "-k", name, "--collect-only", "-q")
+    result = run(pytester, "-k", "no-shared-rollout-state", "--collect-only", "-q")
 
     assert [line.rpartition("::")[2] for line in result.outlines if "::" in line] == [
         "test_contract[HE603-no-shared-rollout-state]"
@@ -339,3 +340,73 @@ def test_wrong_words_are_refused_before_anything_is_imported(
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([told])
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--hermes-env", "own_evn.py"], "--hermes-env own_evn.py: there is no file own_evn.py. Did you mean own_env.py?"),
+        (
+            ["--hermes-env", "envs/own_env.py"],
+            "--hermes-env envs/own_env.py: there is no file envs/own_env.py. Did you mean own_env.py?",
+        ),
+        (
+            ["--hermes-env", "empty"],
+            "--hermes-env empty: no environment is in the 0 Python files below empty: no class in them derives *",
+        ),
+        (
+            ["--hermes-env", "own_env.py", "--hermes-rules", "HE9"],
+            "--hermes-rules: there is no rule 'HE9'. `hermes-env rules` lists *",
+        ),
+        (["--hermes-env", "own_env.py", "--hermes-set", "x"], "--hermes-set takes NAME=VALUE, *; got 'x'"),
+        (["--hermes-min-exercised", "x"], "hermes_min_exercised must be all or a number of rules, not 'x'"),
+        (["--hermes-judge", "empty"], "--hermes-judge: empty is a directory, and a file is needed"),
+        (["--hermes-max-usd", "x"], "--hermes-max-usd: must be a number of at least 0, not 'x'"),
+        (
+            ["-o", "hermes_record=always"],
+            "the ini value hermes_record must be one of none, once, new_episodes, rewrite, not 'always'",
+        ),
+    ],
+)
+def test_wrong_options_are_refused_before_anything_is_imported(
+    pytester: pytest.Pytester, args: list[str], message: str
+) -> None:
+    """In one line, with the near name where there is one; no conftest is loaded, which may import for seconds."""
+    pytester.makepyfile(own_env=SMALL_SWE)
+    pytester.mkdir("empty")
+    pytester.makeconftest("raise RuntimeError('loaded')")
+
+    result = run(pytester, *args)
+
+    result.stderr.fnmatch_lines([f"ERROR: {message}"])
+    assert (result.ret, [line for line in result.errlines if line]) == (pytest.ExitCode.USAGE_ERROR, [result.errlines[0]])
+
+
+def test_a_directory_stands_for_its_environments(pytester: pytest.Pytester) -> None:
+    """Each under its own file, and all counted as collected, also where most are not selected."""
+    pytester.mkdir("envs")
+    for name in ("one", "two"):
+        pytester.path.joinpath("envs", f"{name}.py").write_text(
+            SMALL_SWE.replace("SmallSweEnv", name.title()), encoding="utf-8"
+        )
+    pytester.path.joinpath("envs", "no_env.py").write_text("x = 1\n", encoding="utf-8")
+
+    result = run(pytester, "--collect-only", "-q", "--hermes-env", "envs", "--hermes-rules", "HE101")
+    shown = run(pytester, "--collect-only", "--hermes-env", "envs", "--hermes-rules", "HE101")
+
+    assert [line for line in result.outlines if "HE101" in line] == [
+        "envs/one.py::One[HE101-required-methods]",
+        "envs/two.py::Two[HE101-required-methods]",
+    ]
+    assert f"collected {2 * RULES} items / {2 * RULES - 2} deselected / 2 selected" in shown.outlines
+
+
+def test_a_file_on_the_base_of_a_fork_is_not_refused(pytester: pytest.Pytester) -> None:
+    """The base that --hermes-base names is known before files are read."""
+    pytester.makepyfile(fork_env="from acme_rl.base import AcmeEnv\n\nclass ForkEnv(AcmeEnv):\n    pass\n")
+
+    without = run(pytester, "--collect-only", "-q", "--hermes-env", "fork_env.py")
+    result = run(pytester, "--collect-only", "-q", "--hermes-env", "fork_env.py", "--hermes-base", "acme_rl.base:AcmeEnv")
+
+    without.stderr.fnmatch_lines(["ERROR: --hermes-env fork_env.py: fork_env.py defines no environment: *"])
+    assert "fork_env.py::ForkEnv[HE101-required-methods]" in result.outlines

@@ -178,11 +178,11 @@ def chosen(base_url: str, *args: str) -> tuple[str, ...]:
         ),
         (
             chosen("http://127.0.0.1:1/v1", "--hermes-max-calls", "few"),
-            ["ERROR: UsageError: --hermes-max-calls: *must be a number of at least 0, not 'few'"],
+            ["ERROR: --hermes-max-calls: *must be a number of at least 0, not 'few'"],
         ),
         (
             chosen("http://127.0.0.1:9/v1", "--hermes-call-timeout", "0"),
-            ["ERROR: UsageError: --hermes-call-timeout: must be more than 0 seconds"],
+            ["ERROR: --hermes-call-timeout: must be more than 0 seconds"],
         ),
     ],
     ids=["provider", "key", "unreachable", "usd", "calls", "timeout"],

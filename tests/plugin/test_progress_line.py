@@ -46,21 +46,21 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     return Terminal()
 
 
-HAPPY = Played("MyEnv", total=1, begun=1, scenario="happy")
+HAPPY = Played("MyEnv", total=2, ended=0, scenario="happy")
 
 
 def test_scenario_is_shown_and_goes_away(terminal):
-    """With its number while there is one of as many; a case is played once per item, which nobody counted before."""
+    """With how many have ended of all, and the line that blocks it."""
     listener = scenario_listener(config(terminal))
     assert listener is not None
     listener(HAPPY)
     first = list(terminal.rows)
-    listener(Played("MyEnv", total=1, begun=2, scenario="gold of item 0"))
+    listener(Played("MyEnv", total=2, ended=0, scenario="gold of item 0", blocked="my_env.py:7 compute_reward"))
     second = list(terminal.rows)
     listener(None)
 
-    assert first == ["my_env.py .", "  MyEnv: scenario 1 of 1, happy (0 s)"]
-    assert second == ["my_env.py .", "  MyEnv: scenario 2, gold of item 0 (0 s)"]
+    assert first == ["my_env.py .", "  0 of 2 scenarios; MyEnv: happy (0 s)"]
+    assert second == ["my_env.py .", "  0 of 2 scenarios; MyEnv: blocked by my_env.py:7 compute_reward, gold of item 0 (0 s)"]
     assert terminal.rows == ["my_env.py .", ""]
 
 

@@ -208,17 +208,16 @@ def test_a_live_model_gets_no_unconfined_terminal(pytester: pytest.Pytester) -> 
     )
 
 
-@pytest.mark.parametrize("flag", ["--hermes-confine=off", "--hermes-allow-unconfined", "--hermes-real-tools=always"])
-def test_the_risk_can_be_accepted(flag: str, pytester: pytest.Pytester) -> None:
-    """Also by the former names of the flag."""
-    result = run(pytester, LIVE, flag)
+def test_the_risk_can_be_accepted(pytester: pytest.Pytester) -> None:
+    """By the flag."""
+    result = run(pytester, LIVE, "--hermes-confine=off")
 
     result.assert_outcomes(passed=3)
 
 
 def test_the_flag_wins_over_what_the_project_accepts(pytester: pytest.Pytester) -> None:
     """--hermes-confine=required is required."""
-    pytester.makeini("[pytest]\nhermes_real_tools = always\naddopts = --hermes-allow-unconfined\n")
+    pytester.makeini("[pytest]\nhermes_confine = off\n")
 
     run(pytester, LIVE).assert_outcomes(passed=3)
     result = run(pytester, LIVE, "--hermes-confine=required")

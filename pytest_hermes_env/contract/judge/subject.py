@@ -14,6 +14,7 @@ from typing import Self
 
 from pytest_hermes_env.errors import BadTarget, shorten
 from pytest_hermes_env.layer import BASE, ancestors_package, parse_target
+from pytest_hermes_env.missing_files import files_below, no_file
 from pytest_hermes_env.play.class_record import written_names
 from pytest_hermes_env.source import ClassSource, SourceTree, read_class, read_classes, without_abstract_bases
 
@@ -70,12 +71,12 @@ def subject_of(env_class: type) -> Subject:
 def subjects_of(text: str) -> list[Subject]:
     """Return the classes of a target, by reading their file. Raises: BadTarget."""
     if os.path.isdir(text):
-        raise BadTarget(_of_directory(text))
+        return _of_directory(text)
     target = parse_target(text)
     is_file = target.module.endswith(".py")
     path = os.path.abspath(target.module) if is_file else _file_of(target.module)
     if not os.path.isfile(path):
-        raise BadTarget(f"There is no file {path}")
+        raise BadTarget(no_file(target.module))
     module = ".".join([*ancestors_package(Path(path)), Path(path).stem]) if is_file else target.module
     reading = read_classes(path, SourceTree())
     if reading.problem is not None:
@@ -99,11 +100,16 @@ def subjects_of(text: str) -> list[Subject]:
     ]
 
 
-def _of_directory(folder: str) -> str:
-    files = sorted(entry.path for entry in os.scandir(folder) if entry.name.endswith(".py"))
-    found = [path for path in files if read_classes(path, SourceTree()).classes]
-    what = f"its environments are in {', '.join(found)}" if found else "no file in it defines an environment"
-    return f"{folder} is a directory, and one file is played at a time: {what}. `hermes-env check {folder}` reads all of them"
+def _of_directory(folder: str) -> list[Subject]:
+    """Return the environments below a directory. Raises: there is none → BadTarget."""
+    files = sorted(file for file in files_below(folder) if file.endswith(".py"))
+    tree = SourceTree()
+    found = [subject for file in files if read_classes(file, tree).classes for subject in subjects_of(file)]
+    if not found:
+        raise BadTarget(
+            f"no environment is in the {len(files)} Python files below {folder}: no class in them derives from {BASE}"
+        )
+    return found
 
 
 def _hash(path: str) -> str:
@@ -133,4 +139,7 @@ def _file_of(module: str) -> str:
         for place in (f"{parts}.py", os.path.join(parts, "__init__.py")):
             if os.path.isfile(found := os.path.join(folder, place)):
                 return os.path.abspath(found)
-    raise BadTarget(f"{shorten(module)} cannot be imported: there is no such module on sys.path or in {os.getcwd()}")
+    near = no_file(f"{parts}.py").partition(". ")[2]
+    raise BadTarget(
+        f"{shorten(module)} cannot be imported: there is no such module on sys.path or in {os.getcwd()}. {near}".rstrip(". ")
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import textwrap
 from collections.abc import Iterable, Sequence
 
@@ -90,8 +91,13 @@ def problem_texts(problem: FileProblem) -> tuple[str, str]:
     return HE111.section("Why"), HE111.section("Fix").replace("FILE", shown_name(problem.path))
 
 
-def report_lines(account: Account, *, has_colour: bool = False) -> list[str]:
-    """Return a whole report as text: problems, findings, what was not checked, the ledgers, and a sum."""
+def report_lines(account: Account, *, is_verbose: bool = False, has_colour: bool = False) -> list[str]:
+    """Return a whole report as text: problems, findings, what was not checked, the ledgers, and a sum.
+
+    Unless it is verbose, a finding is what is wrong and what to write, and a ledger its counts.
+    """
+    if not is_verbose:
+        return _brief_report(account, has_colour=has_colour)
     blocks: list[list[str]] = []
     explained: set[str] = set()
     for problem in account.problems:
@@ -100,13 +106,7 @@ def report_lines(account: Account, *, has_colour: bool = False) -> list[str]:
     for rule, finding in account.findings:
         blocks.append(finding_lines(rule, finding, is_brief=rule.id in explained, has_colour=has_colour))
         explained.add(rule.id)
-    notes = [
-        shown_name(f"{item.path}:{item.line}: {item.name}: {item.reason}")
-        for item in account.skipped
-        if item.is_environment or item.is_unreadable
-    ]
-    if notes:
-        blocks.append(notes)
+    blocks.append(_notes(account))
     if len(account.ledgers) <= _FEW_CLASSES:
         blocks += [_ledger_lines(ledger) for ledger in account.ledgers]
     else:
@@ -114,6 +114,46 @@ def report_lines(account: Account, *, has_colour: bool = False) -> list[str]:
         blocks.append(summarise(account.ledgers))
     blocks.append([_last_line(account, has_colour=has_colour)])
     return [line for block in blocks if block for line in (*block, "")][:-1]
+
+
+def _brief_report(account: Account, *, has_colour: bool) -> list[str]:
+    lines: list[str] = []
+    explained: set[str] = set()
+    for problem in account.problems:
+        place = f"{shown_name(problem.path)}:{problem.line}:{problem.column}"
+        lines += _brief(
+            place, problem.id, problem.name, problem.message, problem_texts(problem)[1], explained, has_colour=has_colour
+        )
+    for rule, finding in account.findings:
+        severity = rule.severity_of(finding)
+        name = rule.name if severity is Severity.ERROR else f"{rule.name} ({severity})"
+        lines += _brief(_place(finding), rule.id, name, finding.message, rule.fix(finding), explained, has_colour=has_colour)
+    lines += _notes(account)
+    lines += [f"{shown_name(ledger.subject)}  {ledger.headline()}" for ledger in account.ledgers]
+    more = ["  more hermes-env check --verbose, hermes-env explain RULE"] if explained else []
+    return [*lines, *more, _last_line(account, has_colour=has_colour)]
+
+
+def _brief(place: str, rule_id: str, name: str, message: str, fix: str, explained: set[str], *, has_colour: bool) -> list[str]:
+    """Return a finding in a few lines; the fix stands with the first of its rule."""
+    first, *rest = _wrapped(_headline(place, rule_id, name, message), rest="       ")
+    lines = [first.replace(*_coloured(place, rule_id)) if has_colour else first, *rest]
+    lines += [] if rule_id in explained else _whole_sentences("fix", fix, 2)
+    explained.add(rule_id)
+    return lines
+
+
+def _coloured(place: str, rule_id: str) -> tuple[str, str]:
+    where = f"{place}: " if place else ""
+    return f"{where}{rule_id}", f"{_BOLD}{where}{_END}{_RED}{rule_id}{_END}"
+
+
+def _notes(account: Account) -> list[str]:
+    return [
+        shown_name(f"{item.path}:{item.line}: {item.name}: {item.reason}")
+        for item in account.skipped
+        if item.is_environment or item.is_unreadable
+    ]
 
 
 def law(rule: Rule) -> str:
@@ -187,10 +227,8 @@ def _place(finding: Finding) -> str:
 
 
 def _headline(place: str, rule_id: str, name: str, message: str, *, has_colour: bool = False) -> str:
-    where = f"{place}: " if place else ""
-    if has_colour:
-        return f"{_BOLD}{where}{_END}{_RED}{rule_id}{_END} {name}: {message}"
-    return f"{where}{rule_id} {name}: {message}"
+    plain, coloured = _coloured(place, rule_id)
+    return f"{coloured if has_colour else plain} {name}: {message}"
 
 
 def _folded(word: str, text: str) -> list[str]:
@@ -221,7 +259,10 @@ def _clipped(lines: list[str], count: int) -> list[str]:
 
 
 def _wrapped(text: str, first: str = "", rest: str = "") -> list[str]:
-    return textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+    width = min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns)
+    return textwrap.wrap(
+        text, width, break_long_words=False, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
+    )
 
 
 def _counted(count: int, word: str, plural: str = "") -> str:

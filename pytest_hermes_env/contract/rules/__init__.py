@@ -8,22 +8,14 @@ from __future__ import annotations
 import difflib
 import pkgutil
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any, cast
 
 from pytest_hermes_env.contract.judge.rule import Rule
 from pytest_hermes_env.errors import UnknownRule
 
-__all__ = ["ALL_RULES", "find_rule", "former_labels", "nearest", "rules_named", "select_rules"]
-
-FORMER_NAMES = {
-    "rollouts-do-not-meet": "HE603",
-    "nothing-is-left": "HE606",
-    "takes-no-metrics": "HE802",
-    "sampling-is-told": "HE509",
-}
-"""What rules were called before; these names select them, too."""
+__all__ = ["ALL_RULES", "find_rule", "nearest", "rule_words", "rules_named", "select_rules"]
 
 
 class _ListedRule:
@@ -80,21 +72,20 @@ def select_rules(select: Sequence[str] = (), ignore: Sequence[str] = ()) -> tupl
     return tuple(rule for rule in ALL_RULES if rule.id not in ignored and (rule.id in selected or not select))
 
 
-def former_labels(rule: Rule) -> list[str]:
-    """Return ``HE603-rollouts-do-not-meet`` for each former name of a rule."""
-    return [f"{rule.id}-{name}" for name, rule_id in FORMER_NAMES.items() if rule_id == rule.id]
+def rule_words(values: Iterable[str]) -> list[str]:
+    """Return the words of options that may be repeated and that hold several words each."""
+    return [word.strip() for value in values for word in value.split(",") if word.strip()]
 
 
 def nearest(word: str) -> str:
     """Return " Did you mean HE301?" for a word that is close to an id or a name, else an empty text."""
-    is_id = re.fullmatch(r"HE\d{2,}", word, re.IGNORECASE) is not None  # one digit wrong is another rule, one too many a slip
+    is_id = re.fullmatch(r"HE\d+", word, re.IGNORECASE) is not None  # one digit wrong is another rule, one too many a slip
     rules = [rule for rule in ALL_RULES if not is_id or rule.id.startswith(word[:4].upper())]
     names = {name: rule.id for rule in rules for name in _names(rule)}
-    found = difflib.get_close_matches(word.lower(), names, n=1, cutoff=0.5)
+    found = difflib.get_close_matches(word.lower(), names, n=1, cutoff=0.7)
     return f" Did you mean {names[found[0]]}?" if found else ""
 
 
 def _names(rule: Rule) -> frozenset[str]:
-    """Return what a rule is called, in small letters: its id, its names and its labels, the former ones included."""
-    names = (rule.name, *(name for name, rule_id in FORMER_NAMES.items() if rule_id == rule.id))
-    return frozenset([rule.id.lower(), *names, *(f"{rule.id.lower()}-{name}" for name in names)])
+    """Return what a rule is called, in small letters: its id, its name and its label."""
+    return frozenset([rule.id.lower(), rule.name, rule.label.lower()])

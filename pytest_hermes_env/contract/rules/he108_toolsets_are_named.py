@@ -24,6 +24,7 @@ from collections.abc import Iterable
 from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.source import ClassSource, finding_at
 from pytest_hermes_env.source.configs import config_calls
+from pytest_hermes_env.source.finding import Finding
 from pytest_hermes_env.source.installed import installed_distributions, installed_toolsets
 
 ALIKE = 0.8
@@ -33,7 +34,7 @@ _BOTH = "enabled_toolsets and distribution are both set: set only one of them"
 
 
 def _unknown(kind: str, word: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f"hermes has no {kind} {word!r}" + (f"; did you mean {near[0]!r}?" if near else "")
 
 
@@ -74,7 +75,16 @@ def dynamic(evidence: Evidence) -> Verdict:
         fault = _unknown("distribution", distribution, installed_distributions())
     if not fault:
         return Verdict.passed(f"the toolsets are {', '.join(enabled)}" if enabled else f"the distribution is {distribution}")
-    return Verdict.failed([evidence.finding(fault, "config_init")])
+    return Verdict.failed([_where_written(evidence.source, fault) or evidence.finding(fault, "config_init")])
+
+
+def _where_written(source: ClassSource | None, fault: str) -> Finding | None:
+    """Return the finding at what names the toolsets, else at the call that makes the configuration; None if neither can be read."""
+    calls = [call for call, _ in config_calls(source)] if source is not None else []
+    named = [(call, word.value) for call in calls for word in call.node.keywords if word.arg in {ENABLED, DISTRIBUTION}]
+    return next(
+        (finding_at(call.function, node, fault) for call, node in (*named, *((call, call.node) for call in calls))), None
+    )
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic)

@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import os
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -27,14 +28,14 @@ from pytest_hermes_env.contract.ledger.ledger import Ledger, LedgerEntry
 from pytest_hermes_env.contract.ledger.settings import Settings, settings_for
 from pytest_hermes_env.contract.ledger.waivers import Waivers, waivers_in
 from pytest_hermes_env.contract.reports.text import compact_lines, finding_lines
-from pytest_hermes_env.contract.rules import former_labels, select_rules
+from pytest_hermes_env.contract.rules import rule_words, select_rules
 from pytest_hermes_env.contract.run.rows import ROW, row_of
 from pytest_hermes_env.errors import (
     BadCases,
     BadSettings,
     BadTarget,
+    HermesEnvError,
     NetworkBlocked,
-    UnknownRule,
     UsageError,
     shorten,
 )
@@ -186,20 +187,17 @@ class ContractSession:
                 unusable.append((target, error))
                 continue
             count += len(subjects)
-            collector = ContractCollector.from_parent(session, name=target, nodeid=target)
             for subject in subjects:
-                yield from collector.items_of(subject, self)
+                name = shown_path(subject.path) if os.path.isdir(target) else target
+                yield from ContractCollector.from_parent(session, name=name, nodeid=name).items_of(subject, self)
         if unusable and not count:
             raise pytest.UsageError("\n".join(f"--hermes-env {target}: {error}" for target, error in unusable))
         for target, failure in unusable:
             yield UnusableTarget.from_parent(session, name=target, nodeid=target, error=failure)
 
     def items_of_other_rules(self, items: Iterable[pytest.Item], words: Iterable[str]) -> list[pytest.Item]:
-        """Return the items of rules that ``words`` (ids, beginnings of ids, names) do not select. Raises: UsageError."""
-        try:
-            chosen = select_rules([name.strip() for word in words for name in word.split(",") if name.strip()])
-        except UnknownRule as error:
-            raise pytest.UsageError(f"--hermes-rules: {error}") from error
+        """Return the items of rules that ``words`` (ids, beginnings of ids, names) do not select."""
+        chosen = select_rules(rule_words(words))
         return [item for item in items if (check := _check_of(item)) is not None and check.rule not in chosen]
 
 
@@ -319,7 +317,6 @@ class RuleItem(pytest.Item):
     def __init__(self, *, check: RuleCheck, session_contracts: ContractSession, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.check = check
-        self.extra_keyword_matches.update(check.former_labels)  # for -k
         self._session_contracts = session_contracts
 
     def runtest(self) -> None:
@@ -340,7 +337,6 @@ class RuleCheck:
         self.subject = subject
         self.rule = rule
         self.cases = cases
-        self.former_labels = former_labels(rule)
 
     def run(self, item: pytest.Item, session: ContractSession) -> None:
         """Check, put a row into the ledger, and pass, fail, skip or xfail like a test."""
@@ -350,7 +346,9 @@ class RuleCheck:
         except Exception as error:
             note = shorten(f"could not be checked: {type(error).__name__}: {error}")
             self._remember(item, contract.ledger(LedgerEntry(rule=self.rule, outcome=Outcome.UNDECIDED, note=note)))
-            raise
+            if isinstance(error, HermesEnvError) or item.config.option.fulltrace:
+                raise
+            pytest.fail(_own_mistake(self.rule, error), pytrace=False)
         self._remember(item, ledger)
         if contract.blocked:
             item.addfinalizer(functools.partial(_refuse, contract.blocked))
@@ -375,6 +373,16 @@ class RuleCheck:
             ("hermes_outcome", entry.word),
         ]
         item.stash[ROW] = row_of(ledger, min((rank(entry.rule, finding) for finding in entry.findings), default=(9, True)))
+
+
+def _own_mistake(rule: Rule, error: Exception) -> str:
+    """Return what a rule that crashed says: nothing about the environment."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return (
+        f"{rule.id} {rule.name} could not judge: {shorten(f'{type(error).__name__}: {error}')}\n"
+        f"  seen  {shown_path(place.filename)}:{place.lineno}, a mistake of pytest-hermes-env, not of the environment\n"
+        "  fix   report it with what pytest --full-trace prints; until then leave the rule out: ignore in [tool.hermes-env]"
+    )
 
 
 def _refuse(text: str) -> None:

@@ -61,7 +61,7 @@ def test_a_clean_environment(capsys):
     chosen = ["HE101", "HE301", "HE401", "HE501", "HE801"]
     total, rest = of(len(chosen))
 
-    assert run(capsys, "check", "good.py", "--select", ",".join(chosen)) == (
+    assert run(capsys, "check", "good.py", "--verbose", "--select", ",".join(chosen)) == (
         0,
         "\n".join(
             [
@@ -82,7 +82,7 @@ def test_a_finding_says_where_why_and_what_to_do(capsys):
     total, rest = of(2)
     others = not_run("HE101", "HE301")
 
-    assert run(capsys, "check", "bad.py", "--select", "HE301,HE101") == (
+    assert run(capsys, "check", "bad.py", "--verbose", "--select", "HE301,HE101") == (
         1,
         textwrap.dedent(f"""\
             bad.py:24:35: HE301 messages-not-final-response: compute_reward reads result.final_response, {unknown}
@@ -104,10 +104,32 @@ def test_a_finding_says_where_why_and_what_to_do(capsys):
     )
 
 
+def test_a_finding_is_what_is_wrong_and_what_to_write(capsys, monkeypatch):
+    """In the width of the terminal; the fix once for each rule, and why only with --verbose."""
+    monkeypatch.setenv("COLUMNS", "70")
+    total, rest = of(2)
+
+    assert run(capsys, "check", "bad.py", "--select", "HE301,HE101") == (
+        1,
+        textwrap.dedent(f"""\
+            bad.py:24:35: HE301 messages-not-final-response: compute_reward reads
+                   result.final_response, which AgentResult does not have
+              fix  Walk `result.messages` backwards to the last message with role
+                   "assistant" and with content: that is the final answer.
+            bad.py:24:74: HE301 messages-not-final-response: compute_reward reads
+                   result.output, which AgentResult does not have
+            bad.py:Bad  {total}: 1 passed, 1 failed, {rest}
+              more hermes-env check --verbose, hermes-env explain RULE
+            1 file, 1 environment: 2 findings
+            """),
+        "",
+    )
+
+
 def test_a_file_that_does_not_parse_is_a_finding(capsys, tmp_path):
     (tmp_path / "broken.py").write_text("class Env(:\n", encoding="utf-8")
 
-    assert run(capsys, "check", "broken.py") == (
+    assert run(capsys, "check", "broken.py", "--verbose") == (
         1,
         textwrap.dedent("""\
             broken.py:1:11: HE111 file-parses: the file does not parse: invalid syntax
@@ -157,7 +179,7 @@ def test_many_classes_share_their_reasons(capsys, tmp_path):
         (tmp_path / f"env{index}.py").write_text(GOOD_FILE.replace("Good", f"Env{index}"), encoding="utf-8")
 
     chosen = ["HE101", "HE401", "HE801"]
-    code, out, _ = run(capsys, "check", "env0.py", "env1.py", "env2.py", "env3.py", "--select", ",".join(chosen))
+    code, out, _ = run(capsys, "check", "env0.py", "env1.py", "env2.py", "env3.py", "-v", "--select", ",".join(chosen))
     total, rest = of(len(chosen))
     sums = [f"env{index}.py:Env{index}  {total}: 1 passed, 1 not applicable, 1 not exercised, {rest}" for index in range(4)]
     assert (code, [line for line in out.splitlines() if not line.startswith("not run")]) == (
@@ -182,7 +204,7 @@ def test_a_run_that_exercises_nothing_fails(capsys):
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["check", "missing"], "missing does not exist"),
+        (["check", "missing"], "there is no file missing"),
         (["check", "good.py:Missing"], "good.py has no class Missing; its classes are: Good."),
         (["check", "good.py:Goood"], "good.py has no class Goood; its classes are: Good. Did you mean Good?"),
         (["check", "empty"], "empty contains no Python file"),
@@ -240,7 +262,6 @@ def test_a_directory_of_plain_atropos_environments_has_nothing_to_judge(capsys, 
         0,
         "plain/one.py:2: Plain: not a Hermes environment (it leads to Atropos' BaseEnv without HermesAgentBaseEnv): "
         "not judged without --hermes-base-env\n"
-        "\n"
         "1 file, 0 environments: nothing to judge\n",
         "",
     )

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_hermes_env.errors import BudgetSpent, UsageError
 from pytest_hermes_env.live.limits import Limits, Spending, Spent, Usage
-from pytest_hermes_env.live.prices import Price, load_prices
+from pytest_hermes_env.live.prices import Price, listed_price, load_prices
 
 TEN = Usage(prompt_tokens=7, completion_tokens=3, usd=0.5)
 
@@ -148,7 +148,7 @@ def test_prices_are_read(tmp_path: Path, name: str, text: str) -> None:
             "  seen      {{'input': -1, 'output': 2}}",
         ),
         ("p.json", "{", "{path} cannot be parsed: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
-        ("missing.toml", None, "{path} cannot be read: [Errno 2] No such file or directory: '{path}'"),
+        ("missing.toml", None, "there is no file {path}"),
     ],
 )
 def test_a_wrong_price_table_is_a_usage_error(tmp_path: Path, name: str, text: str | None, message: str) -> None:
@@ -161,3 +161,18 @@ def test_a_wrong_price_table_is_a_usage_error(tmp_path: Path, name: str, text: s
 
     expected = "--hermes-prices: " + message.format(path=path)
     assert str(error.value)[:150] == expected[:150]
+
+
+def test_prices_of_public_models_are_known() -> None:
+    """From the table of genai-prices, which the provider's URL and the model choose; not of a server of one's own."""
+    pytest.importorskip("genai_prices", reason="the extra prices")
+
+    price = listed_price("gpt-4o-mini", "https://api.openai.com/v1")
+    assert price is not None
+    cost = price.of(Usage(prompt_tokens=1_000_000, completion_tokens=0)).usd
+    assert cost == pytest.approx(price.input)
+    assert price.of(Usage(prompt_tokens=7)).usd is None
+    assert (listed_price("my-model", "http://localhost:8000/v1"), listed_price("my-model", "https://api.openai.com/v1")) == (
+        None,
+        None,
+    )

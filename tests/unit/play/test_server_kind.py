@@ -105,6 +105,12 @@ CHOICES: dict[str, tuple[dict[str, Any], dict[str, Any], ServerKind]] = {
         {"server": SimpleNamespace(server_type="sglang")},
         ServerKind(server_type="sglang", template="chatml", family="hermes"),
     ),
+    "token mode": ({}, {"mode": "token"}, ServerKind(server_type="vllm", template="chatml", family="hermes")),
+    "token mode on a type": (
+        {},
+        {"mode": "token", "server_type": "sglang"},
+        ServerKind(server_type="sglang", template="chatml", family="hermes"),
+    ),
     "the template of a server": (
         {},
         {"server_type": "vllm", "server": SimpleNamespace(template="kimi")},
@@ -116,7 +122,7 @@ CHOICES: dict[str, tuple[dict[str, Any], dict[str, Any], ServerKind]] = {
 def choose(config: dict[str, Any], arguments: dict[str, Any]) -> ServerKind:
     """Return what is chosen for a configuration with these settings."""
     given: dict[str, Any] = {"fields": {}, "server_type": None, "template": None, "server": None, **arguments}
-    return choose_kind(SimpleNamespace(**config), given.pop("fields"), **given)
+    return choose_kind(SimpleNamespace(**config), given.pop("fields"), **({"mode": None} | given))
 
 
 @pytest.mark.parametrize("case", CHOICES)
@@ -135,6 +141,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "two types": (
         {"server_type": "vllm", "server": SimpleNamespace(server_type="sglang")},
         "make_env was given server_type='vllm' and an APIServerConfig of type 'sglang': name the type once",
+    ),
+    "mode and type": (
+        {"mode": "chat", "server_type": "vllm"},
+        "make_env was given mode='chat' and a server of type 'vllm': mode is 'chat', on an 'openai' server, or 'token', on a 'vllm' "
+        "(default) or 'sglang' server",
     ),
     "two templates": (
         {"server_type": "vllm", "template": "glm", "server": SimpleNamespace(template="kimi")},
