@@ -241,6 +241,24 @@ def test_an_error_of_this_package_at_import_is_the_line_and_its_text(pytester: p
     assert not [line for line in shown if "yaml_script" in line or "steps.py" in line or line.startswith("E ")]
 
 
+@pytest.mark.parametrize(
+    ("marker", "message"),
+    [
+        ("hermes_allow_leftovers(5)", "@pytest.mark.hermes_allow_leftovers takes no arguments, at test_it.py::test_marked"),
+        ("hermes_allow_hosts", "@pytest.mark.hermes_allow_hosts takes the names of hosts, at test_it.py::test_marked."),
+        ("hermes_live(5)", "@pytest.mark.hermes_live takes or_mock=True, may_fail=True or nothing."),
+    ],
+)
+def test_a_wrong_marker_ends_the_run_with_its_line(pytester: pytest.Pytester, marker: str, message: str) -> None:
+    """Before any test, and without this package's source."""
+    pytester.makepyfile(test_it=f"import pytest\n\n@pytest.mark.{marker}\ndef test_marked(fake_sandbox):\n    pass\n")
+
+    result = run(pytester)
+
+    result.stderr.fnmatch_lines([f"ERROR: {message}"])
+    assert (result.ret, len([line for line in result.errlines if line]) <= 3) == (pytest.ExitCode.USAGE_ERROR, True)
+
+
 def test_logs_that_repeat_the_error_are_left_out() -> None:
     """With their tracebacks, and what follows from them; other records stay, and so do all of an error that is not this package's."""
     log = (
