@@ -105,6 +105,8 @@ class LiveMode:
         """Skip tests that need a real server if there is none. Raises: wrong marker arguments → pytest.UsageError."""
         for item in items:
             allowed_hosts(item)
+            if (leftovers := item.get_closest_marker("hermes_allow_leftovers")) and (leftovers.args or leftovers.kwargs):
+                raise pytest.UsageError(f"@pytest.mark.hermes_allow_leftovers takes no arguments, at {item.nodeid}")
             mark = item.get_closest_marker(MARKER)
             is_played = item.get_closest_marker("hermes_cassette") is not None
             if mark is not None and not claims_of(mark)["or_mock"] and not is_played and live_server(self._config) is None:

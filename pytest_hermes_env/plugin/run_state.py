@@ -75,8 +75,8 @@ def scenario_listener(config: pytest.Config) -> Listener | None:
         if played is None:
             line.show("", 0, 0)
             return
-        blocked = f"blocked by {played.blocked}, " if played.blocked else ""
-        line.show(f"{os.path.basename(played.subject)}: {blocked}{played.scenario}", played.ended, played.total)
+        who = f"blocked by {played.blocked}" if played.blocked else os.path.basename(played.subject)
+        line.show(f"{who}: {played.scenario}", played.ended, played.total)
 
     return show
 

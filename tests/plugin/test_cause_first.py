@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_hermes_env.cassette.recorder import Recorder
+from pytest_hermes_env.cassette.session import CassetteSession
+from pytest_hermes_env.errors import CassetteMiss
+from pytest_hermes_env.failures import Problem
+from pytest_hermes_env.plugin import plain_failure
+
 GROUP = """
 import asyncio
 import logging
@@ -233,3 +239,47 @@ def test_an_error_of_this_package_at_import_is_the_line_and_its_text(pytester: p
     shown = result.outlines[next(number for number, line in enumerate(result.outlines) if "ERROR collecting" in line) + 1 :]
     assert shown[0].startswith("test_bad.py:3: ScriptError: ")
     assert not [line for line in shown if "yaml_script" in line or "steps.py" in line or line.startswith("E ")]
+
+
+@pytest.mark.parametrize(
+    ("marker", "message"),
+    [
+        ("hermes_allow_leftovers(5)", "@pytest.mark.hermes_allow_leftovers takes no arguments, at test_it.py::test_marked"),
+        ("hermes_allow_hosts", "@pytest.mark.hermes_allow_hosts takes the names of hosts, at test_it.py::test_marked."),
+        ("hermes_live(5)", "@pytest.mark.hermes_live takes or_mock=True, may_fail=True or nothing."),
+    ],
+)
+def test_a_wrong_marker_ends_the_run_with_its_line(pytester: pytest.Pytester, marker: str, message: str) -> None:
+    """Before any test, and without this package's source."""
+    pytester.makepyfile(test_it=f"import pytest\n\n@pytest.mark.{marker}\ndef test_marked(fake_sandbox):\n    pass\n")
+
+    result = run(pytester)
+
+    result.stderr.fnmatch_lines([f"ERROR: {message}"])
+    assert (result.ret, len([line for line in result.errlines if line]) <= 3) == (pytest.ExitCode.USAGE_ERROR, True)
+
+
+def test_logs_that_repeat_the_error_are_left_out() -> None:
+    """With their tracebacks, and what follows from them; other records stay, and so do all of an error that is not this package's."""
+    log = (
+        "ERROR    model_tools:model_tools.py:13 Error executing terminal: gone\nTraceback (most recent call last):\n"
+        "  pytest_hermes_env.errors.CassetteMiss: gone\n"
+        "WARNING  environments.rollout.group_policy:group_policy.py:30 A group is not trained: all failed\n"
+        "INFO     my_env:my_env.py:7 two\nlines"
+    )
+
+    assert plain_failure._without_told(log, frozenset({"CassetteMiss"})) == "INFO     my_env:my_env.py:7 two\nlines"
+    assert plain_failure._without_told(log, frozenset()) == log
+
+
+def test_a_miss_that_a_retry_makes_is_not_a_second_cause() -> None:
+    """A request that is repeated after a miss was repeated because of it."""
+    session = CassetteSession(name="c.json", record_command="again", player=None, recorder=Recorder())
+    miss, retry = (
+        Problem(error=CassetteMiss, text=text) for text in ("a request is not in the cassette.", "repeated more often")
+    )
+    session._miss(None, miss)
+    session._miss(None, retry, may_follow=True)
+
+    with pytest.raises(CassetteMiss, match=r"^a request is not in the cassette\.$"):
+        session.verify()

@@ -410,3 +410,22 @@ def test_a_file_on_the_base_of_a_fork_is_not_refused(pytester: pytest.Pytester) 
 
     without.stderr.fnmatch_lines(["ERROR: --hermes-env fork_env.py: fork_env.py defines no environment: *"])
     assert "fork_env.py::ForkEnv[HE101-required-methods]" in result.outlines
+
+
+def test_a_rule_that_crashes_says_so_in_three_lines(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is a mistake of this package, with its place; the traceback is there with --full-trace."""
+
+    def crash(*_: object) -> None:
+        raise KeyError("gone")
+
+    monkeypatch.setattr("pytest_hermes_env.contract.run.session.CheckedClass.checked", crash)
+
+    result = run(pytester, "--hermes-env", GOOD, "--hermes-rules", "HE101")
+
+    shown = result.outlines[next(number for number, line in enumerate(result.outlines) if "[HE101" in line) + 1 :][:3]
+    line = crash.__code__.co_firstlineno + 1
+    assert [re.sub(r"seen  \S+/", "seen  ", text) for text in shown] == [
+        "HE101 required-methods could not judge: KeyError: 'gone'",
+        f"  seen  test_contract_entry_points.py:{line}, a mistake of pytest-hermes-env, not of the environment",
+        "  fix   report it with what pytest --full-trace prints; until then leave the rule out: ignore in [tool.hermes-env]",
+    ]

@@ -185,8 +185,8 @@ def test_a_bad_argument_is_named_without_the_source_of_the_library(pytester: pyt
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         [
-            ">       make_env(TerminalTestEnv, max_turns=3)",
-            "E       *EnvironmentSetupError: TerminalTestEnvConfig has no field 'max_turns'. Nearest: max_agent_turns*",
+            "    make_env(TerminalTestEnv, max_turns=3)",
+            "E   *EnvironmentSetupError: TerminalTestEnvConfig has no field 'max_turns'. Nearest: max_agent_turns*",
         ]
     )
     assert not [line for line in result.outlines if "pytest_hermes_env/" in line and ".py:" in line]

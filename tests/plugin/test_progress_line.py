@@ -60,7 +60,7 @@ def test_scenario_is_shown_and_goes_away(terminal):
     listener(None)
 
     assert first == ["my_env.py .", "  0 of 2 scenarios; MyEnv: happy (0 s)"]
-    assert second == ["my_env.py .", "  0 of 2 scenarios; MyEnv: blocked by my_env.py:7 compute_reward, gold of item 0 (0 s)"]
+    assert second == ["my_env.py .", "  0 of 2 scenarios; blocked by my_env.py:7 compute_reward: gold of item 0 (0 s)"]
     assert terminal.rows == ["my_env.py .", ""]
 
 

@@ -28,3 +28,12 @@ def test_different_problems_are_numbered() -> None:
 def test_no_problem_is_no_error() -> None:
     """There is nothing to report."""
     assert combined_error([], who="the replay") is None
+
+
+def test_many_problems_are_counted():
+    """Three are shown: the first ones are the causes."""
+    error = combined_error([Problem(error=CassetteMiss, text=f"miss {number}") for number in range(5)], who="the replay")
+
+    assert str(error) == (
+        "the replay reports 5 problems.\n\n1. CassetteMiss: miss 0\n\n2. CassetteMiss: miss 1\n\n3. CassetteMiss: miss 2\n\nand 2 more"
+    )

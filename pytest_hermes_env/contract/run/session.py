@@ -348,7 +348,7 @@ class RuleCheck:
             self._remember(item, contract.ledger(LedgerEntry(rule=self.rule, outcome=Outcome.UNDECIDED, note=note)))
             if isinstance(error, HermesEnvError) or item.config.option.fulltrace:
                 raise
-            pytest.fail(_own_mistake(self.rule, error), pytrace=False)
+            raise pytest.fail.Exception(_own_mistake(self.rule, error), pytrace=False) from None
         self._remember(item, ledger)
         if contract.blocked:
             item.addfinalizer(functools.partial(_refuse, contract.blocked))

@@ -97,7 +97,7 @@ WAIVER = '[[tool.hermes-env.waivers]]\npaths = "env.py"\nrules = ["HE301"]\nreas
         ),
         (
             WAIVER.replace("HE301", "XX301"),
-            "pyproject.toml:1: a waiver must name rules: there is no rule 'XX301'. Did you mean HE301?",
+            "pyproject.toml:1: a waiver must name rules: there is no rule 'XX301'. `hermes-env rules` lists all",
         ),
         (WAIVER.replace("why", " "), "pyproject.toml:1: a waiver of HE301 has no reason: write why the violation is accepted"),
         (
