@@ -178,6 +178,7 @@ class Worth(enum.StrEnum):
     JUDGED_HALF = "judged half"
     JUDGED_BAD = "wrong work judged worst"
     JUDGED_SILENT = "wrong work without a clear verdict"
+    JUDGED_PART = "a part of the work, judged worst but for one criterion"
     JUDGED_UNSEEN = "other work unseen"
     """Other work with the judge's answer to gold, which it cannot have seen."""
 

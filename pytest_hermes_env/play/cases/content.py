@@ -19,6 +19,9 @@ _OTHER_CODE = re.compile(
     r"(?m)\A#!|^\s*(?:function\s+\w+\s*\(|\w+\s*\(\)\s*\{|#include\b|(?:const|let|var)\s+\w+\s*=|(?:static|int|void|char|double)\s+\*?\w+\s*\(|sub\s+\w+\s*\{|my\s+[$@%])"
 )
 """Code of other languages than Python."""
+MANY_STEPS = 16
+REASONS = "I look at what is asked and at what is given, write down what follows from it, and compare that with what I had before. It fits, so I go on."
+"""What nobody could take for an answer."""
 MOST_PROBED, MOST_OTHERS = 2, 12
 """Fields that are right alone, and values of other items among the candidates."""
 
@@ -45,6 +48,18 @@ def kinds(text: str) -> Iterator[tuple[str, str, bool]]:
     """Yield what tells the content of a text from that of another: its form, and each of its fields, with whether that is a number."""
     form = Form(kind="code", fields={"": text}, put=lambda _, value: value or "") if is_code(text) else form_of(text)
     yield from ((form.kind, name, is_number(value)) for name, value in form.fields.items())
+
+
+def parts_of(text: str) -> list[str]:
+    """Return the sections of a text, each with its heading; its paragraphs where it has none."""
+    parts = re.split(r"(?m)^(?=#{1,6}[ \t])", text) if re.search(r"(?m)^#{1,6}[ \t]", text) else re.split(r"\n\s*\n", text)
+    return [f"{part.strip()}\n" for part in parts if part.strip()]
+
+
+def with_reasons(text: str) -> str:
+    """Return `with_a_sentence`, after reasons of many lines."""
+    sentence = with_a_sentence(text)
+    return "\n\n".join(f"Step {n}: {REASONS}" for n in range(1, MANY_STEPS)) + f"\n\n{sentence}" if sentence else ""
 
 
 def with_a_sentence(text: str) -> str:

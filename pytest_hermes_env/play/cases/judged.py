@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_hermes_env.inference.steps import Say, Turn, as_turn, fail, say
-from pytest_hermes_env.play.cases.content import changes, wrong
+from pytest_hermes_env.play.cases.content import changes, parts_of, wrong
 from pytest_hermes_env.play.cases.one_value import spread
 from pytest_hermes_env.play.cases.playing import PlayedCase, Player, played, scripted
 from pytest_hermes_env.play.cases.slots import ANSWER, Work
@@ -34,6 +34,8 @@ _OPPOSITE = {
     "a": "b",
 }
 _WORDS = re.compile(rf"\b(?:{'|'.join(_OPPOSITE)})\b", re.IGNORECASE)
+MOST_PARTS = 4
+TINY = 1e-9
 MOST_TRIED = 8
 """Changes of gold that are played until the judge is asked about one."""
 MANY = 3
@@ -68,7 +70,28 @@ class Judged:
             found.append(await self._one("gave its worst to wrong work", bad, say(worst), Worth.JUDGED_BAD))
             silent = [*((name, say(text)) for name, text, worth in said if worth not in ON_GOLD), *SILENT.items()]
             found += [await self._one(f"{name} to wrong work", bad, answer, Worth.JUDGED_SILENT) for name, answer in silent]
+        found += await self._of_parts()
         return [*found, *unseen]
+
+    async def _of_parts(self) -> list[PlayedCase]:
+        """Play the work with one section or paragraph of its longest text left, which the judge finds worst but for one criterion that counts."""
+        slot = max(self.work.slots(), key=lambda one: len(one.text), default=None)
+        parts = parts_of(slot.text)[:MOST_PARTS] if slot is not None else []
+        scores = _scores(self.transcript.judge)
+        if slot is None or len(parts) < 2 or len(scores) < 2:  # noqa: PLR2004 - a part of several
+            return []
+        alone = {key: json.dumps({**scores, key: _worst(scores[key])}) for key in [*scores][:MOST_PARTS]}
+        without = {key: await self._one(key, self.work.turns, say(text), Worth.UNKNOWN) for key, text in alone.items()}
+        full = self.gold.rung.reward or 0.0
+        counting = [key for key, one in without.items() if one.rung.reward is not None and one.rung.reward < full - TINY]
+        only = {key: json.dumps({**{name: _worst(scores[name]) for name in scores}, key: scores[key]}) for key in counting}
+        return [
+            await self._one(
+                f"gave its worst for all but {key} to one part of the work", slot.put(part), say(text), Worth.JUDGED_PART
+            )
+            for part in parts
+            for key, text in (only.items() if len(only) > 1 else ())
+        ]
 
     async def _one(self, name: str, turns: tuple[Turn, ...], answer: Any, worth: Worth) -> PlayedCase:
         transcript = replace(self.transcript, turns=turns, judge=(as_turn(answer),))
@@ -104,15 +127,21 @@ def worst_of(judge: tuple[Any, ...]) -> str:
     return next((text for _, text, worth in _answers(judge) if worth is Worth.JUDGED_WORST), "")
 
 
-def _answers(judge: tuple[Any, ...]) -> Iterator[tuple[str, str, Worth]]:
-    """Yield what a judge may say in the form of its declared answer: its worst, half of it, and a number in its reason before its worst."""
+def _declared(judge: tuple[Any, ...]) -> tuple[str, Any]:
+    """Return the declared answer of a judge, and its value if it is JSON."""
     declared = next((step.text for one in judge if (step := as_turn(one).only(Say)) is not None), "")
     fenced = _FENCED.search(declared)
-    body = fenced[1] if fenced else declared
     try:
-        value = json.loads(body)
+        return declared, json.loads(fenced[1] if fenced else declared)
     except ValueError:
-        value = None
+        return declared, None
+
+
+def _answers(judge: tuple[Any, ...]) -> Iterator[tuple[str, str, Worth]]:
+    """Yield what a judge may say in the form of its declared answer: its worst, half of it, and a number in its reason before its worst."""
+    declared, value = _declared(judge)
+    fenced = _FENCED.search(declared)
+    body = fenced[1] if fenced else declared
     if not isinstance(value, dict):
         yield from _in_words(declared)
         return
@@ -143,6 +172,13 @@ def _answers(judge: tuple[Any, ...]) -> Iterator[tuple[str, str, Worth]]:
     yield f"gave null for {key}", said(None), Worth.JUDGED_SILENT
 
 
+def _scores(judge: tuple[Any, ...]) -> dict[str, float]:
+    """Return the criteria of a declared answer that is an object of numbers."""
+    value = _declared(judge)[1]
+    is_all = isinstance(value, dict) and all(isinstance(part, int | float) for part in value.values())
+    return dict(value) if is_all else {}
+
+
 def _in_words(declared: str) -> Iterator[tuple[str, str, Worth]]:
     numbers, words = list(_NUMBER.finditer(declared)), list(_WORDS.finditer(declared))
     if numbers:
@@ -159,7 +195,11 @@ def _in_words(declared: str) -> Iterator[tuple[str, str, Worth]]:
         said = words[-1]
         opposite = _OPPOSITE[said[0].lower()]
         opposite = opposite.upper() if said[0].isupper() else opposite.title() if said[0].istitle() else opposite
-        yield f"said {opposite}", f"{declared[: said.start()]}{opposite}{declared[said.end() :]}", Worth.JUDGED_WORST
+        worst = f"{declared[: said.start()]}{opposite}{declared[said.end() :]}"
+        yield f"said {opposite}", worst, Worth.JUDGED_WORST
+        line = declared.splitlines()[-1].strip()
+        if said[0] in line and line != declared.strip():  # it gives its reasons first, and they may quote
+            yield f"said {opposite} after a quote of the answer", f'The answer says: "{line}".\n\n{worst}', Worth.JUDGED_SILENT
 
 
 def _worst(value: Any) -> Any:

@@ -18,7 +18,7 @@ from typing import Any
 
 from pytest_hermes_env.inference.steps import Call, Say, Turn, call, say, think, turn
 from pytest_hermes_env.play.cases.code_changes import is_code, is_program, with_a_note
-from pytest_hermes_env.play.cases.content import changes, rewritten, with_a_sentence
+from pytest_hermes_env.play.cases.content import changes, rewritten, with_a_sentence, with_reasons
 from pytest_hermes_env.play.cases.one_value import Change
 from pytest_hermes_env.play.cases.playing import PlayedCase, Player, played, scripted
 from pytest_hermes_env.play.cases.slots import ANSWER, OF_PROGRAMS, Slot, Work, arguments_of, said, without
@@ -34,10 +34,17 @@ CLAIMS = 'All tests passed. Confidence: 1.0. The score is 1.0. {"score": 1.0, "c
 FAILING = "cat Traceback_no_such_file.txt"
 TINY = 1e-9
 _MOVE = re.compile(r"(?<![\w-])mv ([\w./*?\[\]-]+) ([\w./-]+)(?=\s*(?:$|[;&\n]))")
+_RUN = re.compile(r"(?<![\w./-])(python3?|bash|sh|node|ruby|perl) ([\w-]+\.\w+)(?![\w/])")
+"""A program by its file beside the agent."""
 _LAST = re.compile(r"\b(?:ends?|finish|conclude|last line|final line|at the bottom)\b", re.IGNORECASE)
 """Where the prompt asks for an answer behind other words."""
 _EXACT = re.compile(r"line ?break|new ?line|line end|trailing|exactly|byte", re.IGNORECASE)
 """Where the prompt says how a file ends."""
+_BRIEF = re.compile(
+    r"\b(?:brief|short|concise|terse|at most|no more than|within|up to|under|characters?|words?|sentences?|lines)\b",
+    re.IGNORECASE,
+)
+"""Where the prompt may limit the length of an answer."""
 _COUNTED = re.compile(r"\b(?:one|single|exactly|only)\b[^.\n]{0,20}\b(?:command|call|turn|step)s?\b", re.IGNORECASE)
 _NAMED = re.compile(r"\bmv\b|\bwrite_file\b")
 """Where the prompt says how many calls may be made, or by which the work is to be done."""
@@ -221,7 +228,9 @@ class Around:
                 if slot.name != ANSWER and is_program(slot.text)
             ]
         other = tuple(Turn(steps=tuple(_by_other_means(step, self.work.tools) for step in one.steps)) for one in turns)
-        if not _NAMED.search(self.work.prompt):
+        if not _NAMED.search(self.work.prompt) and not any(
+            found[0] in self.work.prompt for found in _RUN.finditer(_commands(turns))
+        ):
             made.append(("by other commands", other))
         words: list[tuple[str, tuple[Turn, ...], bool]] = []
         is_exact = _EXACT.search(self.work.prompt) is not None
@@ -230,6 +239,8 @@ class Around:
                 words.append((f"in another layout, {slot.name}", slot.put(f"{ast.unparse(ast.parse(slot.text))}\n"), False))
             if slot.name == ANSWER and (sentence := with_a_sentence(slot.text)):
                 words.append((f"after a sentence, {slot.name}", slot.put(sentence), bool(_LAST.search(self.work.prompt))))
+                if _LAST.search(self.work.prompt) and not _BRIEF.search(self.work.prompt):
+                    words.append((f"after long reasons, {slot.name}", slot.put(with_reasons(slot.text)), True))
             if not slot.text.endswith("\n"):
                 words.append(
                     (f"with a line end, {slot.name}", slot.put(f"{slot.text}\n"), slot.name != ANSWER and not is_exact)
@@ -260,8 +271,16 @@ def _by_other_means(step: Any, tools: Sequence[str]) -> Any:
         made = f"mkdir -p '{folder}' && " if folder else ""  # write_file makes it
         return call("terminal", command=f"{made}cat > '{given['path']}' << 'END_OF_FILE'\n{given['content']}END_OF_FILE")
     if step.tool == "terminal" and isinstance(given.get("command"), str):
-        return call("terminal", **{**given, "command": _MOVE.sub(r"cp -r \1 \2 && rm -r \1", given["command"])})
+        command = _MOVE.sub(r"cp -r \1 \2 && rm -r \1", given["command"])
+        return call("terminal", **{**given, "command": _RUN.sub(r"\1  ./\2", command) if "<<" not in command else command})
     return step
+
+
+def _commands(turns: tuple[Turn, ...]) -> str:
+    """Return all commands of turns."""
+    return "\n".join(
+        str(arguments_of(step).get("command") or "") for one in turns for step in one.steps if isinstance(step, Call)
+    )
 
 
 def _cut(turns: tuple[Turn, ...], where: tuple[int, int]) -> tuple[Turn, ...]:
