@@ -57,6 +57,10 @@ MAX_TEXT = 4_000_000
 """Characters that a turn may add to a prompt: about a million tokens, the largest context there is."""
 
 
+MAX_PROMPTS = 64
+"""First prompts whose ids are kept."""
+
+
 class TokenMode:
     """State shared by the rollouts of an environment: the parser's name, the rendering mode, the warnings already logged."""
 
@@ -65,6 +69,8 @@ class TokenMode:
         self.history_rendering = history_rendering
         self._templates: dict[int, ChatTemplate] = {}
         self._warned: set[str] = set()
+        self.first_prompts: dict[tuple[int, str], list[int]] = {}
+        """The ids of the latest prompts by tokenizer and text: all rollouts of a group begin with the same one."""
 
     @property
     def preserve_think_blocks(self) -> bool:
@@ -76,6 +82,12 @@ class TokenMode:
         if id(tokenizer) not in self._templates:
             self._templates[id(tokenizer)] = ChatTemplate(tokenizer)  # which references the tokenizer, so its id is not reused
         return self._templates[id(tokenizer)]
+
+    def remember(self, tokenizer: Any, text: str, ids: list[int]) -> None:
+        """Keep the ids of a first prompt for the other rollouts of its group."""
+        self.first_prompts[id(tokenizer), text] = list(ids)
+        while len(self.first_prompts) > MAX_PROMPTS:
+            del self.first_prompts[next(iter(self.first_prompts))]
 
     def adopt(self, managed: Any) -> Any:
         """Return a server like ``managed`` that also reads tool calls; anything but a ManagedServer is returned unchanged.
@@ -267,8 +279,12 @@ class RolloutServer(ManagedServer):
                 f"A prompt has {new:,} new characters; at most {MAX_TEXT:,} are encoded. Lower the sizes of tool results "
                 "(turn_budget_chars, default_result_size_chars), or shorten the prompt."
             )
-        encode = functools.partial(super()._compute_input_ids, input_text, extending_node)
-        ids = wait_for(asyncio.to_thread(encode)) if new > LONG_TEXT and is_bridged() else encode()
+        ids = self._mode.first_prompts.get((id(self.tokenizer), input_text)) if extending_node is None else None
+        if ids is None:
+            encode = functools.partial(super()._compute_input_ids, input_text, extending_node)
+            ids = wait_for(asyncio.to_thread(encode)) if new > LONG_TEXT and is_bridged() else encode()
+        if extending_node is None and new <= LONG_TEXT:
+            self._mode.remember(self.tokenizer, input_text, ids)
         self.prompt_tokens = list(ids)
         return list(ids)
 

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 
+from environments.tokens import server_check
+from environments.tokens.exact_tokens import ModelServerGone
 from environments.tokens.server_check import ModelServerError
 from pytest_hermes_env.play.builder import shared_tokenizer
 from tests.environments.plain_env import PlainEnv
@@ -235,3 +237,47 @@ def test_server_that_is_restarted_is_waited_for(make_env):
     group, _ = asyncio.run(scenario())
 
     assert [json.dumps(messages).count("All done") for messages in group["messages"]] == [1, 1]
+
+
+def test_server_that_starts_late_is_waited_for(make_env, capfd):
+    """For `START_S` seconds, and it is said once."""
+    served = reference("vllm")
+
+    async def scenario() -> str:
+        with serving(served) as url:
+            env = built(make_env, url)
+        checking = asyncio.ensure_future(env.check_model_servers("serve"))
+        while "waiting for it" not in capfd.readouterr().out:
+            await asyncio.sleep(0.01)
+        with serving(served, int(url.split(":")[2].split("/")[0])):
+            await checking
+        return env._logprobs
+
+    assert asyncio.run(scenario()) == "processed"
+
+
+def test_server_that_never_starts_ends_the_run(make_env, monkeypatch):
+    """The address is named."""
+    monkeypatch.setattr(server_check, "START_S", 0.0)
+    with serving(reference("vllm")) as url:
+        pass
+
+    with pytest.raises(ModelServerError, match="does not answer") as error:
+        asyncio.run(built(make_env, url).check_model_servers("serve"))
+
+    assert url in str(error.value)
+
+
+def test_server_that_does_not_come_back_ends_the_run(make_env):
+    """After ``model_server_timeout`` seconds; each further request ends at once."""
+
+    async def scenario() -> None:
+        with serving(reference("vllm")) as url:
+            env = built(make_env, url, rollout_retries=0, model_server_timeout=0.0)
+            await env.check_model_servers("serve")
+        with pytest.raises(ModelServerGone):
+            await env.collect_trajectories("x")
+        await env.get_status()
+
+    with pytest.raises(ModelServerError, match="has not come back"):
+        asyncio.run(scenario())

@@ -26,6 +26,7 @@ from environments.tool_call_parsers import PARSER_REGISTRY, ToolCallParser
 from pytest_hermes_env.inference import TEMPLATES, call, say, think, turn
 from pytest_hermes_env.inference.sampled_turn import load_sampler
 from pytest_hermes_env.play.builder import shared_tokenizer
+from tests.environments.plain_env import PlainEnv
 
 TOOLS = [
     {
@@ -691,3 +692,24 @@ def test_prompt_that_no_context_holds_is_an_error(encoded):
         rollout.ask([{"role": "user", "content": "x" * 5_000_000}])
 
     assert encoded == []
+
+
+def test_a_group_encodes_its_prompt_once(make_env, monkeypatch):
+    """All of its rollouts begin with the same text, and have the same ids."""
+    encoded: list[str] = []
+
+    async def scenario() -> Any:
+        env = make_env(PlainEnv, script=[say("done")], server_type="vllm", enabled_toolsets=["todo"], group_size=4)
+        encode = env.tokenizer.encode
+
+        def counting(text: str, *args: Any, **kwargs: Any) -> Any:
+            encoded.append(text)
+            return encode(text, *args, **kwargs)
+
+        monkeypatch.setattr(env.tokenizer, "encode", counting)
+        return (await env.collect_trajectories("x"))[0]
+
+    group = asyncio.run(scenario())
+
+    assert len(encoded) == 1
+    assert [tokens == group["tokens"][0] for tokens in group["tokens"]] == [True] * 4
