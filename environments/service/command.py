@@ -121,7 +121,7 @@ def _environment(cls: Any, options: argparse.Namespace, flags: Sequence[str]) ->
         health_check=False,
     )
     # one that was asked for is loaded now, so that a wrong name is seen; the class's own only if something uses it
-    is_default = config.tokenizer_name == command_settings.initial_settings(cls)[0].tokenizer_name
+    is_default = config.tokenizer_name == getattr(command_settings.initial_settings(cls)[0], "tokenizer_name", None)
     with command_line.naming_the_tokenizer(settings), loading_later() if is_default else contextlib.nullcontext():
         return cls(config=config, server_configs=[judge])
 

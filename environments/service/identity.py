@@ -18,7 +18,7 @@ def identity_of(cls: type) -> dict[str, str]:
 
     The source is what was imported from the class's directory, and from files that no package installed, wherever they are.
     """
-    installed = {Path(place).resolve() for place in (*sysconfig.get_paths().values(), Path(__file__).parents[2])}
+    installed = {Path(place).resolve() for place in [*sysconfig.get_paths().values(), str(Path(__file__).parents[2])]}
     folder = Path(inspect.getfile(cls)).resolve().parent
     owners = importlib.metadata.packages_distributions().get(cls.__module__.split(".")[0], [])
     is_installed = any(map(folder.is_relative_to, installed))
