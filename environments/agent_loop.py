@@ -48,6 +48,8 @@ try:
         from tools.budget_config import DEFAULT_BUDGET, BudgetConfig
         from tools.todo_tool import TodoStore, todo_tool
         from tools.tool_result_storage import enforce_turn_budget, maybe_persist_tool_result
+
+        hermes_name("tools.terminal_tool", "get_active_env")  # now, so that what hides a module is explained below
 except ImportError as error:
     if not (reason := explain_shadowing()):
         raise

@@ -54,7 +54,7 @@ def build_app(service: RolloutService, *, token: str, max_body: int) -> Starlett
             {
                 "status": "draining" if line.is_closed else "ok",
                 "protocol": PROTOCOL,
-                "identity": service.identity.model_dump(),
+                "identity": service.identity,
                 "running": len(line.running),
                 "waiting": line.waiting,
                 "concurrency": line.places,

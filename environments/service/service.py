@@ -20,7 +20,7 @@ from environments.loop.end import RolloutEnd
 from environments.rollout.evaluation import held_out_items
 from environments.rollout.hosted import RolloutOutcome
 from environments.rollout.secret_names import SHORTEST_KEY
-from environments.service.identity import PROTOCOL, Identity, identity_of
+from environments.service.identity import PROTOCOL, identity_of
 from environments.service.policy_server import CappedTransport, MissingJudge, check_endpoint, policy_manager
 from environments.service.waiting_line import Refused, WaitingLine
 
@@ -49,7 +49,7 @@ class RolloutRequest(BaseModel):
     sampling: dict[str, JsonValue] = {}
     """Parameters of each request to the model; they replace those of the environment."""
     protocol: int = PROTOCOL
-    identity: Identity | None = None
+    identity: dict[str, str] | None = None
     """The environment that the client expects; another one refuses."""
 
     @field_validator("sampling")
@@ -106,8 +106,9 @@ class RolloutService:
         """Check a request of ``client``, an address. Raises: Refused."""
         if asked.protocol != PROTOCOL:
             raise Refused(409, "other_protocol", f"the client speaks protocol {asked.protocol}, and this service {PROTOCOL}")
-        if asked.identity not in {None, self.identity}:
-            raise Refused(409, "other_environment", f"the client asks for {asked.identity}; this service has {self.identity}")
+        if asked.identity is not None and asked.identity != self.identity:
+            own, other = (" ".join(identity.values()) for identity in (self.identity, asked.identity))
+            raise Refused(409, "other_environment", f"the client asks for {other}, and this service has {own}")
         check_endpoint(asked.endpoint, client=client, allowed=self._endpoint_hosts)
         self.tasks.check(asked.item)
 

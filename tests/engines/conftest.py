@@ -24,7 +24,7 @@ collect_ignore_glob = [] if VERIFIERS_PYTHON else ["test_*.py"]
 TOKEN = "the-token-of-these-tests"
 
 
-PATIENCE_S = 120
+PATIENCE_S = 300
 
 
 @pytest.fixture

@@ -86,5 +86,8 @@ def read(answer: httpx.Response, kind: type[Reply]) -> Reply:
 
 
 def described(error: BaseException) -> str:
-    """Return an error's text, and its type; a connection that breaks has no text of its own."""
-    return f"{error or 'the connection broke'} ({type(error).__name__})"
+    """Return an error's text, and its type; a connection that breaks has no text of its own, and perhaps its cause has one."""
+    text, cause = str(error), error.__cause__ or error.__context__
+    while not text and cause is not None:
+        text, cause = str(cause), cause.__cause__ or cause.__context__
+    return f"{text or 'the connection broke'} ({type(error).__name__})"

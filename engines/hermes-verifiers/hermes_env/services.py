@@ -25,7 +25,7 @@ __all__ = ["Services", "ServicesConfig", "services_of"]
 logger = logging.getLogger(__name__)
 
 SERVICES_VARIABLE, DEFAULT = "HERMES_ENV_SERVICES", "http://127.0.0.1:8765"
-KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 60_000}
+KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 """A service whose machine or network vanished is gone after a minute, however long its rollouts may take; as the service sees us."""
 
 

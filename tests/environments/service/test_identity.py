@@ -35,8 +35,8 @@ def test_it_is_the_same_in_another_directory_and_changes_with_a_module_that_is_i
     )
 
     assert here == there
-    assert here.source != later.source
-    assert (here.environment, here.package) == ("Env", "")
+    assert here["source"] != later["source"]
+    assert (here["environment"], here["package"]) == ("Env", "")
 
 
 def test_an_installed_environment_has_its_package(monkeypatch):
@@ -44,8 +44,8 @@ def test_an_installed_environment_has_its_package(monkeypatch):
 
     found = identity_of(TerminalTestEnv)
 
-    assert found.environment == "TerminalTestEnv"
-    assert found.package == f"pytest-hermes-env {metadata.version('pytest-hermes-env')}"
+    assert found["environment"] == "TerminalTestEnv"
+    assert found["package"] == f"pytest-hermes-env {metadata.version('pytest-hermes-env')}"
 
 
 def test_a_tokenizer_that_nobody_uses_is_not_loaded_and_one_that_cannot_be_is_named(tmp_path):
