@@ -215,7 +215,8 @@ class Rung:
     is_judge_guessed: bool = False
     is_foreign: bool = False
     stale: str = ""
-    """A prepared file of its sandbox that holds text of another item."""
+    """A prepared file of its sandbox that holds text of another item; ``copied`` is one that holds what it wrote."""
+    copied: str = ""
     change: str = ""
     worth: Worth = Worth.NONE
     again: float | None = None

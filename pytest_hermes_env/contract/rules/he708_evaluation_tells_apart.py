@@ -3,7 +3,7 @@ An evaluation says whether the model is good: a metric rises with good work, by 
 
 What: `evaluate` is played three times on the same held-out items: no rollout works, each one plays the gold of its item, and every
 other one does. A logged metric is higher with gold than without, by at least half of what the rewards differ, and lies between with half of it:
-rollouts that fail count. No item is asked more often than the others. The agent is offered the tools that it has in training, and its
+rollouts that fail count. It is lower, too, where the work on one item earns less than half of what gold does. No item is asked more often than the others. The agent is offered the tools that it has in training, and its
 prompt is what `format_prompt` gives for the item.
 
 Why: A metric that is the same for every model, counts only what succeeded, or falls when the model gets better, steers a run for days in the wrong
@@ -28,6 +28,8 @@ from pytest_hermes_env.play.journal import EvaluationLogged, LoopStarted, Reward
 from pytest_hermes_env.play.probing.record import as_number
 from pytest_hermes_env.play.scenario import Scenario, item_key
 
+PART = "evaluate_part"
+"""An evaluation that is played where work is known that earns little."""
 IDLE, GOOD, HALF = SCENARIOS = ("evaluate_nothing", "evaluate_gold", "evaluate_half")
 TINY = 1e-9
 OFTEN = 2
@@ -64,6 +66,7 @@ def dynamic(evidence: Evidence) -> Verdict:
             f"gold of held-out items earned {_mean(good):g}, and no work {_mean(idle):g}", "HE412", "HE405"
         )
     message = _of_metrics(metrics, differ, _share(half) / (_share(good) or 1.0)) or _of_items(good)
+    message = message or _of_part(evidence.scenario(PART), good, metrics)
     if message:
         found = evidence.finding(message, "evaluate", scenario=GOOD, seen=_shown(metrics))
         raised = any(reward.error for scenario in (idle, good, half) for reward in scenario.of(Reward))
@@ -114,6 +117,19 @@ def _of_metrics(metrics: list[dict[str, float]], differ: float, share: float) ->
     return ""
 
 
+def _of_part(part: Scenario, good: Scenario, metrics: list[dict[str, float]]) -> str:
+    """Return that work which earns little counts like gold; a median does not show one item."""
+    if not part.happened or part.error or _mean(good) - _mean(part) <= TINY:
+        return ""
+    idle, full = metrics[:2]
+    logged = _metrics(part)
+    risen = [name for name in full if full[name] - idle.get(name, full[name]) > TINY]
+    if any("median" in name or full[name] - logged.get(name, 0.0) > TINY for name in risen):
+        return ""
+    least = min(as_number(reward.value) or 0.0 for reward in part.of(Reward))
+    return f"{_best(metrics)} is {logged.get(_best(metrics), 0.0):g}, as with gold, where the work on one item earned {least:g}"
+
+
 def _of_items(good: Scenario) -> str:
     """Return which items are asked more often than others."""
     times = Counter(item_key(reward.item) for reward in good.of(Reward))
@@ -147,4 +163,4 @@ def _shown(metrics: list[dict[str, float]]) -> str:
     return "{} (no work), {} (gold), {} (gold on every other item)".format(*values)
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*SCENARIOS, "happy", "group_alone"))
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*SCENARIOS, PART, "happy", "group_alone"))

@@ -70,6 +70,8 @@ async def play_item(
     gold = next((one for one in found if one.rung.name == GOLD), None)
     work = work_of(transcript, item, gold, tuple(one.turns for other in others if (one := _gold(cases, other)).turns))
     template = entry.around if entry is not None else None
+    if gold is not None and (copied := _copied(gold, work)):
+        found = [replace(one, rung=replace(one.rung, copied=copied)) if one is gold else one for one in found]
     taken = {case.name for case in cases}
     for name, policy in _automatic_cases(stage, work, depth).items():
         if policy is not None and name not in taken:
@@ -89,6 +91,26 @@ async def play_item(
         around = Around(stage=stage, gold=gold, transcript=transcript, work=work, left=left, tried=tried)
         found += await around.play(is_judged=is_judged)
     return found
+
+
+def _copied(gold: PlayedCase, work: Work) -> str:
+    """Return the prepared file that holds just what gold wrote itself, and that neither gold nor the prompt names; empty where none does."""
+    told = "\n".join((work.prompt, str(work.turns)))
+    made = [
+        node.data.strip()
+        for path, node in gold.files.items()
+        if node.party == "agent" and len(node.data.strip()) >= _LONG and (work.is_read(path) or work.is_asked_for(path))
+    ]
+    written = {slot.text.strip().encode() for slot in Work(turns=work.turns, item=work.item).slots()}
+    prepared = {path: node.data.strip() for path, node in gold.files.items() if node.party == "environment"}
+    return next(
+        (
+            path
+            for path, data in prepared.items()
+            if data in written.intersection(made) and posixpath.basename(path) not in told
+        ),
+        "",
+    )
 
 
 def _stale(one: PlayedCase, item: Any, others: tuple[Any, ...]) -> str:

@@ -15,10 +15,10 @@ from pytest_hermes_env.inference.steps import as_turn, hang, say, turn
 from pytest_hermes_env.play.auto_script import JUDGE_ANSWER, SILENT_ANSWER
 from pytest_hermes_env.play.buffers import picture
 from pytest_hermes_env.play.cases.content import changes
+from pytest_hermes_env.play.cases.item_cases import work_of
 from pytest_hermes_env.play.cases.judged import worst_of
 from pytest_hermes_env.play.cases.one_value import spread
-from pytest_hermes_env.play.cases.playing import OVER, Player, played
-from pytest_hermes_env.play.cases.slots import Work
+from pytest_hermes_env.play.cases.playing import OVER, PlayedCase, Player, played
 from pytest_hermes_env.play.cases.values import GOLD, HACK, NEAR_MISS, NOTHING, Cases, ItemCases, Transcript
 from pytest_hermes_env.play.journal import Journal, Reward, current_rollout
 from pytest_hermes_env.play.scenario import Cause, RolePlayed, Rung, Unavailable
@@ -30,8 +30,10 @@ LATE_S = 0.02
 """Seconds by which each turn of a role that ends last is late."""
 SIZE = 3
 """Rollouts of a group: with two, scores in the wrong order and ranks are the same."""
-MOST_CHANGES = 8
-"""Changes of gold that are played in search of work that earns a part of it."""
+LITTLE = 0.5
+"""The share of gold's reward below which work is not good."""
+SMALLEST, MOST_CHANGES = 3, 5
+"""The smallest changes of each part of gold, and others, that are played in search of work that earns a part of it."""
 MOST_ITEMS = 40
 """The most items that are taken in search of another one that has gold."""
 GROUPS = {
@@ -47,6 +49,7 @@ EVALUATIONS = {
     "evaluate_nothing": "evaluate() runs while no rollout does anything",
     "evaluate_gold": "evaluate() runs while each rollout plays the gold of its item",
     "evaluate_half": "evaluate() runs while the rollouts of every other item play gold, and the others do nothing",
+    "evaluate_part": "evaluate() runs while the rollouts of one item do work that earns little, and the others play gold",
 }
 
 
@@ -159,19 +162,21 @@ async def groups_with_gold(stage: Stage) -> None:
         stage.skip(Unavailable(Cause.NOT_REACHED, "work that earns a part"), "group_of_gold_and_near")
 
 
-async def _partly(stage: Stage, gold: Transcript, item: Any) -> Transcript | None:
-    """Return work that earns less than gold, and more than nothing: what is declared as nearly right, or gold with changed content."""
+async def _partly(stage: Stage, gold: Transcript, item: Any, below: float = 1.0) -> Transcript | None:
+    """Return work that earns less than gold, or than this share of it, and more than nothing: what is declared as nearly right, or gold with changed content."""
     sandbox, near = stage.sandbox, case_of(stage.cases, item, NEAR_MISS)
-    made = [
-        slot.put(change.text) for slot in Work(turns=gold.turns, item=item).slots() for change in changes(slot.text, slot.known)
-    ]
-    changed = [replace(gold, turns=turns, judge=()) for turns in spread(made, MOST_CHANGES)]
-    best, found = 0.0, None
-    for one in [gold, *([near] if near is not None else []), *changed]:
-        rung = (await played(stage, Player(one), item, one, Rung(name=NEAR_MISS, item="", is_automatic=True))).rung
-        reward = rung.reward or 0.0
-        best = best or reward
-        if 0 < reward < best and not rung.is_judge_guessed:
+
+    async def play(one: Transcript) -> PlayedCase:
+        return await played(stage, Player(one), item, one, Rung(name=NEAR_MISS, item="", is_automatic=True))
+
+    whole = await play(gold)
+    made = [[slot.put(one.text) for one in changes(slot.text, slot.known)] for slot in work_of(gold, item, whole, ()).slots()]
+    each = [[*some[:SMALLEST], *spread(some[SMALLEST:], MOST_CHANGES)] for some in made[::-1]]
+    changed = [replace(gold, turns=turns, judge=()) for some in each for turns in some]
+    best, found = whole.rung.reward or 0.0, None
+    for one in [*([near] if near is not None else []), *changed]:
+        rung = (await play(one)).rung
+        if 0 < (rung.reward or 0.0) < below * best and not rung.is_judge_guessed:
             found = one
             break
     stage.sandbox = sandbox
@@ -212,6 +217,14 @@ async def _evaluate_with_gold(stage: Stage) -> None:
     ):
         model = Roles(stage, golds, role_of)
         await model.play(name, stage.env.evaluate)
+    first = next(iter(golds))
+    item = next(item for item in seen.values() if prompt_of(stage, item) == first)
+    near = None if stage.has_tokens else await _partly(stage, golds[first], item, LITTLE)
+    if near is None:
+        stage.skip(Unavailable(Cause.NOT_REACHED, "work that earns little"), "evaluate_part")
+        return
+    model = Roles(stage, golds, lambda prompt: NEAR_MISS if prompt == first else GOLD, near=near)
+    await model.play("evaluate_part", stage.env.evaluate)
 
 
 def _in_turn(roles: list[str]) -> Callable[[str], str]:
