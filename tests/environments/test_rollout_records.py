@@ -108,7 +108,7 @@ def test_a_torn_line_is_read_around(tmp_path):
 @pytest.mark.usefixtures("local_sandbox")
 def test_an_evaluation_is_recorded_item_by_item(make_env, tmp_path):
     """Its file is in the directory of evaluations; each item is a group of one."""
-    env = built(make_env, tmp_path, [call("terminal", command=WORK), say("done")])
+    env = built(make_env, tmp_path, [call("terminal", command=WORK), say("done")], data_path_to_save_groups=None)
 
     asyncio.run(env.evaluate())
 
