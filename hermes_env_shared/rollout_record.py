@@ -14,6 +14,10 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 FORMAT: Literal["hermes-rollout/1"] = "hermes-rollout/1"
 
 
+IGNORED = -100
+"""The label of a token that is not trained."""
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(extra="ignore", allow_inf_nan=True, ser_json_inf_nan="constants")
 

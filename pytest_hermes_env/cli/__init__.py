@@ -41,7 +41,7 @@ examples:
   hermes-env serve-rollouts my_env.py:MyEnv          rollouts over HTTP, for training engines other than Atropos
   hermes-env mock --script script.yaml --port 8000   a model server that follows the script
   hermes-env view groups.jsonl                       rollouts as a page for a browser
-  hermes-env export --inspect groups.jsonl           rollouts as a log for inspect view
+  hermes-env export --inspect groups.jsonl           rollouts as a log for inspect view; --atif, --openai, --dataset
   hermes-env rescore my_env.py r.rollouts.jsonl      today's reward on yesterday's rollouts
   hermes-env health r.rollouts.jsonl                 whether a run was healthy
   hermes-env compare main my_env.py --env my_env.py  what differs between two versions

@@ -18,13 +18,14 @@ from typing import Any
 
 import yaml
 
-from pytest_hermes_env.errors import BadCassette, UsageError
+from pytest_hermes_env.errors import UsageError
 from pytest_hermes_env.layer import rollout_file
 from pytest_hermes_env.play.cases.values import GOLD, NEAR_MISS, NOTHING
 from pytest_hermes_env.play.cases.yaml_file import read_cases
 from pytest_hermes_env.play.probing.free_rewards import ANSWERS
 from pytest_hermes_env.play.probing.reward_constants import reward_constants
 from pytest_hermes_env.play.scenario import CASES, ELSEWHERE, Scenario
+from pytest_hermes_env.records.reading import read_lines
 from pytest_hermes_env.sandbox.files import HOME, WORKSPACE
 
 LIKE_LABELS = re.compile(
@@ -204,41 +205,14 @@ def _rungs(path: str, rollouts: list[tuple[float, list[Any]]]) -> Iterator[str]:
 
 
 def _rollouts(file: Path) -> Iterator[tuple[str, float, list[Any]]]:
-    """Yield prompt, score and turns of each scored rollout of a file of JSON lines, or of a cassette. Raises: UsageError."""
-    reader = rollout_file()
-    if file.suffix == ".json":
-        yield from _of_cassette(file, reader)
-        return
-    try:
-        groups = list(reader.read_groups(file))
-    except OSError as error:
-        raise UsageError(
-            f"{file} cannot be read: {error.strerror}.\n  fix       --from takes groups.jsonl, samples.jsonl or a cassette"
-        ) from error
-    for group in groups:
-        for rollout in group.rollouts:
-            if isinstance(rollout.score, int | float) and not isinstance(rollout.score, bool):
-                yield _prompt(rollout.messages), float(rollout.score), _turns(rollout.messages)
-
-
-def _of_cassette(file: Path, reader: Any) -> Iterator[tuple[str, float, list[Any]]]:
-    from pytest_hermes_env.cassette.format import read_tape  # noqa: PLC0415
-    from pytest_hermes_env.cassette.tape import ModelCall  # noqa: PLC0415
-
-    try:
-        tape = read_tape(file)
-    except BadCassette as error:
-        raise UsageError(str(error)) from error
-    for rollout in tape.rollouts:
-        calls = [call for call in tape.calls if isinstance(call, ModelCall) and call.rollout == rollout.number]
-        bodies: list[Any] = [(call.request.body, call.reply.body) for call in calls]
-        asked = [pair for pair in bodies if isinstance(pair[0], dict) and pair[0].get("tools") and isinstance(pair[1], dict)]
-        if asked and rollout.reward is not None:
-            request, reply = asked[-1]
-            choices: Any = reply.get("choices") or [{}]
-            said = [*(request.get("messages") or []), choices[0].get("message") or {}]
-            messages = tuple(map(reader.read_message, said))
-            yield _prompt(messages), rollout.reward, _turns(messages)
+    """Yield prompt, score and turns of each scored rollout of a file of JSON lines, a trajectory or a cassette. Raises: UsageError."""
+    read_message = rollout_file().read_message
+    for line in read_lines([file]):
+        if line.record is not None and line.record.reward is not None:
+            messages = tuple(map(read_message, line.record.messages))
+            yield _prompt(messages), line.record.reward, _turns(messages)
+        elif file.suffix == ".json" and line.problem:
+            raise UsageError(line.problem)
 
 
 def _prompt(messages: Iterable[Any]) -> str:

@@ -35,11 +35,23 @@ def add_commands(commands: Any) -> None:
 
     export = commands.add_parser(
         "export",
-        help="write rollouts as a log of Inspect",
-        description="Write a log next to each file of rollouts. It requires pip install 'pytest-hermes-env[inspect]'.",
+        help="write rollouts in other formats",
+        description="Write a log of Inspect, trajectories of ATIF, messages of OpenAI or a data set next to each file of rollouts.",
     )
     export.add_argument("files", nargs="+", metavar="FILE", help="groups.jsonl or samples.jsonl")
-    export.add_argument("--inspect", action="store_true", required=True, help="write FILE.eval for inspect view")
+    formats = export.add_mutually_exclusive_group(required=True)
+    formats.add_argument(
+        "--inspect", action="store_true", help="FILE.eval; it requires pip install 'pytest-hermes-env[inspect]'"
+    )
+    formats.add_argument(
+        "--atif", action="store_const", const="atif", dest="kind", help="FILE.atif/, a trajectory (v1.7) for each rollout"
+    )
+    formats.add_argument(
+        "--openai", action="store_const", const="openai", dest="kind", help="FILE.messages.jsonl, with reward and group"
+    )
+    formats.add_argument(
+        "--dataset", action="store_const", const="dataset", dest="kind", help="FILE.dataset/ for datasets, with a card"
+    )
     export.add_argument("--model", metavar="NAME", default="", help="the model to name in the log; the file does not say it")
     export.set_defaults(run=_export)
 
@@ -73,6 +85,12 @@ def _view_tokens(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> int:
+    if options.kind:
+        from pytest_hermes_env.records.exports import EXPORTS  # noqa: PLC0415
+
+        for name in options.files:
+            print(f"wrote {EXPORTS[options.kind](Path(name))}")
+        return 0
     from pytest_hermes_env.pages.inspect_log import write_log  # noqa: PLC0415
 
     for file in _files(options, lambda file: file.with_suffix(".eval")):

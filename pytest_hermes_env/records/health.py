@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import fmean, pvariance
 from typing import Any, Literal
 
-from hermes_env_shared.rollout_record import Record
+from hermes_env_shared.rollout_record import IGNORED, Record
 from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.records.observed import Observed, observed_in
 from pytest_hermes_env.records.reading import Line, none_in, read_lines
@@ -183,7 +183,7 @@ class Health:
         self._add("failures_as_zeros", seen.has_only_failed_calls, place, reward == 0)
         self._add("claims_pay", reward > 0.5, place, seen.claims_without_work)  # noqa: PLR2004 - the usual pass score
         if record.sequences:
-            trained = any(label != -100 for columns in record.sequences for label in columns.masks[1:])  # noqa: PLR2004 - the mask
+            trained = any(label != IGNORED for columns in record.sequences for label in columns.masks[1:])
             self._add("tokens_without_labels", not trained, place)
         self._by_length.add(reward, float(len(seen.answer)), place)
         if record.turns is not None:

@@ -5,7 +5,9 @@ Lines that hold no rollout are yielded as problems, so that no reader drops them
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +48,7 @@ def read_lines(files: Sequence[str | Path]) -> Iterator[Line]:
     for name in files:
         file = Path(name)
         if file.suffix == ".json":
-            yield from _of_cassette(file)
+            yield from _of_document(file)
             continue
         try:
             with file.open("rb") as lines:
@@ -89,6 +91,8 @@ def _of_line(file: Path, number: int, text: bytes) -> Iterator[Line]:
         yield _of_record(file, number, text)
     elif isinstance(kind, str) and kind.startswith("hermes-rollout/"):
         yield Line(file=file, line=number, problem=f"its format is {shorten(kind)}; this version reads {FORMAT}")
+    elif isinstance(row, dict) and str(row.get("schema_version", "")).startswith("ATIF"):
+        yield from _of_atif(file, number, row)
     elif isinstance(row, dict) and "score" in row and "messages" in row:
         yield Line(file=file, line=number, record=_of_sample(number, row))
     elif isinstance(row, dict) and isinstance(row.get("scores"), list):
@@ -105,6 +109,44 @@ def _of_record(file: Path, number: int, text: bytes) -> Line:
         if first["type"] == "json_invalid":
             return Line(file=file, line=number, problem="this line is torn: its process was killed")
         return Line(file=file, line=number, problem=f"its field {'.'.join(map(str, first['loc']))} is wrong: {first['msg']}")
+
+
+def _of_document(file: Path) -> Iterator[Line]:
+    """Yield the rollouts of an ATIF document or of a cassette."""
+    try:
+        document = json.loads(file.read_bytes())
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}.\n{EXPECTED}") from error
+    except ValueError:
+        yield Line(file=file, line=1, problem="it is not JSON")
+        return
+    if isinstance(document, dict) and ("schema_version" in document or "steps" in document):
+        yield from _of_atif(file, 1, document)
+        return
+    yield from _of_cassette(file)
+
+
+def _of_atif(file: Path, number: int, document: dict[str, Any]) -> Iterator[Line]:
+    from pytest_hermes_env.records.atif import NotATIF, record_of  # noqa: PLC0415 - few files are
+
+    try:
+        record = record_of(document)
+        if record.reward is None and record.source == "atif":
+            record = record.model_copy(update=_reward_of_harbor(file))
+        yield Line(file=file, line=number, record=record)
+    except NotATIF as error:
+        yield Line(file=file, line=number, problem=str(error))
+
+
+def _reward_of_harbor(file: Path) -> dict[str, Any]:
+    """Return the reward that lies next to a trial's ``agent/trajectory.json``; the file of JSON wins."""
+    for name in ("reward.json", "reward.txt"):
+        with contextlib.suppress(OSError, ValueError):
+            value = json.loads((file.parent.parent / "verifier" / name).read_text(encoding="utf-8"))
+            number = value.get("reward") if isinstance(value, dict) else value
+            if isinstance(number, int | float) and math.isfinite(number):
+                return {"reward": float(number), "metrics": value if isinstance(value, dict) else {}}
+    return {}
 
 
 # ---------------------------------------------------------------------- files of before

@@ -108,7 +108,7 @@ def test_a_torn_line_is_read_around(tmp_path):
 @pytest.mark.usefixtures("local_sandbox")
 def test_an_evaluation_is_recorded_item_by_item(make_env, tmp_path):
     """Its file is in the directory of evaluations; each item is a group of one."""
-    env = built(make_env, tmp_path, [call("terminal", command=WORK), say("done")])
+    env = built(make_env, tmp_path, [call("terminal", command=WORK), say("done")], data_path_to_save_groups=None)
 
     asyncio.run(env.evaluate())
 
@@ -186,3 +186,39 @@ def test_other_items_are_refused():
     """What JSON would change is not stored."""
     with pytest.raises(TypeError, match="it holds a set, which is not plain data"):
         encode_item({"a": {1}})
+
+
+@pytest.mark.usefixtures("local_sandbox")
+def test_a_judge_is_recorded(make_env, tmp_path):
+    """What the reward asks through self.server is kept with its answer."""
+
+    class Judged(Env):
+        async def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:
+            answer = await self.server.chat_completion(messages=[{"role": "user", "content": "good?"}], n=1)
+            return float(answer.choices[0].message.content)
+
+    env = make_env(
+        Judged,
+        script=lambda conversation: say("done") if conversation.tools else say("0.75"),
+        enabled_toolsets=["file"],
+        data_path_to_save_groups=str(tmp_path / "groups.jsonl"),
+    )
+    asyncio.run(process(env, 1))
+
+    (judge,) = records(tmp_path / "groups.rollouts.jsonl")[0].judges
+    assert (judge.method, judge.request["messages"]) == ("chat_completion", [{"role": "user", "content": "good?"}])
+    assert judge.answer["choices"][0]["message"]["content"] == "0.75"
+
+
+@pytest.mark.usefixtures("local_sandbox")
+def test_large_files_are_named_not_kept(make_env, tmp_path):
+    """A file above the limit of its rollout is not stored, and its path is."""
+    env = built(make_env, tmp_path, [call("terminal", command="head -c 100 /dev/zero > big"), say("done")], world_max_bytes=50)
+
+    asyncio.run(process(env, 1))
+
+    world = records(tmp_path / "groups.rollouts.jsonl")[0].world
+    assert [one.path for one in world.files] == ["given.txt"]
+    assert [(one.path, one.why) for one in world.unkept] == [
+        ("big", "the files of this rollout are larger than world_max_bytes")
+    ]
