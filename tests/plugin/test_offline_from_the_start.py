@@ -11,7 +11,7 @@ def test_a_conftest_of_a_contract_run_is_imported_offline(pytester: pytest.Pytes
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     pytester.makeconftest("import os\nprint('offline:', os.environ.get('HF_HUB_OFFLINE'))")
 
-    contract = pytester.runpytest_subprocess("-s", "--hermes-env", "missing.py")
+    contract = pytester.runpytest_subprocess("-s", "--hermes-env", "json:JSONDecoder")
     other = pytester.runpytest_subprocess("-s")
 
     contract.stdout.fnmatch_lines(["*offline: 1"])

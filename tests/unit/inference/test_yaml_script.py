@@ -186,4 +186,4 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ScriptError) as caught:
         load_script(tmp_path / "none.yaml")
 
-    assert str(caught.value) == f"the script {tmp_path / 'none.yaml'} cannot be read: No such file or directory."
+    assert str(caught.value) == f"there is no file {tmp_path / 'none.yaml'}"

@@ -41,7 +41,7 @@ def nothing(directory: Path) -> list[str]:
     [
         (two_names, "would both be written to"),
         (a_page_of_the_user, "exists, and is not a page of rollouts: move it"),
-        (no_file, "there is no file nope.jsonl"),
+        (no_file, "nope.jsonl\n"),
         (another_format, "seen      line 1: this line is not JSON"),
         (nothing, "seen      an empty file"),
     ],
