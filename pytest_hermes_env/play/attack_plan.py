@@ -60,7 +60,9 @@ class AttackPlan:
         )
 
     def key(self, env: Any, item: Any, *parts: str) -> str:
-        """Return what tells one rollout from all others: the class's file, the item, and what is done."""
+        """Return what tells one rollout from all others: the class's file, the item, and what is done; empty where nothing is remembered."""
+        if not self.resume:
+            return ""
         code = inspect.getsource(inspect.getmodule(type(env)) or type(env))
         said = _RANDOM.sub("*", json.dumps([code, repr(picture(item)), *parts]))
         return hashlib.sha256(said.encode()).hexdigest()

@@ -14,12 +14,18 @@ from pytest_hermes_env.cli import main
 
 from .pages import ROOT, on_page
 
-pytestmark = pytest.mark.usefixtures("one_player")
+pytestmark = pytest.mark.usefixtures("one_player", "wide_terminal")
 
 BROKEN, *STEPS = on_page("docs/tutorial", "python")
 (CASES,) = on_page("docs/tutorial", "yaml")
 PICTURE = ROOT / "docs" / "images" / "failing-run.svg"
 OUTPUTS = on_page("docs/tutorial", "text")
+
+
+@pytest.fixture
+def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outputs of the page are 100 columns wide."""
+    monkeypatch.setenv("COLUMNS", "100")
 
 
 def with_methods(source: str, methods: str) -> str:
@@ -72,7 +78,7 @@ def test_the_source_shows_what_the_second_step_fixes(tmp_path: Path, capsys: pyt
     for source in (BROKEN, with_methods(BROKEN, STEPS[0])):
         file.write_text(source, encoding="utf-8")
         main(["check", str(file)])
-        found.append(re.findall(r"^\S+:\d+:\d+: (HE\d+)", capsys.readouterr().out, re.MULTILINE))
+        found.append(re.findall(r"^\S+:\d+:\d+:\s+(HE\d+)", capsys.readouterr().out, re.MULTILINE))
 
     assert found == [["HE301", "HE702", "HE801"], []]
 
@@ -89,11 +95,8 @@ def lines_of_the_picture() -> list[str]:
     ]
 
 
-def test_the_broken_environment_has_the_findings_that_are_shown(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_broken_environment_has_the_findings_that_are_shown(pytester: pytest.Pytester) -> None:
     """On this page, and on the picture of the README."""
-    monkeypatch.setenv("COLUMNS", "100")
     pytester.makepyfile(word_count_env=BROKEN)
 
     output = re.sub(r"\x1b\[[\d;]*m", "", played(pytester, "--color=yes"))  # without colours, pytest cuts its summary otherwise

@@ -24,6 +24,7 @@ BAD = GOOD_FILE.replace("Good", "Bad").replace(
 def here(tmp_path, monkeypatch):
     """Work in a directory with a good and a bad environment."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
     (tmp_path / "good.py").write_text(GOOD_FILE, encoding="utf-8")
     (tmp_path / "bad.py").write_text(BAD, encoding="utf-8")
 

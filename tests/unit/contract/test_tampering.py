@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -390,7 +391,8 @@ def test_what_a_session_allows_hides_no_other_attack() -> None:
     """It is a warning; the search goes on until an error is found."""
     session = [Attack(family=name, lines=("true",), is_of_session=True) for name in ("shims", "functions")]
     others = [Attack(family=name, lines=("true",)) for name in ("overwritten", "emptied")]
-    search: Any = EverythingPays(stage=None, item=None, label="", gold=None)  # type: ignore[arg-type]
+    stage: Any = SimpleNamespace(attack=AttackPlan(), env=None)
+    search: Any = EverythingPays(stage=stage, item=None, label="", gold=None)  # type: ignore[arg-type]
 
     found = asyncio.run(search._found([*session, *others], Surface(cwd="/w", tools=("terminal",)), (turn(say("no")),), 0.5))
 
