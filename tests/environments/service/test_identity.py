@@ -10,6 +10,7 @@ import pytest
 
 from environments.service.identity import identity_of
 from environments.service.lazy_tokenizer import LazyTokenizer
+from environments.terminal_test_env import terminal_test_env
 from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
 
 
@@ -41,6 +42,7 @@ def test_it_is_the_same_in_another_directory_and_changes_with_a_module_that_is_i
 
 def test_an_installed_environment_has_its_package(monkeypatch):
     monkeypatch.setattr(metadata, "packages_distributions", lambda: {"environments": ["pytest-hermes-env"]})
+    monkeypatch.setitem(sys.modules, terminal_test_env.__name__, terminal_test_env)  # other tests import another one
 
     found = identity_of(TerminalTestEnv)
 
