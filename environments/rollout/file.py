@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import takewhile
+from itertools import groupby, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +117,19 @@ def read_groups(path: Path) -> Iterator[Group]:
                 yield _group(number, line)
 
 
+def _together(groups: Iterable[Group]) -> Iterator[Group]:
+    """Yield the records of a group as one; each is a line of its own."""
+    for key, found in groupby(groups, lambda group: _recorded_group(group) or group.line):
+        same = list(found)
+        rollouts = tuple(rollout for group in same for rollout in group.rollouts)
+        yield replace(same[0], rollouts=rollouts) if isinstance(key, tuple) else same[0]
+
+
+def _recorded_group(group: Group) -> tuple[str, int] | None:
+    facts = group.rollouts[0].facts if group.rollouts else {}
+    return (str(facts.get("run")), facts["group"]) if "format" in facts and isinstance(facts.get("group"), int) else None
+
+
 def _group(number: int, line: str) -> Group:
     try:
         row = json.loads(line)
@@ -195,7 +208,7 @@ def write_page(file: Path) -> Path:
 
     It begins with the rewards of each group; boxes hide rollouts by reward, end and tool. Pages of tokens that are there are linked.
     """
-    groups = list(read_groups(file))
+    groups = list(_together(read_groups(file)))
     rollouts = [rollout for group in groups for rollout in group.rollouts]
     labels = Counter(label for rollout in rollouts for label in rollout.labels)
     axis, place = axis_of(rollout.reward for rollout in rollouts if rollout.reward is not None)

@@ -155,3 +155,19 @@ def test_pages_of_tokens_are_linked_where_they_are(tmp_path: Path) -> None:
 
     assert re.findall(r'href="(groups[^"]*)"', page) == ["groups.g1r2.html"]
     assert "hermes-env view --tokens TOKENIZER --rollout g1r1 groups.jsonl" in page
+
+
+def test_records_of_a_group_are_shown_together(tmp_path):
+    """Each is a line of its own; another run, or another group, begins anew."""
+    file = tmp_path / "a.rollouts.jsonl"
+    rows = [(run, group, reward) for run, group in (("x", 1), ("x", 2), ("y", 2)) for reward in (1.0, 0.0)]
+    asked = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}]
+    records = [
+        {"format": "hermes-rollout/1", "run": run, "group": group, "reward": reward, "messages": asked}
+        for run, group, reward in rows
+    ]
+    file.write_text("".join(f"{json.dumps(one)}\n" for one in records))
+
+    page = write_page(file).read_text(encoding="utf-8")
+
+    assert re.findall(r">(Group \d+)<", page) == ["Group 1", "Group 3", "Group 5"]
