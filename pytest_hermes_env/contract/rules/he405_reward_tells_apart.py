@@ -125,9 +125,10 @@ def has_gold(rungs: tuple[Rung, ...]) -> bool:
 
 
 def _has_worse(rungs: tuple[Rung, ...]) -> bool:
-    """Tell whether any other case on an item of gold has a reward that rests on no guess."""
+    """Tell whether any other case on an item of gold has a reward that rests on no guess: with a judge, wrong work to which it gives its worst."""
     golds = _golds(rungs)
     others = [rung for rung in rungs if rung.name not in {GOLD, JUDGED} and rung.worth not in {Worth.SAME, Worth.AS_GOOD}]
+    others += [rung for rung in rungs if rung.worth is Worth.JUDGED_BAD]
     return any(rung.item in golds and _is_sure(rung) for rung in others)
 
 
