@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -170,7 +171,10 @@ async def _partly(stage: Stage, gold: Transcript, item: Any, below: float = 1.0)
         return await played(stage, Player(one), item, one, Rung(name=NEAR_MISS, item="", is_automatic=True))
 
     whole = await play(gold)
-    made = [[slot.put(one.text) for one in changes(slot.text, slot.known)] for slot in work_of(gold, item, whole, ()).slots()]
+    made = [
+        [slot.put(text) for text in (_one_word_wrong(slot.text), *(one.text for one in changes(slot.text, slot.known)))]
+        for slot in work_of(gold, item, whole, ()).slots()
+    ]
     each = [[*some[:SMALLEST], *spread(some[SMALLEST:], MOST_CHANGES)] for some in made[::-1]]
     changed = [replace(gold, turns=turns, judge=()) for some in each for turns in some]
     best, found = whole.rung.reward or 0.0, None
@@ -181,6 +185,13 @@ async def _partly(stage: Stage, gold: Transcript, item: Any, below: float = 1.0)
             break
     stage.sandbox = sandbox
     return found
+
+
+def _one_word_wrong(text: str) -> str:
+    """Return a text whose middle word is another one."""
+    words = list(re.finditer(r"\w+", text))
+    middle = words[len(words) // 2].span() if words else (0, 0)
+    return f"{text[: middle[0]]}otherwise{text[middle[1] :]}"
 
 
 class _OneRole(Roles):
