@@ -104,6 +104,8 @@ class Stage:
     effort: int = 1
     """A factor of what is played around gold."""
     attack: AttackPlan = field(default_factory=AttackPlan)
+    gold_s: float = 0.0
+    """How long the slowest rollout of gold took."""
     first_setup: FirstSetup = field(default_factory=FirstSetup)
     held_out: HeldOut = field(default_factory=HeldOut)
     """The items that evaluations get, the same for all stages of a class."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import errno
+import math
+import time
+from contextvars import ContextVar
 from typing import Any, Protocol
 
 from pytest_hermes_env.sandbox.files import Files
@@ -23,6 +26,16 @@ class NotReadable(OSError):
 def too_large(path: str, max_bytes: int) -> NotReadable:
     """Return the error for a file that is larger than the reader allows."""
     return NotReadable(errno.EFBIG, f"it exceeds the limit of {max_bytes:,} bytes; max_bytes= raises the limit", path)
+
+
+stops_at: ContextVar[float] = ContextVar("hermes_env_commands_stop_at", default=math.inf)
+"""When real commands are stopped, in terms of `time.monotonic`, as their own timeout would stop them; `SHORTEST_S` is left to each that starts later."""
+SHORTEST_S = 0.5
+
+
+def seconds_left(limit_s: float) -> float:
+    """Return how long a command with this timeout may take now."""
+    return min(limit_s, max(SHORTEST_S, stops_at.get() - time.monotonic()))
 
 
 class Machine(Protocol):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,15 +16,16 @@ from pytest_hermes_env.errors import HermesEnvError, shorten
 from pytest_hermes_env.inference.steps import Turn, as_turn, say
 from pytest_hermes_env.play.auto_script import JUDGE_ANSWER
 from pytest_hermes_env.play.buffers import copied
-from pytest_hermes_env.play.cases.values import (
-    Transcript,
-)
+from pytest_hermes_env.play.cases.values import GOLD, Transcript
 from pytest_hermes_env.play.journal import ItemScored, LoopEnded, Reward, UnknownRead, current_rollout
 from pytest_hermes_env.play.probing.record import as_number
 from pytest_hermes_env.play.scenario import Cause, Rung, Scenario, Unavailable
 from pytest_hermes_env.play.stage import Policy, Stage
 from pytest_hermes_env.play.tool_backend import close_sandbox, files_left, new_sandbox_like, verifier_reads
+from pytest_hermes_env.sandbox.machine import stops_at
 
+LEAST_S, TIMES = 10.0, 5.0
+"""Seconds after which the commands of a case that is not declared are stopped, and how many times what gold took."""
 OVER = "(The transcript has ended.)"
 
 
@@ -118,8 +120,13 @@ async def played(stage: Stage, player: Player, item: Any, transcript: Transcript
     async def rollout() -> None:
         await stage.env.collect_trajectory(copied(item))
 
-    asked = len(stage.mock.journal)
+    asked, began = len(stage.mock.journal), time.monotonic()
+    patience = max(LEAST_S, TIMES * stage.gold_s) if blank.is_automatic and stage.gold_s else math.inf
+    token = stops_at.set(began + patience)  # a program that was made wrong may run for ever
     record = await stage.play(label, rollout, policy=player, is_compared=False)
+    stops_at.reset(token)
+    if blank.name == GOLD:
+        stage.gold_s = max(stage.gold_s, time.monotonic() - began)
     refused = () if blank.is_automatic else getattr(stage.sandbox, "refused", ())
     machines = tuple(getattr(stage.sandbox, "rollouts", {}).values())
     runs_programs = not is_fake or any(machine.has_cell for machine in machines)
