@@ -267,7 +267,7 @@ def _of_run(env: Any) -> dict[str, Any]:
             "environment": str(env.name or type(env).__name__),
             "model": str(getattr(getattr(servers[0], "config", None), "model_name", "") or ""),
             "versions": {"python": platform.python_version(), **_versions()},
-            "settings": _settings(env),
+            **_settings(env),
             "seed": getattr(env.config, "seed", None),
         }
     return dict(held)
@@ -283,18 +283,18 @@ def _versions() -> dict[str, str]:
 
 
 def _settings(env: Any) -> dict[str, Any]:
-    """Return the settings that are not those of ``config_init``, without secrets."""
+    """Return the settings that are not those of ``config_init``, without secrets, or why they are not known: then nobody can score again."""
     try:
         initial = type(env).config_init()[0].model_dump(mode="json")
         present = env.config.model_dump(mode="json")
     except Exception as error:  # noqa: BLE001 - the environment's own code; a record without settings is one nevertheless
-        logger.debug("settings are not recorded: %s", error)
-        return {}
-    return {
+        return {"extra": {"settings_problem": f"{type(error).__name__}: {error}"}}
+    settings = {
         name: value
         for name, value in present.items()
         if initial.get(name) != value and not is_secret_name(name) and not NOT_SETTINGS.search(name)
     }
+    return {"settings": settings}
 
 
 def _item(item: Any) -> dict[str, Any]:
@@ -331,6 +331,7 @@ class Redactor:
             "error",
             "metrics",
             "settings",
+            "extra",
             "sampling",
             "judges",
             "tool_errors",

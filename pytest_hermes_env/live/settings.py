@@ -97,7 +97,7 @@ def read_limits(config: pytest.Config, server: LiveServer) -> tuple[Limits, dict
 
 
 def check_numbers(config: pytest.Config) -> None:
-    """Read every limit. Raises: one is no such number → UsageError."""
+    """Read every limit. Raises: one is not a number of its kind → UsageError."""
     _whole(config, "max_calls")
     _whole(config, "max_tokens")
     _number(config, "max_usd")

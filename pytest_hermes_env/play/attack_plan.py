@@ -40,12 +40,14 @@ class AttackPlan:
     def checked(given: dict[str, Any]) -> dict[str, Any]:
         """Return the fields of ``--hermes-attack``. Raises: an unknown name, or a value of another type → UsageError."""
         if unknown := sorted(given.keys() - _TYPES.keys()):
-            raise UsageError(f"--hermes-attack knows no {unknown[0]!r}. Known: {', '.join(_TYPES)}")
+            raise UsageError(f"--hermes-attack: {unknown[0]!r} is unknown. Known: {', '.join(_TYPES)}")
         for name, value in given.items():
             is_fit = isinstance(value, _TYPES[name]) and not isinstance(value, bool)
             if not is_fit or (name != "resume" and value < 0):
                 raise UsageError(f"{name} of --hermes-attack is {value!r}. Expected: {_EXPECTED[name]}")
-        return given | ({"resume": os.path.abspath(given["resume"])} if given.get("resume") else {})
+        fields = given | ({"resume": os.path.abspath(given["resume"])} if given.get("resume") else {})
+        AttackPlan(**fields).known("")  # a wrong file is refused before anything is played
+        return fields
 
     @property
     def is_over(self) -> bool:
@@ -84,11 +86,13 @@ class AttackPlan:
             with open(self.resume, encoding="utf-8") as file:
                 lines = [line for line in file if line.endswith("\n")]  # a killed search may leave a part of one
             return [(str(key), float(reward)) for key, reward in map(json.loads, lines)]
-        except FileNotFoundError:
+        except FileNotFoundError as error:
+            if not os.path.isdir(os.path.dirname(self.resume)):
+                raise UsageError(f"--resume: there is no directory {os.path.dirname(self.resume)}") from error
             return []
         except (OSError, ValueError, TypeError) as error:
             raise UsageError(
-                f"{self.resume} is not the file of a search: {error}. Name a new file, which the search makes"
+                f"--resume: {self.resume} is not a file that a search wrote: {error}.\n  fix       name a new file: the search makes it"
             ) from error
 
 

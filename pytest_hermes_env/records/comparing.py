@@ -194,7 +194,7 @@ def side_of(text: str, target: str) -> Side:
         return Side(name=text, target=text)
     if not target:
         raise UsageError(
-            f"{text} is no file of rollouts and no environment.\n  fix       for a Python or a git revision, name the environment: --env my_env.py"
+            f"{text} is neither a file of rollouts nor an environment.\n  fix       for a Python or a git revision, name the environment: --env my_env.py"
         )
     if path.is_file() and os.access(path, os.X_OK):
         return Side(name=text, target=target, python=text)

@@ -11,6 +11,7 @@ import contextlib
 import copy
 import inspect
 import json
+import math
 import posixpath
 import time
 from collections.abc import Collection, Iterator, Mapping
@@ -110,7 +111,7 @@ class Rescorer:
             "run": record.run,
         }
         where |= {"group": record.group, "before": record.reward}
-        if record.reward is None:
+        if record.reward is None or not math.isfinite(record.reward):
             return Rescored(**where, status="unscored", why=record.error or record.end or "it has no reward")
         if why := _why_not(record):
             return Rescored(**where, status="not rescorable", why=why)
@@ -120,6 +121,13 @@ class Rescorer:
             return Rescored(**where, status="not rescorable", why="; ".join(unstored.found))
         if error or reward is None:
             return Rescored(**where, status="failed", why=error)
+        if not math.isfinite(reward):
+            return Rescored(**where, status="failed", why=f"compute_reward returned {reward}")
+        again, _ = self._runner.run(self._reward(line, record, unstored))
+        if again is None or abs(again - reward) > SAME:
+            second = "none" if again is None else f"{again:g}"
+            why = f"it gave {reward:g}, and {second} when it was asked again: it draws, or keeps, something that no record has"
+            return Rescored(**where, status="not rescorable", why=why)
         if abs(reward - record.reward) <= SAME:
             return Rescored(**where, status="unchanged", after=reward)
         crosses = (reward > self._pass) != (record.reward > self._pass)
@@ -202,6 +210,8 @@ def _why_not(record: Record) -> str:
     """Return why a record alone cannot be scored again."""
     if record.item_problem:
         return f"its item is not stored: {record.item_problem}"
+    if problem := record.extra.get("settings_problem"):
+        return f"its settings are not stored: {problem}"
     if record.redacted:
         return f"a secret was removed from {record.redacted} of its texts"
     return (

@@ -37,6 +37,11 @@ CLOCKS = frozenset(
         time.monotonic_ns,
         time.perf_counter,
         time.perf_counter_ns,
+        time.process_time,
+        time.process_time_ns,
+        time.thread_time,
+        time.thread_time_ns,
+        *([time.clock_gettime, time.clock_gettime_ns] if hasattr(time, "clock_gettime") else []),
         time.localtime,
         time.gmtime,
         time.ctime,
@@ -112,6 +117,8 @@ class Unstored:
         elif event == "socket.getaddrinfo":
             self.note("network", str(given[0]), self._place())
             raise socket.gaierror(f"a reward that is computed again reaches no network: {given[0]}")
+        elif event == "sqlite3.connect":
+            self._opened_base(given[0])
         elif event in {"os.listdir", "os.scandir"} and not isinstance(given[0], int) and (place := self._place()) is not None:
             self.note_host_file(os.fsdecode(given[0] or "."), place)
 
@@ -123,6 +130,12 @@ class Unstored:
             self.written.add(os.path.realpath(path))
         elif (place := self._place()) is not None:
             self.note_host_file(path, place)
+
+    def _opened_base(self, name: Any) -> None:
+        """Note a database of the host; SQLite opens its file itself, which is no event."""
+        text = os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else ""
+        if text and not _IN_MEMORY.search(text) and (place := self._place()) is not None:
+            self.note_host_file(text.removeprefix("file:").partition("?")[0], place)
 
     def _place(self) -> Any:
         return self._code.place(sys._getframe(2), behind=(__file__, _PATCHES))  # noqa: SLF001 - the frame that caused the event
@@ -138,6 +151,8 @@ class Unstored:
                 self._looked(given.__name__, frame)
             elif given in _OF_HOST:
                 self._note_call("fact of the host", f"{given.__name__}()", frame)
+            elif given is hash:  # of a text, another one in each process
+                self._note_call("fact of the process", "hash()", frame)
             elif owner is _RANDOM:
                 self._note_call("random number", f"random.{given.__name__}()", frame)
         elif event == "call":
@@ -165,8 +180,9 @@ class Unstored:
             self.note(what, name, place)
 
 
+_IN_MEMORY = re.compile(r"^(?:file:)?:memory:|[?&]mode=memory\b")
 _LOOKS = frozenset({os.stat, os.lstat, os.access})
-_OF_HOST = frozenset({os.cpu_count, os.uname, os.getloadavg, socket.gethostname, os.urandom})
+_OF_HOST = frozenset({os.cpu_count, os.uname, os.getloadavg, os.getcwd, os.getpid, socket.gethostname, os.urandom})
 _OF_PATHS = frozenset(
     {
         genericpath.__file__,

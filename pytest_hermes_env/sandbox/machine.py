@@ -6,6 +6,7 @@ import errno
 import math
 import time
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pytest_hermes_env.sandbox.files import Files
@@ -28,14 +29,26 @@ def too_large(path: str, max_bytes: int) -> NotReadable:
     return NotReadable(errno.EFBIG, f"it exceeds the limit of {max_bytes:,} bytes; max_bytes= raises the limit", path)
 
 
-stops_at: ContextVar[float] = ContextVar("hermes_env_commands_stop_at", default=math.inf)
-"""When real commands are stopped, in terms of `time.monotonic`, as their own timeout would stop them; `SHORTEST_S` is left to each that starts later."""
 SHORTEST_S = 0.5
+"""What is left to each command that starts when a rollout's time is over, in seconds."""
 
 
-def seconds_left(limit_s: float) -> float:
-    """Return how long a command with this timeout may take now."""
-    return min(limit_s, max(SHORTEST_S, stops_at.get() - time.monotonic()))
+@dataclass
+class Patience:
+    """How long the real commands of a rollout may take together: until ``ends`` of `time.monotonic`. Then they end as their own timeout would end them.
+
+    ``was_over``: one was stopped that its own timeout would have let go on.
+    """
+
+    ends: float = math.inf
+    was_over: bool = False
+
+    def seconds_for(self, limit_s: float) -> float:
+        """Return how long a command with this timeout may take now."""
+        return min(limit_s, max(SHORTEST_S, self.ends - time.monotonic()))
+
+
+patience: ContextVar[Patience] = ContextVar("hermes_env_patience", default=Patience())  # noqa: B039 - the default is without end, and never over
 
 
 class Machine(Protocol):

@@ -73,6 +73,8 @@ def _of_verdicts(evidence: Evidence, varied: list[Rung]) -> Iterator[Finding]:
             continue
         elif rung.worth in {Worth.JUDGED_WORST, Worth.JUDGED_LOW} and gold - reward < gap:
             what = f"gold earned {reward:g}, and {gold:g} with the declared verdict: the reward does not follow the judge"
+        elif rung.worth is Worth.JUDGED_BAD and gold - reward < gap:
+            what = f"that earned {reward:g}, and gold {gold:g} with the declared verdict"
         elif rung.worth is Worth.JUDGED_PART and reward > gold - TINY:
             what = f"that earned {reward:g}, and the whole with the declared verdict {gold:g}"
         elif rung.worth is Worth.JUDGED_HALF and reward > gold + TINY:

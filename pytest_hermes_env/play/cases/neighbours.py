@@ -151,6 +151,12 @@ class Around:
         transcript = replace(self.transcript, turns=turns, judge=judge)
         blank = replace(blank, change=change, worth=worth)
         one = await played(self.stage, Player(transcript, scripted(turns)), self.work.item, transcript, blank)
+        if one.was_stopped and worth in {
+            Worth.SAME,
+            Worth.AS_GOOD,
+        }:  # what is as good has all the time that its commands ask for
+            player = Player(transcript, scripted(turns))
+            one = await played(self.stage, player, self.work.item, transcript, blank, is_patient=True)
         return one if one.rung.error else replace(one, records=())
 
     async def _matters(self, slot: Slot, found: list[PlayedCase]) -> bool:

@@ -22,7 +22,7 @@ from pytest_hermes_env.play.probing.record import as_number
 from pytest_hermes_env.play.scenario import Cause, Rung, Scenario, Unavailable
 from pytest_hermes_env.play.stage import Policy, Stage
 from pytest_hermes_env.play.tool_backend import close_sandbox, files_left, new_sandbox_like, verifier_reads
-from pytest_hermes_env.sandbox.machine import stops_at
+from pytest_hermes_env.sandbox.machine import Patience, patience
 
 LEAST_S, TIMES = 10.0, 5.0
 """Seconds after which the commands of a case that is not declared are stopped, and how many times what gold took."""
@@ -44,6 +44,8 @@ class PlayedCase:
     """Those of the verifier, too."""
     judged: tuple[str, ...] = ()
     """What a judge was asked."""
+    was_stopped: bool = False
+    """Whether its commands took so long that they were stopped before their own timeout."""
 
 
 class Player:
@@ -103,8 +105,10 @@ class Player:
         return ""
 
 
-async def played(stage: Stage, player: Player, item: Any, transcript: Transcript, blank: Rung) -> PlayedCase:
-    """Play one case once, on a copy of the item and a new machine."""
+async def played(
+    stage: Stage, player: Player, item: Any, transcript: Transcript, blank: Rung, *, is_patient: bool = False
+) -> PlayedCase:
+    """Play one case once, on a copy of the item and a new machine. Commands of an automatic case are stopped unless ``is_patient``."""
     label = f"{blank.name} of {blank.item}"
     stage.sandbox = new_sandbox_like(stage.sandbox)
     is_fake = hasattr(stage.sandbox, "on")
@@ -121,10 +125,11 @@ async def played(stage: Stage, player: Player, item: Any, transcript: Transcript
         await stage.env.collect_trajectory(copied(item))
 
     asked, began = len(stage.mock.journal), time.monotonic()
-    patience = max(LEAST_S, TIMES * stage.gold_s) if blank.is_automatic and stage.gold_s else math.inf
-    token = stops_at.set(began + patience)  # a program that was made wrong may run for ever
+    is_limited = blank.is_automatic and stage.gold_s > 0 and not is_patient  # a program that was made wrong may run forever
+    given = Patience(ends=began + max(LEAST_S, TIMES * stage.gold_s) if is_limited else math.inf)
+    token = patience.set(given)
     record = await stage.play(label, rollout, policy=player, is_compared=False)
-    stops_at.reset(token)
+    patience.reset(token)
     if blank.name == GOLD:
         stage.gold_s = max(stage.gold_s, time.monotonic() - began)
     refused = () if blank.is_automatic else getattr(stage.sandbox, "refused", ())
@@ -175,6 +180,7 @@ async def played(stage: Stage, player: Player, item: Any, transcript: Transcript
         files=files,
         all_files=everything,
         judged=tuple(player.judge_was_asked),
+        was_stopped=given.was_over,
     )
 
 

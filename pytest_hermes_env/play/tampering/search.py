@@ -128,7 +128,7 @@ class Search:
             return None
         if _pays(one := await self._attempt(ATTACK, turns), least):
             return one
-        if one.rung.reward is not None:
+        if one.rung.reward is not None and not one.was_stopped:
             plan.note(key, one.rung.reward)
         return None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import sqlite3
 import sys
 import threading
@@ -33,6 +34,7 @@ _WHAT = {
 }
 _QUERIES, _IMPORTS = "asks a database of the host", "imports code in the trainer's own process"
 _IMPORTERS = (*WRAPPERS, "<frozen importlib", "<frozen runpy")
+_IN_MEMORY = re.compile(r"^(?:file:)?:memory:|[?&]mode=memory\b")
 _BEFORE_FACTORY = 5
 """Positional arguments of ``sqlite3.connect`` before the one that is the class of the connection."""
 SHORTEST, LONG = 2, 8
@@ -61,7 +63,7 @@ def watching_host(code: EnvironmentCode) -> Iterator[None]:
 def _opened(real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Open a database, and hear what one of the host is asked; also where setup opens it."""
     name = args[0] if args else kwargs.get("database", "")
-    if _code is not None and name and "memory" not in os.fsdecode(name) and len(args) <= _BEFORE_FACTORY:
+    if _code is not None and name and not _IN_MEMORY.search(os.fsdecode(name)) and len(args) <= _BEFORE_FACTORY:
         kwargs.setdefault("factory", _Connection)
     return real(*args, **kwargs)
 

@@ -24,7 +24,7 @@ from pytest_hermes_env.sandbox.answers import Answer, CommandCall, Outcome, Scri
 from pytest_hermes_env.sandbox.fake_tools import rules
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState, Session
 from pytest_hermes_env.sandbox.fake_tools.rules import SHELL, integer, shown, without_escapes
-from pytest_hermes_env.sandbox.machine import InMemoryMachine, seconds_left
+from pytest_hermes_env.sandbox.machine import InMemoryMachine, patience
 from pytest_hermes_env.sandbox.real_lines import RealProcess, Refusal
 from pytest_hermes_env.sandbox.real_shell import HOST_PYTHON, Place
 from pytest_hermes_env.sandbox.sandbox_errors import exhausted, not_a_result, unscripted_command, unscripted_line
@@ -236,7 +236,10 @@ class Terminal:
                 command = f"(\n{command}\n)"
             run.process = real.start(command, place, has_input=bool(run.arguments.get("pty", False)))
             return Outcome(output="")
-        ran = real.run(line, place, timeout=seconds_left(run.limit_s))
+        limit_s = patience.get().seconds_for(run.limit_s)
+        ran = real.run(line, place, timeout=limit_s)
+        if ran.timed_out and limit_s < run.limit_s:
+            patience.get().was_over = True
         for name, entry in taken.items():
             if name not in ran.asked:
                 self._scripts.give_back(entry)

@@ -450,3 +450,16 @@ def test_a_plan_that_says_nothing_is_refused(given: Any) -> None:
     """Before anything is played."""
     with pytest.raises(UsageError, match="--hermes-attack"):
         AttackPlan.checked(given)
+
+
+def test_a_file_that_no_search_wrote_is_refused(tmp_path: Path) -> None:
+    """Before anything is played: also where it cannot be written."""
+    other = tmp_path / "notes.txt"
+    other.write_text("my notes\n", encoding="utf-8")
+
+    with pytest.raises(
+        UsageError, match=r"--resume: .*notes\.txt is not a file that a search wrote: .*\n  fix       name a new file"
+    ):
+        AttackPlan.checked({"resume": str(other)})
+    with pytest.raises(UsageError, match=r"--resume: there is no directory .*nowhere"):
+        AttackPlan.checked({"resume": str(tmp_path / "nowhere" / "kept.jsonl")})

@@ -16,6 +16,7 @@ REPRODUCED = {
     "an age": 'return float("a.txt" in ctx.terminal("touch new; find . -type f ! -newer new")["output"])',
     "a program": 'ctx.write_file("t.py", "print(open(\'a.txt\').read())"); return float("work" in ctx.terminal("python3 t.py")["output"])',
     "the conversation": 'return float(result.messages[-1]["content"] == "done" and result.finished_naturally)',
+    "a database in memory": 'import sqlite3\nreturn float(sqlite3.connect(":memory:").total_changes == 0)',
     "setup": 'return float(self.known == "from setup")',
     "a loop of the shell": 'return float(ctx.terminal("n=0; for f in *.txt; do n=$((n+1)); done; test $n = 1")["exit_code"] == 0)',
     "a download": "import tempfile\nwith tempfile.TemporaryDirectory() as t:\n"
@@ -35,6 +36,16 @@ UNSTORED = {
     ),
     "a program of the host": ('return float(subprocess.run(["true"]).returncode)', "program of the host true "),
     "a random number": ("return random.random()", "random number random.random() "),
+    "another clock": ("return float(time.process_time() >= 0)", "clock time.process_time() "),
+    "a database of the host": ("import sqlite3\nreturn float(sqlite3.connect({host!r}).total_changes + 1)", "file of the host {host} "),
+    "the directory of the process": ("return float(len(os.getcwd()))", "fact of the host getcwd() "),
+    "a hash of a text": ('return float(hash("a") % 7)', "fact of the process hash() "),
+    "a generator of its own": ("return random.Random().random()", "when it was asked again: it draws, or keeps, something"),
+    "a generator of a library": ("import uuid\nreturn float(uuid.uuid4().int)", "when it was asked again: it draws, or keeps, something"),
+    "what it kept of rollouts before": (
+        'self.n = getattr(self, "n", 0) + 1\nreturn 1.0 / self.n',
+        "it gave 1, and 0.5 when it was asked again: it draws, or keeps, something",
+    ),
     "a file of the sandbox": ('return float("content" in ctx.read_file("big.bin"))', "file of the sandbox {world}/big.bin, which was not kept: too large"),
     "a file of the sandbox, by a program": (
         'ctx.terminal("python3 -c \'open(\\"big.bin\\").read()\'"); return 1.0',
@@ -95,6 +106,21 @@ def test_a_changed_reward_is_told(rescore, body, status, after):
     found = rescore(body)
 
     assert (found.status, found.after) == (status, after)
+
+
+@pytest.mark.parametrize("value", ["nan", "inf"])
+def test_what_is_no_finite_number_is_a_failure(rescore, value):
+    """Neither moved nor flipped."""
+    found = rescore(f'return float("{value}")')
+
+    assert (found.status, found.after, found.why) == ("failed", None, f"compute_reward returned {value}")
+
+
+def test_a_record_whose_settings_are_not_known_is_not_scored(rescore):
+    """config_init of today may not be that of the run."""
+    found = rescore("return 1.0", extra={"settings_problem": "KeyError: 'HOME'"})
+
+    assert (found.status, found.why) == ("not rescorable", "its settings are not stored: KeyError: 'HOME'")
 
 
 def test_a_recorded_judge_answers_again(rescore):

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_hermes_env import FakeSandbox
 from pytest_hermes_env.sandbox.context import FakeToolContext
-from pytest_hermes_env.sandbox.machine import SHORTEST_S, seconds_left, stops_at
+from pytest_hermes_env.sandbox.machine import SHORTEST_S, Patience, patience
 
 
 @pytest.mark.parametrize(
@@ -16,11 +16,8 @@ from pytest_hermes_env.sandbox.machine import SHORTEST_S, seconds_left, stops_at
 )
 def test_a_command_is_stopped_by_its_timeout_or_before(stops_in_s: float, limit_s: int, least: float, most: float) -> None:
     """Something is left to each."""
-    token = stops_at.set(time.monotonic() + stops_in_s)
+    left = Patience(ends=time.monotonic() + stops_in_s).seconds_for(limit_s)
 
-    left = seconds_left(limit_s)
-
-    stops_at.reset(token)
     assert least <= left <= most
 
 
@@ -28,10 +25,11 @@ def test_a_command_is_stopped_by_its_timeout_or_before(stops_in_s: float, limit_
 def test_a_program_that_runs_for_ever_ends_as_its_timeout_would_end_it() -> None:
     """With the exit code of a timeout, and not after the 180 seconds of a terminal."""
     sandbox = FakeSandbox()
-    token = stops_at.set(time.monotonic())
+    given = Patience(ends=time.monotonic())
+    token = patience.set(given)
 
     done = FakeToolContext(sandbox).terminal("python3 -c 'while True: pass'")
 
-    stops_at.reset(token)
+    patience.reset(token)
     sandbox.close()
-    assert done["exit_code"] == 124
+    assert (done["exit_code"], given.was_over) == (124, True)
