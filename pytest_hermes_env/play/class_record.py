@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import linecache
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -171,8 +172,11 @@ def place_of(thing: Any) -> Place:
     try:
         path = inspect.getsourcefile(thing) or ""
         linecache.checkcache(path)
-        with no_garbage_collection():
-            lines, start = inspect.findsource(thing)
+        lines = linecache.getlines(path)
+        start = _line_of_class(thing, lines) if inspect.isclass(thing) else None
+        if start is None:
+            with no_garbage_collection():
+                lines, start = inspect.findsource(thing)
     except (OSError, TypeError):
         return Place()
     if lines[start].lstrip().startswith("@"):
@@ -181,6 +185,13 @@ def place_of(thing: Any) -> Place:
 
 
 _STATEMENTS = ("class ", "def ", "async def ")
+
+
+def _line_of_class(cls: type, lines: list[str]) -> int | None:
+    """Return the index of the line that begins a class, where one alone does; inspect parses the whole file for each class."""
+    words = re.compile(rf"\s*class\s+{re.escape(cls.__name__)}\s*[(:\[]")
+    found = [at for at, line in enumerate(lines) if words.match(line)]
+    return found[0] if len(found) == 1 else None
 
 
 def _method(cls: type, name: str, member: Any) -> MethodRecord | None:
