@@ -81,7 +81,7 @@ def test_a_reward_of_stored_inputs_is_reproduced(rescore, name):
     """Files with modes and ages, commands, programs, messages and what setup loads give the number of then."""
     found = rescore(REPRODUCED[name])
 
-    assert (found.status, found.after, found.why) == ("unchanged", 1.0, "")
+    assert (found.status, found.after, found.why) == ("unchanged", 1.0, ""), found.why
 
 
 @pytest.mark.parametrize("name", UNSTORED)
