@@ -59,6 +59,27 @@ def test_the_only_service_is_killed_and_waited_for(start, episodes, results_of, 
     assert restarted.counts() == {"finished": 6}
 
 
+def test_the_training_client_has_the_tokens_of_the_second_attempt_alone(
+    start, episodes, results_of, training, held, until, tmp_path
+):
+    service = start(held)
+    sampler, plan = training
+
+    process = episodes([service], tasks=3, episodes=3, **plan)
+    until(lambda: len(sampler.turns) == 6)
+    service.process.kill()
+    service.process.wait()
+    (tmp_path / "go").touch()
+    restarted = start(held, port=int(service.url.rsplit(":", 1)[1]))
+    results = results_of(process)
+
+    last_turns = {tuple(prompt + tokens) for prompt, tokens, _ in sampler.turns[6:]}
+    assert [(result["reward"], result["ok"], len(result["branches"])) for result in results] == [(1.0, True, 1)] * 3
+    assert {tuple(result["branches"][0]["token_ids"]) for result in results} <= last_turns
+    assert len(sampler.turns) == 12
+    assert restarted.counts() == {"finished": 3}
+
+
 def test_a_full_service_is_waited_for_and_groups_finish_first_where_that_is_asked(start, episodes, results_of, gold):
     """Rollouts arrive item by item in turn; two places finish one item after the other."""
     service = start(TARGET, "--concurrency", "2", "--queue", "0")
