@@ -143,7 +143,7 @@ def evaluate(
     flags += ["--client.base-url", endpoint, "--client.api-key-var", "POLICY_KEY"]
     if options.train:
         flags += ["--client.type", "train", "--client.renderer-model-name", str(folder / "policy")]
-        flags += ["--client.renderer.name", "qwen3", "--client.renderer.no-enable-thinking"]
+        flags += ["--client.renderer.name", "qwen3", "--client.renderer.enable-thinking", "false"]
     more = {
         "HERMES_ENV_SERVICES": ",".join(service.url for service in services),
         "HERMES_ENV_TOKEN": TOKEN,
