@@ -24,7 +24,7 @@ from typing import Any
 from benchmarks.registry import REGISTRY, Benchmark, Figure
 
 ROOMS = ("start", "sandboxes", "rollouts", "cassettes", "parsers")
-SOAKS = ("soak", "replay_soak")
+SOAKS = ("soak", "replay_soak", "engines")
 PACKAGES = ("pytest-hermes-env", "atroposlib", "hermes-agent", "openai", "pytest", "vcrpy", "respx", "ruff", "flake8")
 HEADER = "| figure | ours | compared with | theirs | ratio | what it means |\n|---|---|---|---|---|---|"
 

@@ -84,6 +84,7 @@ class CappedTransport(httpx.AsyncHTTPTransport):
         if len(request.content) > self._max_conversation:
             return _too_large("the conversation", self._max_conversation)
         request.headers["Accept-Encoding"] = "identity"  # a small reply could be a large one, compressed
+        request.headers["Connection"] = "close"  # httpcore 1.0 may close one that it keeps under the next turn
         response = await super().handle_async_request(request)
         body = bytearray()
         try:

@@ -10,9 +10,11 @@ Source: atroposlib 0.4.0, ``envs/server_handling/vllm_server.py`` and ``sglang_s
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextvars import ContextVar
 from http import HTTPStatus
 from typing import Any
 
@@ -40,6 +42,24 @@ PAUSE_S = 1.0
 LOOK_S = 10.0
 SHORTEST_KEY = 8
 """Characters. A shorter key is a placeholder, which may be a part of any word."""
+
+
+KEEP_S = 2.0
+"""Seconds for which an idle connection is kept: fewer than model servers keep theirs, so that none is closed under a request."""
+
+_kept: ContextVar[aiohttp.ClientSession | None] = ContextVar("hermes_kept_connections", default=None)
+
+
+@contextlib.asynccontextmanager
+async def kept_connections() -> AsyncIterator[None]:
+    """Let the requests of this block, those of a rollout, share a connection."""
+    connector, jar = aiohttp.TCPConnector(keepalive_timeout=KEEP_S), aiohttp.DummyCookieJar()
+    async with aiohttp.ClientSession(connector=connector, cookie_jar=jar) as session:
+        token = _kept.set(session)
+        try:
+            yield
+        finally:
+            _kept.reset(token)
 
 
 class ModelServerGone(TokenModeError):
@@ -137,9 +157,10 @@ class ExactServer(APIServer):
         """Return an answer, and its body."""
         headers = {"Authorization": f"Bearer {self.config.api_key}"} if self.config.api_key else {}
         timeout = aiohttp.ClientTimeout(total=timeout_s)
+        kept = _kept.get()
         async with (
-            aiohttp.ClientSession(timeout=timeout) as session,
-            session.request(method, url, json=body, headers=headers) as response,
+            aiohttp.ClientSession() if kept is None else contextlib.nullcontext(kept) as session,
+            session.request(method, url, json=body, headers=headers, timeout=timeout) as response,
         ):
             return response, await response.read()
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import json
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -32,6 +33,7 @@ from environments.loop.thoughts import opened_thought
 from environments.sandbox.nonblocking_calls import bridged, is_bridged, wait_for
 from environments.tokens.answer_checks import CheckedServer, TokenModeError
 from environments.tokens.chat_template import ChatTemplate, TemplateProblem
+from environments.tokens.exact_tokens import kept_connections
 from environments.tokens.model_reply import ModelReply, ReplyReader
 from environments.tokens.sampled_turns import (
     INCOMPLETE,
@@ -71,6 +73,8 @@ class TokenMode:
         self._warned: set[str] = set()
         self.first_prompts: dict[tuple[int, str], list[int]] = {}
         """The ids of the latest prompts by tokenizer and text: all rollouts of a group begin with the same one."""
+        self.first_texts: dict[tuple[int, str], str] = {}
+        """Their texts by tokenizer and request."""
 
     @property
     def preserve_think_blocks(self) -> bool:
@@ -85,9 +89,7 @@ class TokenMode:
 
     def remember(self, tokenizer: Any, text: str, ids: list[int]) -> None:
         """Keep the ids of a first prompt for the other rollouts of its group."""
-        self.first_prompts[id(tokenizer), text] = list(ids)
-        while len(self.first_prompts) > MAX_PROMPTS:
-            del self.first_prompts[next(iter(self.first_prompts))]
+        _keep(self.first_prompts, (id(tokenizer), text), list(ids))
 
     def adopt(self, managed: Any) -> Any:
         """Return a server like ``managed`` that also reads tool calls; anything but a ManagedServer is returned unchanged.
@@ -111,6 +113,12 @@ class TokenMode:
             logger.warning("%s (logged once)", text)
 
 
+def _keep(held: dict[Any, Any], key: Any, value: Any) -> None:
+    held[key] = value
+    while len(held) > MAX_PROMPTS:
+        del held[next(iter(held))]
+
+
 class TokenServerManager(ServerManager):
     """A server manager whose managed servers are `RolloutServer`."""
 
@@ -122,7 +130,7 @@ class TokenServerManager(ServerManager):
     @asynccontextmanager
     async def managed_server(self, *args: Any, **settings: Any) -> AsyncIterator[Any]:
         """Open a managed server as atroposlib does."""
-        async with super().managed_server(*args, **settings) as managed:
+        async with kept_connections(), super().managed_server(*args, **settings) as managed:
             yield self._mode.adopt(managed)
 
 
@@ -227,7 +235,7 @@ class RolloutServer(ManagedServer):
 
     def _prompt_after(self, turn: Turn | None, messages: Sequence[Message], raw: Sequence[Message], tools: Tools) -> str:
         if turn is None:
-            return self._rendered(messages, raw, tools)
+            return self._first_text(messages, raw, tools)
         if self._mode.history_rendering == "sampled":
             after = self._template.after_reply(turn.position, messages, raw, tools, turn.end, **self._template_options)
             if after is not None:
@@ -235,6 +243,15 @@ class RolloutServer(ManagedServer):
         prompt = self._rendered(messages, raw, tools)
         so_far = turn.prompt + turn.spoken
         return turn.continued(prompt[len(so_far) :]) if prompt.startswith(so_far) else prompt
+
+    def _first_text(self, messages: Sequence[Message], raw: Sequence[Message], tools: Tools) -> str:
+        try:
+            key = id(self.tokenizer), json.dumps([raw, tools, self._template_options])
+        except (TypeError, ValueError):
+            return self._rendered(messages, raw, tools)
+        if key not in self._mode.first_texts:
+            _keep(self._mode.first_texts, key, self._rendered(messages, raw, tools))
+        return self._mode.first_texts[key]
 
     def _turns_in(self, messages: Sequence[Message]) -> dict[int, Turn]:
         """Return the turns that are in a conversation unchanged, by the position of their replies."""

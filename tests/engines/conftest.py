@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -16,7 +17,8 @@ from typing import Any
 import httpx
 import pytest
 
-from pytest_hermes_env.inference import call, say
+from pytest_hermes_env.inference import build_tokenizer, call, say
+from pytest_hermes_env.inference.server_thread import ServerThread
 
 VERIFIERS_PYTHON = os.environ.get("HERMES_VERIFIERS_PYTHON", "")
 collect_ignore_glob = [] if VERIFIERS_PYTHON else ["test_*.py"]
@@ -24,7 +26,7 @@ collect_ignore_glob = [] if VERIFIERS_PYTHON else ["test_*.py"]
 TOKEN = "the-token-of-these-tests"
 
 
-PATIENCE_S = 300
+PATIENCE_S = 600
 
 
 @pytest.fixture
@@ -51,6 +53,20 @@ def gold() -> Callable[[Any], Any]:
         return call("write_file", path=path, content=conversation.first_user.split("at the end:\n")[1])
 
     return policy
+
+
+@pytest.fixture
+def training(tmp_path: Path) -> Iterator[Any]:
+    """A `Sampler`, and what ``episodes`` needs to play with verifiers' training client on it."""
+    tokenizer = build_tokenizer(tmp_path / "policy", template="qwen3")
+    sampler = runpy.run_path(str(Path(__file__).with_name("sampler.py")))["Sampler"](tokenizer)
+    server = ServerThread(sampler.app(), "127.0.0.1", 0)
+    server.start()
+    try:
+        plan = {"endpoint": f"http://127.0.0.1:{server.port}/v1", "tokenizer": str(tokenizer), "renderer": "qwen3"}
+        yield sampler, plan
+    finally:
+        server.stop()
 
 
 HELD = """
@@ -199,7 +215,7 @@ def results_of() -> Callable[[Any], list[dict[str, Any]]]:
     """``results_of(process)`` waits for episodes.py and returns what it printed."""
 
     def read(process: Any) -> list[dict[str, Any]]:
-        out, _ = process.communicate(timeout=300)
+        out, _ = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 0, out[-5000:]
         return [json.loads(line) for line in out.splitlines() if line.startswith('{"reward"')]
 
@@ -214,7 +230,7 @@ def vf_eval(verifiers: Any, tmp_path: Path) -> Callable[..., list[dict[str, Any]
         words = ["-c", "from verifiers.v1.cli.eval.main import main; main()", "hermes-env", "-m", "mock-model"]
         client = ["--client.base-url", endpoint, "--client.api-key-var", "POLICY_KEY"]
         process = verifiers(*words, *client, "--no-push", "--no-rich", "--run.name", "run", *options, services=[service])
-        out, _ = process.communicate(timeout=500)
+        out, _ = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 0, out[-5000:]
         lines = (tmp_path / "outputs" / "run" / "traces.jsonl").read_text().splitlines()
         traces = [trace for line in lines for trace in json.loads(line).get("traces", [json.loads(line)])]

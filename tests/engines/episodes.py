@@ -40,7 +40,7 @@ async def main(plan: dict) -> None:
         errors = [[error.type, error.message] for error in trace.errors]
         reward = trace.rewards.get("reward")
         found = {"reward": reward and reward.score, "ok": trace.ok, "errors": errors, "branches": branches}
-        print(json.dumps(found | {"task": data["idx"]}), flush=True)
+        print(json.dumps(found | {"task": data["idx"]}, default=lambda array: array.tolist()), flush=True)
 
     try:
         playing = [asyncio.create_task(episode(number)) for number in range(plan["episodes"])]

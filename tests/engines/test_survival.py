@@ -59,6 +59,27 @@ def test_the_only_service_is_killed_and_waited_for(start, episodes, results_of, 
     assert restarted.counts() == {"finished": 6}
 
 
+def test_the_training_client_has_the_tokens_of_the_second_attempt_alone(
+    start, episodes, results_of, training, held, until, tmp_path
+):
+    service = start(held)
+    sampler, plan = training
+
+    process = episodes([service], tasks=3, episodes=3, **plan)
+    until(lambda: len(sampler.turns) == 6)
+    service.process.kill()
+    service.process.wait()
+    (tmp_path / "go").touch()
+    restarted = start(held, port=int(service.url.rsplit(":", 1)[1]))
+    results = results_of(process)
+
+    last_turns = {tuple(prompt + tokens) for prompt, tokens, _ in sampler.turns[6:]}
+    assert [(result["reward"], result["ok"], len(result["branches"])) for result in results] == [(1.0, True, 1)] * 3
+    assert {tuple(result["branches"][0]["token_ids"]) for result in results} <= last_turns
+    assert len(sampler.turns) == 12
+    assert restarted.counts() == {"finished": 3}
+
+
 def test_a_full_service_is_waited_for_and_groups_finish_first_where_that_is_asked(start, episodes, results_of, gold):
     """Rollouts arrive item by item in turn; two places finish one item after the other."""
     service = start(TARGET, "--concurrency", "2", "--queue", "0")
@@ -84,6 +105,8 @@ class Wire:
         self._target = ("127.0.0.1", int(url.rsplit(":", 1)[1]))
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._ends: list[socket.socket] = []
+        self.requests: list[int] = []
+        """Of each connection."""
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -95,12 +118,15 @@ class Wire:
                 return
             far = socket.create_connection(self._target)
             self._ends += [near, far]
-            for one, other in ((near, far), (far, near)):
-                threading.Thread(target=self._pass, args=(one, other), daemon=True).start()
+            self.requests.append(0)
+            for one, other, place in ((near, far, len(self.requests) - 1), (far, near, None)):
+                threading.Thread(target=self._pass, args=(one, other, place), daemon=True).start()
 
-    def _pass(self, one: socket.socket, other: socket.socket) -> None:
+    def _pass(self, one: socket.socket, other: socket.socket, place: int | None) -> None:
         try:
             while data := one.recv(65536):
+                if place is not None:
+                    self.requests[place] += data.count(b" HTTP/1.1\r\n")
                 other.sendall(data)
         except OSError:
             pass
@@ -149,6 +175,7 @@ def test_connections_that_break_are_asked_again_and_the_error_has_a_text(
     assert [(result["reward"], result["ok"]) for result in results] == [(1.0, True)] * 4
     errors = [text for result in results for _, text in result["errors"]]
     assert len(errors) == 4
+    assert set(between.requests) == {1}  # one that is kept may be closed under the next request: httpcore 1.0
     assert all(re.search(rf"ServiceLost: {between.url}: \S.* \(\w+\)", text) for text in errors), errors
 
 

@@ -101,7 +101,9 @@ class Services:
             verify=ssl.create_default_context(), limits=httpx.Limits(max_connections=None), socket_options=options
         )
         timeout = httpx.Timeout(None, connect=self._settings["health_timeout"])
-        return httpx.AsyncClient(headers={"Authorization": f"Bearer {self._token}"}, timeout=timeout, transport=transport)
+        # httpcore 1.0 may close a connection that it keeps under the next request, when many expire at once
+        headers = {"Authorization": f"Bearer {self._token}", "Connection": "close"}
+        return httpx.AsyncClient(headers=headers, timeout=timeout, transport=transport)
 
     def _pool(self, client: httpx.AsyncClient, tell: Any) -> Pool:
         return Pool(self._urls, client, tell=tell, **self._settings)

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from pytest_hermes_env.inference import MockServer, call, fail, garbage, say
+from pytest_hermes_env.inference.model import MockModel
 
 pytestmark = pytest.mark.hermes_allow_leftovers
 
@@ -198,3 +199,21 @@ def test_an_error_without_a_text_has_that_of_its_cause(served):
 
     assert served(test, Breaks) == "ReadError: ConnectionResetError: reset by peer"
     assert served(test, BreaksInSilence) == "ReadError: (without a text)"
+
+
+def test_no_connection_is_kept_for_the_next_turn(served, monkeypatch):
+    """httpcore 1.0 may close one that it keeps under the next request, and the engine would sample that turn twice."""
+    respond, seen = MockModel.respond, []
+
+    def noting(self: MockModel, method: str, path: str, data: bytes, headers: Any) -> Any:
+        seen.append(headers["connection"])
+        return respond(self, method, path, data, headers)
+
+    async def test(here: Any, _server: Any) -> Any:
+        return await here.rollout()
+
+    monkeypatch.setattr(MockModel, "respond", noting)
+    answer = served(test)
+
+    assert answer.status_code == 200
+    assert seen == ["close"]
