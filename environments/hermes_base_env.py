@@ -52,6 +52,7 @@ from environments.sandbox.nonblocking_calls import bridged
 from environments.sandbox.offered_tools import Tools, offered_tools
 from environments.tokens.answer_checks import TokenModeError
 from environments.tokens.exact_tokens import exact_server_class
+from environments.tokens.library_parsers import is_library_parser
 from environments.tokens.model_reply import check_parser, check_parser_name
 from environments.tokens.server_check import ModelWatch, check_servers
 from environments.tokens.token_mode import TokenMode
@@ -125,7 +126,7 @@ class HermesAgentBaseEnv(BaseEnv):
         self._token_mode = TokenMode(config.tool_call_parser, config.history_rendering)
         if self._use_managed_server():
             check_parser(config.tool_call_parser, self.tokenizer)
-            self._token_mode.template_of(self.tokenizer).check()
+            self._token_mode.template_of(self.tokenizer).check(reads_tokens=is_library_parser(config.tool_call_parser))
             self.server = self._token_mode.manager(self.server)
         self._tool_error_buffer: list[str] = []
         self._reward_errors = 0

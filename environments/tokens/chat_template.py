@@ -32,6 +32,7 @@ class ChatTemplate:
 
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer = tokenizer
+        self.library_parsers: dict[str, Any] = {}  # by name; creating one takes seconds
         self.name = str(getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__)
 
     def render(self, messages: Sequence[Message], tools: Tools = None, **options: Any) -> str:
@@ -158,8 +159,8 @@ class ChatTemplate:
 
     # ------------------------------------------------------------------ check
 
-    def check(self) -> None:
-        """Render two rounds of tool calls.
+    def check(self, *, reads_tokens: bool = False) -> None:
+        """Render two rounds of tool calls. ``reads_tokens``: a parser of a library reads calls that ours cannot.
 
         Raises: TemplateProblem when the model would not see the results of its calls, or writes calls that no parser reads.
         """
@@ -170,10 +171,12 @@ class ChatTemplate:
                 self.name,
             )
         source = str(getattr(self.tokenizer, "chat_template", ""))
-        if family := next((name for mark, name in _UNREAD_CALLS.items() if mark in source), None):
+        family = next((name for mark, name in _UNREAD_CALLS.items() if mark in source), None)
+        if family and not reads_tokens:
+            way = 'tool_call_parser "renderers:gpt-oss", or ' if family == "gpt-oss" else ""
             raise TemplateProblem(
-                f"The chat template of the tokenizer {self.name!r} writes tool calls as {family} does, which no parser of token mode "
-                'reads: every call would be trained as a final answer. Use server_type "openai" (chat mode) and a server that '
+                f"The chat template of the tokenizer {self.name!r} writes tool calls as {family} does, which no parser of ours "
+                f'reads: every call would be trained as a final answer. Use {way}server_type "openai" (chat mode) and a server that '
                 "parses them."
             )
         for position in (1, 3):

@@ -13,12 +13,13 @@ import importlib
 import inspect
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from environments.loop.thoughts import split_thought
 from environments.tokens.chat_template import ChatTemplate
+from environments.tokens.library_parsers import RENDERERS_PREFIX, TRANSFORMERS, LibraryParser, is_library_parser, library_parser
 from environments.tool_call_parsers import get_parser, list_parsers
 
 logger = logging.getLogger(__name__)
@@ -97,21 +98,56 @@ class ReplyReader:
 
     def __init__(self, template: ChatTemplate, parser_name: str) -> None:
         self._template = template
-        self._parse = _parser_of(parser_name, template.tokenizer)
+        self._library: LibraryParser | None = None
+        if is_library_parser(parser_name):
+            self._library = template.library_parsers.get(parser_name) or library_parser(parser_name, template.tokenizer)
+            template.library_parsers[parser_name] = self._library
+        self._name = parser_name
         self._parse_fallback = _parser_of(_FALLBACK_PARSER, template.tokenizer)
+        self._parse = self._parse_fallback if self._library else _parser_of(parser_name, template.tokenizer)
         specials = sorted(template.special_tokens, key=len, reverse=True)
         self._specials = re.compile("|".join(map(re.escape, specials))) if specials else None
 
-    def read(self, text: str, *, end: str, tools: Tools, opened: str | None = None) -> ModelReply:
+    def read(
+        self,
+        text: str,
+        *,
+        end: str,
+        tools: Tools,
+        opened: str | None = None,
+        prompt_tokens: Sequence[int] = (),
+        tokens: Sequence[int] = (),
+    ) -> ModelReply:
         """Return the message in ``text``.
 
         ``end`` is the token that ended it. ``tools`` are the offered tools: if there are none, no text is a call.
-        ``opened`` is the think tag with which the prompt opened the reply, as the templates of some models do.
+        ``opened`` is the think tag with which the prompt opened the reply, as the templates of some models do. Parsers of libraries read
+        ``tokens``, those of the reply, after ``prompt_tokens``.
         """
+        if self._library is not None and (reply := self._read_by_library(text, prompt_tokens, tokens, tools)):
+            return reply
         spoken = text[: len(text) - len(end)]
         reasoning, rest = split_thought(spoken, opened)
         content, calls = self._calls(rest, rest + end, tools) if tools else (rest, [])
         return ModelReply(content=self._plain(content), calls=calls, reasoning=self._plain(reasoning).strip() or None)
+
+    def _read_by_library(
+        self, text: str, prompt_tokens: Sequence[int], tokens: Sequence[int], tools: Tools
+    ) -> ModelReply | None:
+        """Return what the library reads; None where it fails, which is logged, or reads a call although no tool is offered."""
+        assert self._library is not None
+        try:
+            content, calls, reasoning = self._library(prompt_tokens, tokens, tools)
+        except Exception:
+            logger.exception("The parser %r failed; the reply is taken as text: %.200r", self._name, text)
+            return None
+        if calls and not tools:
+            return None
+        return ModelReply(
+            content=self._plain(content),
+            calls=[_as_dict(call) for call in calls],
+            reasoning=self._plain(reasoning or "").strip() or None,
+        )
 
     def _calls(self, text: str, whole: str, tools: Tools) -> tuple[str, list[dict[str, Any]]]:
         """Return content and calls.
@@ -155,17 +191,20 @@ def _as_dict(call: Any) -> dict[str, Any]:
 
 
 def check_parser_name(name: str) -> None:
-    """Raise ValueError, listing the known names, when no parser has that name. Names of vLLM's parsers are not checked."""
-    if name not in list_parsers() and not name.startswith(VLLM_PREFIX):
+    """Raise ValueError, listing the known names, when no parser has that name. Names of other packages' parsers are not checked."""
+    if name not in list_parsers() and not name.startswith(VLLM_PREFIX) and not is_library_parser(name):
         raise ValueError(
             f"Unknown tool_call_parser {name!r}. Available parsers: {list_parsers()}, "
+            f'"{RENDERERS_PREFIX}<name>" for one of the package renderers, "{TRANSFORMERS}" for the response template of the tokenizer, '
             f'or "{VLLM_PREFIX}<name>" for one of vLLM\'s where vLLM is installed'
         )
 
 
 def check_parser(name: str, tokenizer: Any) -> None:
-    """Raise ValueError when a parser cannot be created; one of vLLM's parsers imports vLLM."""
+    """Raise ValueError when a parser cannot be created; those of other packages import them."""
     check_parser_name(name)
+    if is_library_parser(name):
+        library_parser(name, tokenizer)
     if not name.startswith(VLLM_PREFIX):
         return
     try:

@@ -31,6 +31,8 @@ class Sampled:
     text: str
     end: str
     finish_reason: Any
+    prompt_tokens: Sequence[int] = ()
+    tokens: Sequence[int] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

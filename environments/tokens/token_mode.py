@@ -203,7 +203,16 @@ class RolloutServer(ManagedServer):
         self._sampled.clear()
         for choice, seen in zip(response.choices, sampled, strict=True):
             opened = opened_thought(seen.prompt)
-            reply = _encodable(self._reader.read(seen.text, end=seen.end, tools=tools, opened=opened))
+            reply = _encodable(
+                self._reader.read(
+                    seen.text,
+                    end=seen.end,
+                    tools=tools,
+                    opened=opened,
+                    prompt_tokens=seen.prompt_tokens,
+                    tokens=seen.tokens,
+                )
+            )
             message = {"role": "assistant", "content": reply.content, "tool_calls": reply.calls}
             turn = Turn(asked=asked, tools=kwargs.get("tools"), reply=fingerprint(message), **vars(seen))
             self._turns.append(turn)
@@ -325,7 +334,14 @@ class RolloutServer(ManagedServer):
         text = self.tokenizer.decode(output_tokens, skip_special_tokens=False)
         reason = self.server.finish_reasons.pop(0)
         self._sampled.append(
-            Sampled(prompt=input_text, text=text, end=self._template.end_of(text, output_tokens), finish_reason=reason)
+            Sampled(
+                prompt=input_text,
+                text=text,
+                end=self._template.end_of(text, output_tokens),
+                finish_reason=reason,
+                prompt_tokens=prompt_tokens,
+                tokens=output_tokens,
+            )
         )
         node = super()._create_sequence_node(
             input_text, parent_node, prompt_tokens, output_tokens, output_logprobs, text, finish_reason, extending_node

@@ -81,9 +81,10 @@ def test_template_whose_calls_no_parser_reads(tmp_path, family, written):
     with pytest.raises(TemplateProblem) as error:
         ChatTemplate(tokenizer).check()
 
+    way = 'tool_call_parser "renderers:gpt-oss", or ' if family == "gpt-oss" else ""
     assert str(error.value) == (
-        f"The chat template of the tokenizer {str(tmp_path)!r} writes tool calls as {family} does, which no parser of token mode reads: "
-        'every call would be trained as a final answer. Use server_type "openai" (chat mode) and a server that parses them.'
+        f"The chat template of the tokenizer {str(tmp_path)!r} writes tool calls as {family} does, which no parser of ours reads: "
+        f'every call would be trained as a final answer. Use {way}server_type "openai" (chat mode) and a server that parses them.'
     )
 
 

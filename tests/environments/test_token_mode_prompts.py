@@ -82,9 +82,10 @@ class Rollout:
         jinja: str | None = None,
         parser: str | None = None,
         mode: TokenMode | None = None,
+        tokenizer: Any = None,
         **settings: Any,
     ) -> None:
-        self.tokenizer = AutoTokenizer.from_pretrained(shared_tokenizer(template))
+        self.tokenizer = tokenizer or AutoTokenizer.from_pretrained(shared_tokenizer(template))
         if jinja is not None:
             self.tokenizer.chat_template = jinja
         self.sampler = Sampler(self.tokenizer, replies)
