@@ -203,10 +203,10 @@ def _text(content: Any) -> str:
 TEMPLATE = Path(__file__).with_name("group_page.html.jinja")
 
 
-def write_page(file: Path) -> Path:
+def write_page(file: Path, findings: Sequence[Any] = ()) -> Path:
     """Write the page of a file of rollouts next to it, in one step, and return its path. Raises: OSError.
 
-    It begins with the rewards of each group; boxes hide rollouts by reward, end and tool. Pages of tokens that are there are linked.
+    ``findings`` are for the template `found`. The page begins with them, and with the rewards of each group; boxes hide rollouts by reward, end and tool. Pages of tokens that are there are linked.
     """
     groups = list(_together(read_groups(file)))
     rollouts = [rollout for group in groups for rollout in group.rollouts]
@@ -215,6 +215,7 @@ def write_page(file: Path) -> Path:
     rows = [("all", rollouts), *((f"g{group.line}", group.rollouts) for group in groups if len(group.rollouts) > 1)]
     parts = page_template(TEMPLATE).generate(
         title=file.name,
+        findings=findings,
         groups=groups,
         rollouts=rollouts,
         overview=[_overview(name, found, place) for name, found in rows if found],

@@ -323,21 +323,8 @@ class Redactor:
 
     def clean(self, fields: dict[str, Any]) -> None:
         """Redact the texts of a record, in place, and count those that changed."""
-        for name in (
-            "item",
-            "prompt",
-            "messages",
-            "reasoning",
-            "error",
-            "metrics",
-            "settings",
-            "extra",
-            "sampling",
-            "judges",
-            "tool_errors",
-        ):
-            if name in fields:
-                fields[name] = self._cleaned(fields[name])
+        for name in fields.keys() - {"sequences", "world"}:
+            fields[name] = self._cleaned(fields[name])
         fields["redacted"] = self.count
 
     def _cleaned(self, value: Any) -> Any:

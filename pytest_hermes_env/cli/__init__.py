@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from pytest_hermes_env.cli import check
 from pytest_hermes_env.cli.commands import add_commands, add_serve_rollouts
 from pytest_hermes_env.errors import HermesEnvError, UsageError
+from pytest_hermes_env.pages.record_commands import add_commands as add_record_commands
 from pytest_hermes_env.pages.rollout_commands import add_commands as add_rollout_commands
-from pytest_hermes_env.records.commands import add_commands as add_record_commands
 from pytest_hermes_env.redaction.shown_text import shown
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from typing import Any
 from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.layer import rollout_file
 from pytest_hermes_env.missing_files import no_file
+from pytest_hermes_env.pages.findings_page import linked
 
 MARK, MARKED = b'name="generator" content="hermes-env"', 1000
 """What every page of rollouts has in so many bytes at its beginning."""
@@ -61,8 +62,18 @@ def _view(options: argparse.Namespace) -> int:
         return _view_tokens(options)
 
     for file in _files(options, lambda file: file.with_suffix(".html")):
-        print(f"wrote {rollout_file().write_page(file)}")
+        print(f"wrote {_write_page(file)}")
     return 0
+
+
+def _write_page(file: Path) -> Path:
+    """Write the page of a file with what is unhealthy about its rollouts, and return it."""
+    from pytest_hermes_env.records.health import findings, health_of  # noqa: PLC0415 - pydantic
+
+    page: Path = rollout_file().write_page(file)  # its rollouts have links once it is there
+    if found := [linked(one, str(file.parent)) for one in findings(health_of([file]))]:
+        rollout_file().write_page(file, found)
+    return page
 
 
 def _view_tokens(options: argparse.Namespace) -> int:
@@ -80,7 +91,7 @@ def _view_tokens(options: argparse.Namespace) -> int:
     for file in _files(options, lambda file: page_of(file, options.rollout)):
         print(f"wrote {write_token_page(file, options.rollout, tokenizer)}")
         if not _is_foreign(file.with_suffix(".html")):  # its link leads here
-            print(f"wrote {rollout_file().write_page(file)}")
+            print(f"wrote {_write_page(file)}")
     return 0
 
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from hermes_env_shared.rollout_record import Record
 from pytest_hermes_env.errors import BadTarget, UsageError, shorten
+from pytest_hermes_env.records.found import Found
 from pytest_hermes_env.records.observed import text_of
 from pytest_hermes_env.records.reading import read_records
 
@@ -79,17 +80,23 @@ def facts_of_records(records: Sequence[Record]) -> dict[Fact, str]:
         place = f"{name}, item {shorten(item, 60)}"
         shown[place] += 1
         place += f" ({shown[place]})" if shown[place] > 1 else ""
-        for number, rollout in enumerate(sorted(rollouts, key=lambda one: json.dumps(one, sort_keys=True)), start=1):
+        for number, rollout in enumerate(sorted(rollouts, key=_causes_first), start=1):
             where = f"{place}, rollout {number}"
             facts["rollout", where] = "there"
             facts |= {(key.partition("|")[0], where + key.partition("|")[2]): text for key, text in rollout.items()}
     return facts
 
 
+def _causes_first(rollout: dict[str, str]) -> list[tuple[int, str, str]]:
+    """Return an order in which a rollout whose reward alone differs keeps its place."""
+    return sorted((ASPECTS.index(key.partition("|")[0]), key, text) for key, text in rollout.items())
+
+
 def _of_record(record: Record) -> Iterator[tuple[str, str]]:
     """Yield aspect, with where in the rollout, and text."""
     if record.tools is not None:
-        yield "tools|", ", ".join(record.tools)
+        yield "tools|", ", ".join(sorted(record.tools))
+        yield "tool order|", ", ".join(record.tools)
     yield "prompt|", plain("\n".join(f"[{one.get('role')}] {text_of(one.get('content'))}" for one in _opening(record.messages)))
     for number, columns in enumerate(record.sequences or (), start=1):
         yield f"chat template or tokens|, sequence {number}", plain(" ".join(map(str, columns.tokens)))
@@ -138,22 +145,13 @@ def differences(before: dict[Fact, str], after: dict[Fact, str], unstable: froze
     for fact in {**before, **after}:
         if before.get(fact) != after.get(fact) and fact not in unstable:
             found[fact[0]].append(fact)
-    if only := [fact for fact in found.pop("tools", []) if _same_names(before.get(fact), after.get(fact))]:
-        found["tool order"] += only
+    if "tools" in found:
+        found.pop("tool order", None)  # which follows
     return [
         Difference(aspect=aspect, count=len(facts), first=facts[0][1], **_sides(before.get(facts[0]), after.get(facts[0])))
         for aspect in ASPECTS
-        if (facts := found.get(aspect, []) if aspect != "tools" else _changed_tools(before, after, unstable))
+        if (facts := found.get(aspect))
     ]
-
-
-def _changed_tools(before: dict[Fact, str], after: dict[Fact, str], unstable: frozenset[Fact]) -> list[Fact]:
-    facts = [fact for fact in {**before, **after} if fact[0] == "tools" and fact not in unstable]
-    return [fact for fact in facts if not _same_names(before.get(fact), after.get(fact))]
-
-
-def _same_names(one: str | None, other: str | None) -> bool:
-    return one is not None and other is not None and sorted(one.split(", ")) == sorted(other.split(", "))
 
 
 def _sides(one: str | None, other: str | None) -> dict[str, str]:
@@ -265,13 +263,21 @@ def compared_lines(found: Sequence[Difference], before: str, after: str, unstabl
         yield f"`{before}` and `{after}` are the same{left_out}"
         return
     yield f"`{before}` and `{after}` differ in {', '.join(one.aspect for one in found)}{left_out}"
-    for one in found:
+    for one in findings(found):
         yield ""
-        yield f"**{one.aspect}**, {one.count} {'place' if one.count == 1 else 'places'}; first: {one.first}"
+        yield f"**{one.title}**, {one.text}"
         yield "```diff"
         yield f"- {one.before}"
         yield f"+ {one.after}"
         yield "```"
+
+
+def findings(found: Sequence[Difference]) -> list[Found]:
+    """Return the differences for a page."""
+    places = {one: "1 place" if one.count == 1 else f"{one.count} places" for one in found}
+    return [
+        Found(title=one.aspect, text=f"{places[one]}; first: {one.first}", before=one.before, after=one.after) for one in found
+    ]
 
 
 def as_json(found: Sequence[Difference], unstable: int) -> dict[str, Any]:

@@ -107,21 +107,7 @@ def _write(target: Path, file: Path, row: Callable[[Record], dict[str, Any]]) ->
 
 
 def _facts(record: Record) -> dict[str, Any]:
-    names = (
-        "id",
-        "run",
-        "environment",
-        "model",
-        "group",
-        "place",
-        "attempt",
-        "time",
-        "item",
-        "prompt",
-        "end",
-        "turns",
-        "reward",
-    )
+    names = "id run environment model group place attempt time item prompt end turns reward".split()  # noqa: SIM905 - one line
     return {name: getattr(record, name) for name in names}
 
 

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from hermes_env_shared.rollout_record import IGNORED, Record
 from pytest_hermes_env.errors import UsageError, shorten
+from pytest_hermes_env.records.found import Found
 from pytest_hermes_env.records.observed import Observed, observed_in
 from pytest_hermes_env.records.reading import Line, none_in, read_lines
 
@@ -291,6 +292,14 @@ def health_of(files: Sequence[str | Path], limits: Mapping[str, float] | None = 
     return health.verdicts()
 
 
+def findings(verdicts: Iterable[Verdict]) -> list[Found]:
+    """Return what is unhealthy."""
+    unhealthy = (one for one in verdicts if one.status == "unhealthy")
+    return [
+        Found(title=one.name, text=f"{one} [limit {one.limit:g}, {one.seen:,} cases]", places=one.rollouts) for one in unhealthy
+    ]
+
+
 def verdict_lines(verdicts: Iterable[Verdict], *, is_long: bool = False) -> Iterator[str]:
     """Yield verdicts for a terminal: the unhealthy ones, or all of them."""
     found = list(verdicts)
@@ -298,9 +307,14 @@ def verdict_lines(verdicts: Iterable[Verdict], *, is_long: bool = False) -> Iter
         if one.status == "unhealthy" or is_long:
             yield f"{one.status:<11}{one.name:<23}{one} [limit {one.limit:g}, {one.seen:,} cases]"
             yield from (f"             {place}" for place in (one.rollouts if one.status == "unhealthy" else ()))
-    counts = {status: sum(one.status == status for one in found) for status in ("unhealthy", "healthy", "unobserved")}
-    names = ", ".join(one.name for one in found if one.status == "unobserved")
-    yield ", ".join(f"{count} {status}" for status, count in counts.items()) + (f" ({names})" if names else "")
+    yield counted(found)
+
+
+def counted(verdicts: Sequence[Verdict]) -> str:
+    """Return how many checks have which status, and which are unobserved."""
+    counts = {status: sum(one.status == status for one in verdicts) for status in ("unhealthy", "healthy", "unobserved")}
+    names = ", ".join(one.name for one in verdicts if one.status == "unobserved")
+    return ", ".join(f"{count} {status}" for status, count in counts.items()) + (f" ({names})" if names else "")
 
 
 def as_json(verdicts: Iterable[Verdict]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from pytest_hermes_env.records.found import Found
 from pytest_hermes_env.records.reading import Line, read_lines
 
 if TYPE_CHECKING:
@@ -246,18 +247,36 @@ def summary_lines(summary: Summary) -> Iterator[str]:
             yield f"                          {len(woken)} were constant, and would train now: {_named(woken)}"
     for status in ("flipped", "moved"):
         for one in summary.of(status)[:SHOWN]:
-            yield f"  {status:<9}{one.before:g} -> {one.after:g}   {one.file}:{one.line} ({one.place})"
-    for status, title in (("not rescorable", "not stored"), ("failed", "the reward raised")):
-        causes: dict[str, list[Rescored]] = defaultdict(list)
-        for one in summary.of(status):
-            causes[one.why].append(one)
-        for why, ones in sorted(causes.items(), key=lambda pair: -len(pair[1]))[:10]:
-            yield f"  {title}: {why}"
-            yield f"      {len(ones):,} rollouts: {_named([f'{one.file}:{one.line}' for one in ones])}"
+            yield f"  {status:<9}{one.before:g} -> {one.after:g}   {one.where}"
+    for title, why, ones in _causes(summary):
+        yield f"  {title}: {why}"
+        yield f"      {len(ones):,} rollouts: {_named([f'{one.file}:{one.line}' for one in ones])}"
     for problem in summary.problems[:SHOWN]:
         yield f"  left out: {problem}"
     if len(summary.problems) > SHOWN:
         yield f"  left out: {len(summary.problems) - SHOWN} more lines"
+
+
+def findings(summary: Summary) -> Iterator[Found]:
+    """Yield what is not as it was, for a page."""
+    for status in ("flipped", "moved"):
+        if ones := summary.of(status):
+            yield Found(
+                title=f"{len(ones):,} {status}", text=_detail(status, ones).strip(), places=[one.where for one in ones[:SHOWN]]
+            )
+    for title, why, ones in _causes(summary):
+        yield Found(title=title, text=f"{why}: {len(ones):,} rollouts", places=[one.where for one in ones[:SHOWN]])
+    if summary.problems:
+        yield Found(title=f"{len(summary.problems):,} lines left out", places=summary.problems[:SHOWN])
+
+
+def _causes(summary: Summary) -> Iterator[tuple[str, str, list[Rescored]]]:
+    """Yield why rollouts have no reward now, the most frequent cause first."""
+    for status, title in (("not rescorable", "not stored"), ("failed", "the reward raised")):
+        causes: dict[str, list[Rescored]] = defaultdict(list)
+        for one in summary.of(status):
+            causes[one.why].append(one)
+        yield from ((title, why, ones) for why, ones in sorted(causes.items(), key=lambda pair: -len(pair[1]))[:10])
 
 
 def _detail(status: str, ones: Sequence[Rescored]) -> str:

@@ -28,7 +28,7 @@ from pytest_hermes_env.play.hermes_home import HermesHome
 from pytest_hermes_env.play.tool_backend import SYSTEM_DIRECTORIES
 from pytest_hermes_env.play.watchers.call_site import EnvironmentCode
 from pytest_hermes_env.records.reading import Line
-from pytest_hermes_env.records.unstored import SIZES, Unstored, host_paths, read_by_text
+from pytest_hermes_env.records.unstored import SIZES, Unstored, host_paths, read_by_text, set_in
 
 PASS = 0.5
 """The reward above which a rollout counts as good, unless the caller says otherwise."""
@@ -54,6 +54,11 @@ class Rescored:
     before: float | None = None
     after: float | None = None
     why: str = ""
+
+    @property
+    def where(self) -> str:
+        """Where the rollout is, for people."""
+        return f"{self.file}:{self.line} ({self.place})"
 
 
 class NotStored(Exception):
@@ -194,16 +199,7 @@ class Rescorer:
         )
 
 
-_NOT_REBUILT = frozenset(
-    {
-        "terminal_backend",
-        "tool_call_parser",
-        "max_num_workers",
-        "max_eval_workers",
-        "share_of_rollouts_saved",
-        "world_max_bytes",
-    }
-)
+_NOT_REBUILT = ("terminal_backend", "tool_call_parser", "max_num_workers", "max_eval_workers", "share_of_rollouts_saved", "world_max_bytes")  # fmt: skip
 
 
 def _why_not(record: Record) -> str:
@@ -214,11 +210,8 @@ def _why_not(record: Record) -> str:
         return f"its settings are not stored: {problem}"
     if record.redacted:
         return f"a secret was removed from {record.redacted} of its texts"
-    return (
-        ""
-        if record.scored_by in {"compute_reward", ""}
-        else "the evaluation scored it with a function of its own, not with compute_reward"
-    )
+    own = "the evaluation scored it with a function of its own, not with compute_reward"
+    return "" if record.scored_by in {"compute_reward", ""} else own
 
 
 # ---------------------------------------------------------------------- the sandbox
@@ -292,12 +285,14 @@ def _seen(machine: Any, world: World) -> Iterator[tuple[str, str]]:
             yield "file of the sandbox", f"{read.path}, which was not kept: {unkept[lost]}"
         elif not read.written_by and not _is_inside(read.path, root) and not read.path.startswith(SYSTEM_DIRECTORIES):
             yield "file outside of the sandbox", read.path
+    given: set[str] = set()
     for call in machine.calls:
         if call.name not in OF_FILES:
             yield "tool", f"{call.name}, whose answer was not kept"
         if call.name == "terminal":
             command = str(call.arguments.get("command") or "")
             yield from _of_text(command, machine, is_shell=True)
+            given |= set_in(command)
             if unkept and SIZES.search(command):
                 yield "sizes of files of the sandbox", f"which were not kept: {shorten(', '.join(unkept))}"
     for line in machine.refused:
@@ -307,11 +302,11 @@ def _seen(machine: Any, world: World) -> Iterator[tuple[str, str]]:
             text = node.data.decode(errors="replace")
             is_shell = path.endswith((".sh", ".bash")) or text.startswith(("#!/bin/sh", "#!/bin/bash", "#!/usr/bin/env bash"))
             if is_shell or path.endswith((".py", ".js", ".rb", ".pl")):
-                yield from _of_text(text, machine, is_shell=is_shell)
+                yield from _of_text(text, machine, is_shell=is_shell, given=given)
 
 
-def _of_text(text: str, machine: Any, *, is_shell: bool) -> Iterator[tuple[str, str]]:
-    yield from read_by_text(text, is_shell=is_shell)
+def _of_text(text: str, machine: Any, *, is_shell: bool, given: Collection[str] = ()) -> Iterator[tuple[str, str]]:
+    yield from read_by_text(text, is_shell=is_shell, given=given)
     for path in host_paths(text):
         if not _is_inside(path, machine.files.cwd) and not machine.files.exists(path):
             yield "file outside of the sandbox", path

@@ -223,13 +223,22 @@ SIZES = re.compile(r"\b(?:stat|du)\b|\bls\s+-\w*[ls]|\bfind\b[^\n;|]*\s-size\b")
 """What asks for sizes: files that were not kept have none."""
 
 
-def read_by_text(text: str, *, is_shell: bool) -> Iterator[tuple[str, str]]:
-    """Yield what a command or a program of the verifier asks for that a sandbox cannot give back: kind and name."""
+def set_in(text: str) -> set[str]:
+    """Return the variables that a command of the shell sets."""
+    return {name for groups in _SET.findall(text) for part in groups for name in part.split()}
+
+
+def read_by_text(text: str, *, is_shell: bool, given: Collection[str] = ()) -> Iterator[tuple[str, str]]:
+    """Yield what a command or a program of the verifier asks for that a sandbox cannot give back: kind and name.
+
+    ``given``: the variables that its commands set for its programs.
+    """
     for kind, pattern in _TEXTS:
         for match in pattern.finditer(text):
-            yield kind, match.group(1)
+            if kind != "environment variable" or match.group(1) not in given:
+                yield kind, match.group(1)
     if is_shell:
-        known = {name for groups in _SET.findall(text) for part in groups for name in part.split()} | OF_THE_SHELL
+        known = {*set_in(text), *given, *OF_THE_SHELL}
         for match in _VARIABLE.finditer(_SINGLE_QUOTED.sub("", text)):
             if match.group(1) not in known:
                 yield "environment variable", match.group(1)

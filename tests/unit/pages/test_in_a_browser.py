@@ -15,7 +15,9 @@ from pytest_hermes_env.contract.ledger.ladder import LadderRow
 from pytest_hermes_env.contract.ledger.ledger import Ledger, LedgerEntry
 from pytest_hermes_env.contract.reports.html_report import html_text
 from pytest_hermes_env.contract.rules import ALL_RULES
+from pytest_hermes_env.pages.findings_page import write_findings
 from pytest_hermes_env.pages.token_view import token_view
+from pytest_hermes_env.records.found import Found
 from pytest_hermes_env.source.finding import Finding, Severity
 from tests.browser import CONTRASTS, TOO_WIDE, Browser, chromium
 
@@ -64,6 +66,16 @@ def rollouts(file: Path, *, groups: int, size: int) -> Path:
     return write_page(file)
 
 
+def findings(page: Path, file: Path) -> None:
+    found = [
+        Found(title="constant_groups", text=f"71% of the groups: {LONG}", places=[f"{file}:1 (g1r2)", "gone.jsonl:3 (g3r1)"]),
+        Found(title="prompt", text="2 places", before=f"{LONG} " * 9, after="y" * 300),
+    ]
+    row = [(f"{file}:2 (g2r3)", "#"), "moved", 0.25, 1.0]
+    tables = [("Rewards that changed", ["rollout", "", "then", "now"], [row] * 3), ("Nothing", ["a"], [])]
+    write_findings(str(page), title=LONG, verdict="2 unhealthy", facts={"moved": 3}, found=found, tables=tables)
+
+
 class Tokenizer:
     """Decodes a token to its number."""
 
@@ -91,10 +103,11 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     (folder / "contract.html").write_text(contract(), encoding="utf-8")
     (folder / "tokens.html").write_text(tokens(), encoding="utf-8")
     rollouts(folder / "rollouts.jsonl", groups=2, size=6)
+    findings(folder / "findings.html", folder / "rollouts.jsonl")
     return {page.stem: page for page in folder.glob("*.html")}
 
 
-@pytest.mark.parametrize("name", ["contract", "rollouts", "tokens"])
+@pytest.mark.parametrize("name", ["contract", "findings", "rollouts", "tokens"])
 @pytest.mark.parametrize("width", [400, 1200])
 @pytest.mark.parametrize("is_dark", [False, True])
 def test_a_page_fits_and_can_be_read(browser: Browser, pages: dict[str, Path], name: str, width: int, is_dark: bool) -> None:
@@ -132,6 +145,15 @@ def test_a_link_unfolds_its_rollout(browser: Browser, pages: dict[str, Path]) ->
     opened = "[...document.querySelectorAll('.rollout[open] article')].map(one => one.id)"
 
     assert browser.look(f"{pages['rollouts'].as_uri()}#g2r3", opened).value == ["g2r3"]
+
+
+def test_a_finding_leads_to_its_rollout(browser: Browser, pages: dict[str, Path]) -> None:
+    """The link unfolds the rollout on the page of its file; a rollout whose page is not there has none."""
+    links = "[...document.querySelectorAll('.card a')].map(one => [one.getAttribute('href'), one.textContent])"
+
+    seen = browser.look(pages["findings"], links).value
+
+    assert [(href, place.rpartition("/")[2]) for href, place in seen] == [("rollouts.html#g1r2", "rollouts.jsonl:1 (g1r2)")]
 
 
 def test_folded_rollouts_are_printed(browser: Browser, pages: dict[str, Path]) -> None:

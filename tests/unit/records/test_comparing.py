@@ -70,6 +70,15 @@ CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+def test_rollouts_whose_rewards_change_keep_their_places():
+    """Rollouts of one item are paired by what happened in them, whatever they earned."""
+    results = [with_message(3, content=f'{{"output": "{place}"}}') for place in (1, 2, 3)]
+    before = [rollout(reward=number / 4, **result) for number, result in enumerate(results)]
+    after = [rollout(reward=1 - number / 4, **result) for number, result in enumerate(results)]
+
+    assert [one.aspect for one in differences(facts_of_records(before), facts_of_records(after))] == ["reward"]
+
+
 def test_equal_runs_do_not_differ():
     """Directories, times, durations and ids name the run, not a difference; nor does the order in which a group ended."""
     before = [rollout(1), rollout(2, reward=0.0)]

@@ -15,6 +15,8 @@ REPRODUCED = {
     "a command": 'return float(ctx.terminal("sh ./check.sh && test -x check.sh && test $(stat -c %a a.txt) = 755")["exit_code"] == 0)',
     "an age": 'return float("a.txt" in ctx.terminal("touch new; find . -type f ! -newer new")["output"])',
     "a program": 'ctx.write_file("t.py", "print(open(\'a.txt\').read())"); return float("work" in ctx.terminal("python3 t.py")["output"])',
+    "a variable that the verifier sets": 'ctx.write_file("t.py", "import os; print(open(os.environ[\'NAME\']).read())")\n'
+    'return float("work" in ctx.terminal("NAME=a.txt python3 t.py")["output"])',
     "the conversation": 'return float(result.messages[-1]["content"] == "done" and result.finished_naturally)',
     "a database in memory": 'import sqlite3\nreturn float(sqlite3.connect(":memory:").total_changes == 0)',
     "setup": 'return float(self.known == "from setup")',

@@ -8,10 +8,16 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.errors import UsageError
+from pytest_hermes_env.pages.findings_page import link_of, write_findings
 
+if TYPE_CHECKING:
+    from pytest_hermes_env.records.rescored_run import GroupChange
+
+MOST_ROWS = 500
+"""Rows of a table on a page; the JSON has all."""
 ROLLOUTS = "*.rollouts.jsonl of process, evaluate or serve; groups.jsonl, samples.jsonl, ATIF or a cassette"
 
 
@@ -35,33 +41,29 @@ def _add_rescore(commands: Any) -> None:
     parser.add_argument(
         "--output", metavar="FILE", default="", help="JSON Lines of results, written as they come; a second run goes on there"
     )
-    parser.add_argument("--json", metavar="FILE", default="", help="write the summary as JSON; - for standard output")
-    parser.add_argument(
-        "--workers",
-        type=int,
-        default=min(4, os.cpu_count() or 1),
-        metavar="N",
-        help="processes (default: 4, or the processors)",
-    )
-    parser.add_argument(
-        "--pass", type=float, default=0.5, dest="pass_score", metavar="SCORE", help="a reward flips where it crosses this (0.5)"
-    )
-    parser.add_argument(
-        "--threshold", type=float, default=0.0, metavar="SHARE", help="the share of findings that is accepted, from 0 to 1 (0)"
-    )
-    parser.add_argument(
-        "--allow", action="append", default=[], metavar="NAME", help="a host path, variable or kind (clock) that you vouch for"
-    )
-    parser.add_argument(
-        "--set", action="append", default=[], dest="settings", metavar="NAME=VALUE", help="a setting of the environment"
-    )
+    processes = min(4, os.cpu_count() or 1)
+    parser.add_argument("--workers", type=int, default=processes, metavar="N", help="processes (default: 4, or the processors)")
+    passes = "a reward flips where it crosses this (0.5)"
+    parser.add_argument("--pass", type=float, default=0.5, dest="pass_score", metavar="SCORE", help=passes)
+    share = "the share of findings that is accepted, from 0 to 1 (0)"
+    parser.add_argument("--threshold", type=float, default=0.0, metavar="SHARE", help=share)
+    vouched = "a host path, variable or kind (clock) that you vouch for"
+    parser.add_argument("--allow", action="append", default=[], metavar="NAME", help=vouched)
+    fields = "a setting of the environment"
+    parser.add_argument("--set", action="append", default=[], dest="settings", metavar="NAME=VALUE", help=fields)
+    _add_outputs(parser)
     parser.set_defaults(run=_rescore)
+
+
+def _add_outputs(parser: Any) -> None:
+    parser.add_argument("--json", metavar="FILE", default="", help="write what was found as JSON; - for standard output")
+    parser.add_argument("--html", metavar="FILE", default="", help="write it as a page for a browser")
 
 
 def _rescore(options: argparse.Namespace) -> int:
     import logging  # noqa: PLC0415
 
-    from pytest_hermes_env.records.rescored_run import Settings, rescore_files, summary_lines  # noqa: PLC0415
+    from pytest_hermes_env.records.rescored_run import Settings, findings, rescore_files, summary_lines  # noqa: PLC0415
 
     settings = Settings(
         target=options.target,
@@ -82,10 +84,30 @@ def _rescore(options: argparse.Namespace) -> int:
         from pytest_hermes_env.records.reading import none_in, read_lines  # noqa: PLC0415
 
         raise none_in(options.files, next(read_lines(options.files), None))
-    if options.json != "-":
-        _say(summary_lines(summary))
-    _write_json(options.json, summary.as_json())
+    where = os.path.dirname(options.html)
+    changed = [one for one in summary.results if one.status in {"flipped", "moved"}]
+    rows = [[(one.where, link_of(one.where, where)), one.status, one.before, one.after] for one in changed[:MOST_ROWS]]
+    groups = [
+        [one.group, one.signs, _became(one)] for one in summary.groups if one.signs or one.became_constant or one.was_constant
+    ]
+    _report(
+        options,
+        summary_lines(summary),
+        summary.as_json(),
+        title=f"{Path(options.target).name}: rewards computed again",
+        verdict=f"{summary.share_of_findings:.1%} of {len(summary.results):,} rewards are not what they were",
+        facts=summary.counts,
+        found=findings(summary),
+        tables=[
+            ("Rewards that changed", ["rollout", "", "then", "now"], rows),
+            ("Groups with other advantages", ["group", "rollouts with another sign", ""], groups[:MOST_ROWS]),
+        ],
+    )
     return int(summary.share_of_findings > options.threshold)
+
+
+def _became(group: GroupChange) -> str:
+    return "became constant" if group.became_constant else "was constant" if group.was_constant else ""
 
 
 def _setting(text: str) -> tuple[str, Any]:
@@ -105,14 +127,16 @@ def _progress(done: int, total: int) -> None:
         sys.stderr.flush()
 
 
-def _write_json(file: str, document: Any) -> None:
+def _report(options: argparse.Namespace, lines: Iterable[str], document: Any, **page: Any) -> None:
+    """Write what was found for a terminal, as data and as a page, as was asked for."""
     from pytest_hermes_env.atomic_files import write_text  # noqa: PLC0415
 
     text = json.dumps(document, indent=1) + "\n"
-    if file == "-":
-        sys.stdout.write(text)
-    elif file:
-        write_text(file, text)
+    sys.stdout.write(text if options.json == "-" else "".join(f"{line}\n" for line in lines))
+    if options.json not in {"", "-"}:
+        write_text(options.json, text)
+    if options.html:
+        write_findings(options.html, **page)
 
 
 def _add_health(commands: Any) -> None:
@@ -126,22 +150,35 @@ def _add_health(commands: Any) -> None:
     parser.add_argument("--limit", action="append", default=[], metavar="CHECK=NUMBER", help="another limit; --list shows all")
     parser.add_argument("--list", action="store_true", help="list the checks with their limits, and exit")
     parser.add_argument("-v", "--verbose", action="store_true", help="show the healthy and the unobserved checks, too")
-    parser.add_argument("--json", metavar="FILE", default="", help="write the verdicts as JSON; - for standard output")
+    _add_outputs(parser)
     parser.set_defaults(run=_health)
 
 
 def _health(options: argparse.Namespace) -> int:
-    from pytest_hermes_env.records.health import CHECKS, as_json, health_of, verdict_lines  # noqa: PLC0415
+    from pytest_hermes_env.records.health import CHECKS, as_json, counted, findings, health_of, verdict_lines  # noqa: PLC0415
 
     if options.list:
-        _say(f"{check.name:<23}{check.limit:>6g}   {check.says}" for check in CHECKS)
+        sys.stdout.writelines(f"{check.name:<23}{check.limit:>6g}   {check.says}\n" for check in CHECKS)
         return 0
     if not options.files:
         raise UsageError("health requires files of rollouts, or --list")
     verdicts = health_of(options.files, dict(map(_limit, options.limit)))
-    if options.json != "-":
-        _say(verdict_lines(verdicts, is_long=options.verbose))
-    _write_json(options.json, as_json(verdicts))
+    _report(
+        options,
+        verdict_lines(verdicts, is_long=options.verbose),
+        as_json(verdicts),
+        title=f"Health of {', '.join(Path(name).name for name in options.files)}",
+        verdict=counted(verdicts),
+        facts={},
+        found=findings(verdicts),
+        tables=[
+            (
+                "Checks",
+                ["check", "", "seen", "limit", "cases"],
+                [[one.name, one.status, str(one), one.limit, one.seen] for one in verdicts],
+            )
+        ],
+    )
     return int(any(one.status == "unhealthy" for one in verdicts))
 
 
@@ -151,10 +188,6 @@ def _limit(text: str) -> tuple[str, float]:
         return name, float(value)
     except ValueError:
         raise UsageError(f"--limit {text}: expected CHECK=NUMBER, such as constant_groups=0.8") from None
-
-
-def _say(lines: Iterable[str]) -> None:
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
 
 
 def _add_compare(commands: Any) -> None:
@@ -171,16 +204,23 @@ def _add_compare(commands: Any) -> None:
     parser.add_argument(
         "--mode", choices=("token", "chat"), default="token", help="how rollouts are played (default: token, with token ids)"
     )
-    parser.add_argument("--json", metavar="FILE", default="", help="write the differences as JSON; - for standard output")
+    _add_outputs(parser)
     parser.set_defaults(run=_compare)
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from pytest_hermes_env.records.comparing import as_json, compare, compared_lines, side_of  # noqa: PLC0415
+    from pytest_hermes_env.records.comparing import as_json, compare, compared_lines, findings, side_of  # noqa: PLC0415
 
     sides = side_of(options.before, options.env), side_of(options.after, options.env)
     found, unstable = compare(*sides, mode=options.mode)
-    if options.json != "-":
-        _say(compared_lines(found, options.before, options.after, unstable))
-    _write_json(options.json, as_json(found, unstable))
+    lines = list(compared_lines(found, options.before, options.after, unstable))
+    _report(
+        options,
+        lines,
+        as_json(found, unstable),
+        title=f"{options.before} (A) and {options.after} (B)",
+        verdict=lines[0].replace("`", ""),
+        facts={one.aspect: one.count for one in found},
+        found=findings(found),
+    )
     return int(bool(found))
