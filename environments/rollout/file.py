@@ -206,7 +206,8 @@ TEMPLATE = Path(__file__).with_name("group_page.html.jinja")
 def write_page(file: Path, findings: Sequence[Any] = ()) -> Path:
     """Write the page of a file of rollouts next to it, in one step, and return its path. Raises: OSError.
 
-    ``findings`` are for the template `found`. The page begins with them, and with the rewards of each group; boxes hide rollouts by reward, end and tool. Pages of tokens that are there are linked.
+    The page begins with ``findings``, which are for the template `found`, and with the rewards of each group; boxes hide rollouts by
+    reward, end and tool. Pages of tokens that are there are linked.
     """
     groups = list(_together(read_groups(file)))
     rollouts = [rollout for group in groups for rollout in group.rollouts]

@@ -32,7 +32,6 @@ class ChatTemplate:
 
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer = tokenizer
-        self.library_parsers: dict[str, Any] = {}  # by name; creating one takes seconds
         self.name = str(getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__)
 
     def render(self, messages: Sequence[Message], tools: Tools = None, **options: Any) -> str:

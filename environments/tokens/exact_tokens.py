@@ -47,19 +47,31 @@ SHORTEST_KEY = 8
 KEEP_S = 2.0
 """Seconds for which an idle connection is kept: fewer than model servers keep theirs, so that none is closed under a request."""
 
-_kept: ContextVar[aiohttp.ClientSession | None] = ContextVar("hermes_kept_connections", default=None)
+_kept: ContextVar[tuple[asyncio.AbstractEventLoop, aiohttp.ClientSession] | None] = ContextVar("kept_connections", default=None)
 
 
 @contextlib.asynccontextmanager
 async def kept_connections() -> AsyncIterator[None]:
-    """Let the requests of this block, those of a rollout, share a connection."""
-    connector, jar = aiohttp.TCPConnector(keepalive_timeout=KEEP_S), aiohttp.DummyCookieJar()
+    """Let the requests of this block, those of a rollout, share connections."""
+    connector, jar = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_S), aiohttp.DummyCookieJar()
     async with aiohttp.ClientSession(connector=connector, cookie_jar=jar) as session:
-        token = _kept.set(session)
+        token = _kept.set((asyncio.get_running_loop(), session))
         try:
             yield
         finally:
-            _kept.reset(token)
+            with contextlib.suppress(ValueError):  # a block that another task ends, such as that of a fixture
+                _kept.reset(token)
+
+
+@contextlib.asynccontextmanager
+async def _session() -> AsyncIterator[aiohttp.ClientSession]:
+    """Give the session of the block; one of its own to a task that outlives the block, and to a thread with another loop."""
+    loop, kept = _kept.get() or (None, None)
+    if kept is not None and not kept.closed and loop is asyncio.get_running_loop():
+        yield kept
+    else:
+        async with aiohttp.ClientSession() as session:
+            yield session
 
 
 class ModelServerGone(TokenModeError):
@@ -157,9 +169,8 @@ class ExactServer(APIServer):
         """Return an answer, and its body."""
         headers = {"Authorization": f"Bearer {self.config.api_key}"} if self.config.api_key else {}
         timeout = aiohttp.ClientTimeout(total=timeout_s)
-        kept = _kept.get()
         async with (
-            aiohttp.ClientSession() if kept is None else contextlib.nullcontext(kept) as session,
+            _session() as session,
             session.request(method, url, json=body, headers=headers, timeout=timeout) as response,
         ):
             return response, await response.read()

@@ -8,6 +8,7 @@ Source: renderers 0.1.12, ``base.py``; transformers 5.24, ``tokenization_utils_b
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -40,8 +41,9 @@ def is_library_parser(name: str) -> bool:
     return name == TRANSFORMERS or name.startswith(RENDERERS_PREFIX)
 
 
+@functools.lru_cache(maxsize=16)
 def library_parser(name: str, tokenizer: Any) -> LibraryParser:
-    """Return the parser of that name. Raises: LibraryProblem."""
+    """Return the parser of that name, which is kept: creating one takes seconds. Raises: LibraryProblem."""
     if name == TRANSFORMERS:
         return _response_template(tokenizer)
     return _renderer(name.removeprefix(RENDERERS_PREFIX), tokenizer)

@@ -19,7 +19,7 @@ from typing import Any
 
 from environments.loop.thoughts import split_thought
 from environments.tokens.chat_template import ChatTemplate
-from environments.tokens.library_parsers import RENDERERS_PREFIX, TRANSFORMERS, LibraryParser, is_library_parser, library_parser
+from environments.tokens.library_parsers import RENDERERS_PREFIX, TRANSFORMERS, is_library_parser, library_parser
 from environments.tool_call_parsers import get_parser, list_parsers
 
 logger = logging.getLogger(__name__)
@@ -98,10 +98,7 @@ class ReplyReader:
 
     def __init__(self, template: ChatTemplate, parser_name: str) -> None:
         self._template = template
-        self._library: LibraryParser | None = None
-        if is_library_parser(parser_name):
-            self._library = template.library_parsers.get(parser_name) or library_parser(parser_name, template.tokenizer)
-            template.library_parsers[parser_name] = self._library
+        self._library = library_parser(parser_name, template.tokenizer) if is_library_parser(parser_name) else None
         self._name = parser_name
         self._parse_fallback = _parser_of(_FALLBACK_PARSER, template.tokenizer)
         self._parse = self._parse_fallback if self._library else _parser_of(parser_name, template.tokenizer)

@@ -255,7 +255,7 @@ class RolloutServer(ManagedServer):
 
     def _first_text(self, messages: Sequence[Message], raw: Sequence[Message], tools: Tools) -> str:
         try:
-            key = id(self.tokenizer), json.dumps([raw, tools, self._template_options])
+            key = id(self.tokenizer), json.dumps([messages, raw, tools, self._template_options, self._preserve_think_blocks])
         except (TypeError, ValueError):
             return self._rendered(messages, raw, tools)
         if key not in self._mode.first_texts:

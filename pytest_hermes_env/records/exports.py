@@ -106,9 +106,11 @@ def _write(target: Path, file: Path, row: Callable[[Record], dict[str, Any]]) ->
     return target
 
 
+_FACTS = ("id", "run", "environment", "model", "group", "place", "attempt", "time", "item", "prompt", "end", "turns", "reward")
+
+
 def _facts(record: Record) -> dict[str, Any]:
-    names = "id run environment model group place attempt time item prompt end turns reward".split()  # noqa: SIM905 - one line
-    return {name: getattr(record, name) for name in names}
+    return {name: getattr(record, name) for name in _FACTS}
 
 
 def _row(message: dict[str, Any]) -> dict[str, Any]:

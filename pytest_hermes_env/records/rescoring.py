@@ -199,7 +199,16 @@ class Rescorer:
         )
 
 
-_NOT_REBUILT = ("terminal_backend", "tool_call_parser", "max_num_workers", "max_eval_workers", "share_of_rollouts_saved", "world_max_bytes")  # fmt: skip
+_NOT_REBUILT = frozenset(
+    {
+        "terminal_backend",
+        "tool_call_parser",
+        "max_num_workers",
+        "max_eval_workers",
+        "share_of_rollouts_saved",
+        "world_max_bytes",
+    }
+)
 
 
 def _why_not(record: Record) -> str:
@@ -285,14 +294,14 @@ def _seen(machine: Any, world: World) -> Iterator[tuple[str, str]]:
             yield "file of the sandbox", f"{read.path}, which was not kept: {unkept[lost]}"
         elif not read.written_by and not _is_inside(read.path, root) and not read.path.startswith(SYSTEM_DIRECTORIES):
             yield "file outside of the sandbox", read.path
-    given: set[str] = set()
+    commands = []
     for call in machine.calls:
         if call.name not in OF_FILES:
             yield "tool", f"{call.name}, whose answer was not kept"
         if call.name == "terminal":
             command = str(call.arguments.get("command") or "")
             yield from _of_text(command, machine, is_shell=True)
-            given |= set_in(command)
+            commands.append(command)
             if unkept and SIZES.search(command):
                 yield "sizes of files of the sandbox", f"which were not kept: {shorten(', '.join(unkept))}"
     for line in machine.refused:
@@ -302,6 +311,8 @@ def _seen(machine: Any, world: World) -> Iterator[tuple[str, str]]:
             text = node.data.decode(errors="replace")
             is_shell = path.endswith((".sh", ".bash")) or text.startswith(("#!/bin/sh", "#!/bin/bash", "#!/usr/bin/env bash"))
             if is_shell or path.endswith((".py", ".js", ".rb", ".pl")):
+                started = (command for command in commands if posixpath.basename(path) in command)
+                given = set[str]().union(*map(set_in, started))  # a variable that any other command sets is not the program's
                 yield from _of_text(text, machine, is_shell=is_shell, given=given)
 
 

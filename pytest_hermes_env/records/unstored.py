@@ -231,7 +231,7 @@ def set_in(text: str) -> set[str]:
 def read_by_text(text: str, *, is_shell: bool, given: Collection[str] = ()) -> Iterator[tuple[str, str]]:
     """Yield what a command or a program of the verifier asks for that a sandbox cannot give back: kind and name.
 
-    ``given``: the variables that its commands set for its programs.
+    ``given``: the variables that the commands which start a program set for it.
     """
     for kind, pattern in _TEXTS:
         for match in pattern.finditer(text):

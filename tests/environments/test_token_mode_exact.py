@@ -12,7 +12,13 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from environments.tokens.exact_tokens import ExactSGLangServer, ExactVLLMServer, TokenModeError, exact_server_class
+from environments.tokens.exact_tokens import (
+    ExactSGLangServer,
+    ExactVLLMServer,
+    TokenModeError,
+    exact_server_class,
+    kept_connections,
+)
 from pytest_hermes_env.atropos import clients
 from pytest_hermes_env.inference.server_thread import ServerThread
 from pytest_hermes_env.play.builder import shared_tokenizer
@@ -29,9 +35,11 @@ class Backend:
     def __init__(self) -> None:
         self.answer: Any = None
         self.requests: list[tuple[str | None, Any]] = []
+        self.connections: list[Any] = []
         self.thread = ServerThread(Starlette(routes=[Route("/generate", self.generate, methods=["POST"])]), "127.0.0.1", 0)
 
     async def generate(self, request: Any) -> JSONResponse:
+        self.connections.append(request.client)
         self.requests.append((request.headers.get("authorization"), await request.json()))
         return JSONResponse(self.answer)
 
@@ -182,3 +190,47 @@ def test_classes_for_server_types():
     }
 
     assert classes == {"openai": None, "trl": None, "vllm": ExactVLLMServer, "sglang": ExactSGLangServer}
+
+
+def test_requests_of_a_rollout_share_a_connection(backend):
+    """And nobody else has it: not what comes before or after, nor a task of the rollout that outlives it, nor a thread with a loop."""
+    backend.answer = {}
+    name = shared_tokenizer("llama3")
+    server = ExactVLLMServer(APIServerConfig(base_url=backend.url, model_name="m", tokenizer_name=name, health_check=False))
+
+    async def ask() -> None:
+        await server.request("POST", f"{backend.url.removesuffix('/v1')}/generate", {})
+
+    async def ask_later(event: asyncio.Event) -> None:
+        await event.wait()
+        await ask()
+
+    async def scenario() -> None:
+        ended = asyncio.Event()
+        await ask()
+        async with kept_connections():
+            await ask()
+            await ask()
+            await asyncio.to_thread(lambda: asyncio.run(ask()))
+            late = asyncio.create_task(ask_later(ended))
+            await asyncio.sleep(0)
+        ended.set()
+        await late
+        await ask()
+
+    asyncio.run(scenario())
+
+    before, first, second, thread, late, after = backend.connections
+    assert first == second
+    assert len({before, first, thread, late, after}) == 5
+
+
+def test_another_task_may_end_what_keeps_connections(backend):
+    """As the parts of an asynchronous fixture do."""
+    block = kept_connections()
+
+    async def scenario() -> None:
+        await asyncio.create_task(block.__aenter__())
+        await asyncio.create_task(block.__aexit__(None, None, None))
+
+    asyncio.run(scenario())

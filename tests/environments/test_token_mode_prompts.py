@@ -714,3 +714,31 @@ def test_a_group_encodes_its_prompt_once(make_env, monkeypatch):
 
     assert len(encoded) == 1
     assert [tokens == group["tokens"][0] for tokens in group["tokens"]] == [True] * 4
+
+
+def test_rollouts_with_the_same_beginning_render_it_once_and_others_their_own():
+    """The same messages with other tools, or other options of the template, are another prompt."""
+    mode = TokenMode("hermes")
+    first = Rollout(["one", "two", "three"], template="qwen3", mode=mode)
+    second = Rollout(["four"], template="qwen3", mode=mode, tokenizer=first.tokenizer)
+    rendered: list[str] = []
+    render = ChatTemplate.render
+
+    def counting(self: Any, *args: Any, **kwargs: Any) -> str:
+        rendered.append(render(self, *args, **kwargs))
+        return rendered[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ChatTemplate, "render", counting)
+        for rollout, request in (
+            (first, {"tools": TOOLS}),
+            (second, {"tools": TOOLS}),
+            (first, {"tools": None}),
+            (first, {"tools": TOOLS, "extra_body": {"chat_template_kwargs": {"enable_thinking": False}}}),
+        ):
+            rollout.ask([USER], **request)
+
+    decode = first.tokenizer.decode
+    with_tools, without, brief = map(decode, first.sampler.prompts)
+    assert (decode(second.sampler.prompts[0]), rendered.count(with_tools)) == (with_tools, 1)
+    assert len({with_tools, without, brief}) == 3

@@ -23,6 +23,23 @@ class Decorated:
         """Follow a lambda."""
 
 
+class Outer:
+    """
+    class Outer: a text of a docstring, so that two lines look like the beginning.
+    """
+
+    class Decorated:
+        """Another class of a name that is there already."""
+
+
+def test_a_class_is_found_where_two_lines_look_like_it() -> None:
+    """By its own statement, not by a line with its name."""
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+
+    assert lines[place_of(Outer).line - 1] == "class Outer:"
+    assert lines[place_of(Outer.Decorated).line - 1] == "    class Decorated:"
+
+
 def test_decorators_are_left_out_and_a_lambda_is_its_own_line() -> None:
     """The line of ``class`` or ``def``; that of a lambda is not the next method's."""
     lines = Path(__file__).read_text(encoding="utf-8").splitlines()

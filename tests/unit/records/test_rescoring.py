@@ -31,6 +31,11 @@ UNSTORED = {
     "the clock": ("return float(time.time() > 0)", "clock time.time() "),
     "the date": ("return float(datetime.datetime.now().year > 0)", "clock datetime.now() "),
     "a variable": ('return float(os.environ.get("MODE", "1"))', "environment variable MODE "),
+    "a variable that another command sets": (
+        'ctx.write_file("t.py", "import os; print(os.environ.get(\'NAME\'))")\n'
+        'ctx.terminal("NAME=a.txt true")\nreturn float(ctx.terminal("python3 t.py")["exit_code"] == 0)',
+        "environment variable NAME",
+    ),
     "a variable in a command": ('return float(ctx.terminal("test -n \\"$MODE\\"")["exit_code"])', "environment variable MODE"),
     "the network": (
         'try:\n    urllib.request.urlopen("http://example.org")\nexcept OSError:\n    pass\nreturn 1.0',
