@@ -6,6 +6,7 @@ Cassettes and reports are written here; the functions raise the error of the kin
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 from collections.abc import Iterator
@@ -87,6 +88,8 @@ def _in_use(path: Path, owner: str) -> BadCassette:
 def _replace(path: Path, data: bytes) -> None:
     """Write to a file next to ``path``, then rename it. Raises: OSError; BlockingIOError while another process does the same."""
     target = Path(os.path.realpath(path))
+    if target.is_dir():  # the root has no name for a file beside it
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     temporary = target.with_name(f".{target.name}.tmp")
     with _locked(temporary) as handle:
         os.ftruncate(handle, 0)  # removes the rest of a process that was killed

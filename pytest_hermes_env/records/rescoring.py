@@ -163,14 +163,14 @@ class Rescorer:
 
     async def _environment(self, record: Record) -> Any:
         """Return the environment with the settings of a record, which is kept for the next one."""
-        wanted = {**record.settings, **self._settings}
+        known = self.env_class.env_config_cls.model_fields  # type: ignore[attr-defined]
+        stored = {name: value for name, value in record.settings.items() if name in known and name not in _NOT_REBUILT}
+        wanted = {**stored, **self._settings}
         if self._env is not None and self._built == wanted:
             return self._env
         builder = EnvironmentBuilder(allow_leftovers=True, allow_unconfined=True)
         self._stack.callback(builder.release)
-        known = self.env_class.env_config_cls.model_fields  # type: ignore[attr-defined]
-        fields = {name: value for name, value in wanted.items() if name in known and name not in _NOT_REBUILT}
-        env = builder.build(self.env_class, script=[say("no model answers here")], in_process=True, **fields)
+        env = builder.build(self.env_class, script=[say("no model answers here")], in_process=True, **wanted)
         try:
             await env.setup()
         except Exception as error:

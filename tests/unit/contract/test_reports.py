@@ -323,6 +323,12 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path):
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["deep", "report.json", "taken"]
 
 
+def test_the_root_is_a_directory_like_others():
+    """It has no name, beside which a file could be written."""
+    with pytest.raises(UsageError, match=r"^/ cannot be written: Is a directory$"):
+        write_text("/", "a report")
+
+
 @pytest.mark.parametrize(
     ("text", "is_shown"), [("near_miss:\n- say: x\n", True), ("hack:\n- say: x\n", True), ("check_rule(E, 'HE1')\n", False)]
 )

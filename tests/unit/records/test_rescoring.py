@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pytest_hermes_env.errors import EnvironmentSetupError
 from pytest_hermes_env.records.reading import read_records
 from pytest_hermes_env.records.rescoring import Rescorer
 from tests.unit.records.conftest import make_record
@@ -203,3 +204,17 @@ def test_records_of_the_conftest_are_whole(tmp_path):
     record = make_record(tmp_path / "files")
 
     assert type(record).model_validate_json(record.line()) == record
+
+
+def test_a_misspelt_setting_is_an_error(rescore):
+    """Rewards that were computed without it would look like rewards with it."""
+    with pytest.raises(EnvironmentSetupError, match=r"has no field 'bonsu'. Nearest: "):
+        rescore("return 1.0", settings={"bonsu": 1.0})
+
+
+def test_a_recorded_setting_that_is_gone_is_left_out(environment, record_file):
+    """Today's class decides: the setting says nothing to it."""
+    (line,) = read_records([record_file({"reward": 1.0, "settings": {"gone": 1}})])
+
+    with Rescorer(environment("return 1.0")) as rescorer:
+        assert rescorer.rescore(line).status == "unchanged"
