@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from pytest_hermes_env.play.cases.code_changes import is_code, is_program, of_code, stubbed
@@ -159,12 +159,23 @@ def _telling(form: Form, known: Known) -> dict[str, str]:
     """Return the fields that differ from those of other items, without which all that the prompt does not hold, without those any."""
     others = [form_of(other).fields for other in known.others]
     if others:
-        return {name: value for name, value in form.fields.items() if any(one.get(name) != value for one in others)}
+        return {name: value for name, value in form.fields.items() if not all(_has(one, name, value) for one in others)}
     return {name: value for name, value in form.fields.items() if not _is_in(value, known.prompt)} or dict(form.fields)
 
 
+def _has(fields: Mapping[str, str], name: str, value: str) -> bool:
+    """Whether fields have a value under that name; a name that only this item has, by a key above it, is known by its last key."""
+    if name in fields or "[" in name:
+        return fields.get(name) == value
+    return any(_last_key(other) == _last_key(name) and one == value for other, one in fields.items())
+
+
+def _last_key(name: str) -> str:
+    return re.split(r"[.\[\]]", name.strip("]"))[-1]
+
+
 def _is_label(name: str, value: str, known: Known) -> bool:
-    return (re.split(r"[.\[\]]", name.strip("]"))[-1], value) in known.labels
+    return (_last_key(name), value) in known.labels
 
 
 def _is_in(value: str, prompt: str) -> bool:

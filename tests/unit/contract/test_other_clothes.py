@@ -296,3 +296,89 @@ def test_what_is_as_good_is_not_judged_by_a_clock(monkeypatch: pytest.MonkeyPatc
     asyncio.run(around._one("another way", (turn(say("other")),), worth))
 
     assert seen == plays
+
+
+class ArchiveEnv(SumEnv):
+    """Unpacks an archive, which has other bytes each time that it is made, as the ages in it differ."""
+
+    prompts = (
+        "Add {a} and {b}. Put total and count of the numbers, as sum.json, into sum.tar.gz; list what is in it in list.txt."
+    )
+
+    def read(self, ctx: ToolContext) -> Any:
+        """Unpack it, and look for the list."""
+        ctx.read_file("list.txt")
+        out = str(ctx.terminal("mkdir -p out && tar xzf sum.tar.gz -C out && cat out/sum.json").get("output"))
+        try:
+            return json.loads(out)
+        except ValueError:
+            return None
+
+
+def archived(command: str) -> Any:
+    """Gold that writes the file, and packs it by a command."""
+    return cases(
+        [
+            item_cases(
+                where="*",
+                gold=lambda item: [
+                    call("write_file", path="sum.json", content=json.dumps(item["answer"])),
+                    call("terminal", command=command),
+                    say("Done."),
+                ],
+            )
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("tar czf sum.tar.gz sum.json && tar tzf sum.tar.gz", []),
+        ("tar czf sum.tar.gz sum.json && cp sum.json list.txt", ["the last part of call 2 left out"]),
+    ],
+)
+def test_a_look_at_work_that_differs_each_time_is_no_work(command: str, told: list[str]) -> None:
+    """What is not written any more is less work, although other bytes are not."""
+    verdict = judged("HE405", ArchiveEnv, archived(command))
+
+    messages = [finding.message for finding in verdict.findings]
+    assert [text for text in told if not any(text in message for message in messages)] == []
+    assert bool(messages) == bool(told), messages
+
+
+class NamedLoggerEnv(SumEnv):
+    """Reads two of three values, below a key that is another one for each item."""
+
+    prompts = (
+        "Write sum.json: an object with the key sum-{a}; in it total, the sum of {a} and {b}, and count, that of the numbers."
+    )
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Compare two."""
+        found = self.read(ctx)
+        inner = found.get(f"sum-{item['a']}") if isinstance(found, dict) else None
+        return float(isinstance(inner, dict) and {key: inner.get(key) for key in item["answer"]} == item["answer"])
+
+
+def test_a_value_that_all_items_have_is_no_answer_below_a_key_of_its_own_for_each() -> None:
+    """Gold writes it, and nobody asked for it."""
+    gold = cases(
+        [
+            item_cases(
+                where="*",
+                gold=lambda item: [
+                    call(
+                        "write_file",
+                        path="sum.json",
+                        content=json.dumps({f"sum-{item['a']}": {**item["answer"], "exact": False}}),
+                    ),
+                    say("Done."),
+                ],
+            )
+        ]
+    )
+
+    verdict = judged("HE405", NamedLoggerEnv, gold)
+
+    assert [finding.message for finding in verdict.findings] == []
