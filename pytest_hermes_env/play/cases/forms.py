@@ -170,7 +170,8 @@ def _pruned(value: Any) -> Iterator[tuple[str, str, Any]]:
             ("an element too many", lambda part: [*part, _wrong_json(part[-1])]),
             ("an element twice", lambda part: [*part, part[0]]),
         ):
-            yield name, at, _edited(value, way, edit)
+            if (made := _edited(value, way, edit)) != value:  # of one element, the first is all
+                yield name, at, made
     if isinstance(value, dict) and len(value) > 1:
         for key in list(value)[:MOST_FIELDS]:
             yield "without the key", key, {name: part for name, part in value.items() if name != key}

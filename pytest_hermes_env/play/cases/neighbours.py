@@ -213,6 +213,13 @@ class Around:
             self._again = one.files if one.rung.reward is not None else self.work.files
         return self._again
 
+    async def _steady(self, live: Sequence[Slot]) -> Sequence[Slot]:
+        """Return the places without files that a program makes otherwise in each play: what stood there was true in that play only."""
+        if all(slot.name == ANSWER or self.work.is_written(slot.text) for slot in live):
+            return live
+        changed = self._changed_files(await self._gold_again())
+        return [slot for slot in live if slot.name not in changed]
+
     async def _claims(self, live: Sequence[Slot]) -> list[PlayedCase]:
         """Add lies to gold and to wrong work, and calls to wrong work."""
         bad = self.work.all_wrong(live)
@@ -227,6 +234,7 @@ class Around:
 
     async def _ways(self, live: Sequence[Slot]) -> list[PlayedCase]:
         """Do gold's work by other ways: nothing of the work changes."""
+        live = await self._steady(live)
         turns = self.work.turns
         made: list[tuple[str, tuple[Turn, ...]]] = []
         most = int(getattr(self.stage.env.config, "max_agent_turns", 30))

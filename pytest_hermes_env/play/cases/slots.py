@@ -92,6 +92,10 @@ class Work:
         """Whether the prompt names a file."""
         return posixpath.basename(path) in self.prompt
 
+    def is_written(self, text: str) -> bool:
+        """Whether a call holds all of a text; a program made what none holds."""
+        return any(text == content for _, content in _written(self.turns))
+
     @property
     def calls(self) -> list[tuple[int, int]]:
         """Turn and place of each call."""

@@ -382,3 +382,34 @@ def test_a_value_that_all_items_have_is_no_answer_below_a_key_of_its_own_for_eac
     verdict = judged("HE405", NamedLoggerEnv, gold)
 
     assert [finding.message for finding in verdict.findings] == []
+
+
+class PortEnv(SumEnv):
+    """A service writes down its number, which is another one in each play."""
+
+    prompts = "Add {a} and {b}. Start a service whose number stands in port.txt; it writes total and count to sum.json."
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Ask the service with that number."""
+        port, service = (str(ctx.terminal(f"cat {name}").get("output")).strip() for name in ("port.txt", "service.log"))
+        return float(bool(port) and port == service and self.read(ctx) == item["answer"])
+
+
+def test_what_a_program_wrote_in_one_play_is_not_put_into_another_one() -> None:
+    """The number of another play is no other way to the same work."""
+    gold = cases(
+        [
+            item_cases(
+                where="*",
+                gold=lambda item: [
+                    call("write_file", path="sum.json", content=json.dumps(item["answer"])),
+                    call("terminal", command="date +%s%N > service.log; tr -d '\\n' < service.log > port.txt"),
+                    say("It runs."),
+                ],
+            )
+        ]
+    )
+
+    verdict = judged("HE405", PortEnv, gold)
+
+    assert [finding.message for finding in verdict.findings] == []

@@ -9,6 +9,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pytest_hermes_env.play.cases.content import Known, changes, rewritten, with_a_sentence, wrong
 from pytest_hermes_env.play.cases.one_value import Change
@@ -55,6 +57,25 @@ def test_each_change_is_another_text_and_the_last_one_is_empty(text: str) -> Non
     assert len(found) == len(set(found))
     assert text not in found
     assert found[-1] == ""
+
+
+LEAVES = st.booleans() | st.integers(-3, 300) | st.sampled_from(["x", "two words", ""])
+VALUES = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3)
+)
+
+
+@given(
+    value=VALUES.filter(lambda value: isinstance(value, dict | list)),
+    layout=st.sampled_from([{}, {"indent": 1}, {"separators": (",", ":")}]),
+)
+def test_no_change_of_json_is_the_same_value_in_another_layout(value: Any, layout: dict[str, Any]) -> None:
+    """It would be worse work that earns what gold earns, and rightly."""
+    for one in changes(json.dumps(value, **layout), Known()):
+        try:
+            assert not one.is_sure or repr(json.loads(one.text)) != repr(value), one
+        except json.JSONDecodeError:
+            continue
 
 
 def test_what_is_the_same_for_every_item_is_form() -> None:
