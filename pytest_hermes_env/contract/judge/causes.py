@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from pytest_hermes_env.contract.judge.rule import Rule
 from pytest_hermes_env.contract.judge.statements import lines_of_definition
@@ -17,7 +18,9 @@ from pytest_hermes_env.play.journal import Reward
 from pytest_hermes_env.play.scenario import CASES, Collection
 from pytest_hermes_env.source.finding import Finding, Severity
 
-GATES = ("HE102", "HE108", "HE204")
+AWAITS = "HE102"
+"""The rule that reports a missing await: what happens at its line, or in its method, follows from it."""
+GATES = (AWAITS, "HE108", "HE204")
 """Rules whose violation may keep each rollout from its reward."""
 OF_ROLLOUTS = re.compile(r"HE[1-7]")
 
@@ -42,6 +45,17 @@ def _with_cause(finding: Finding, collection: Collection) -> Finding:
     return dataclasses.replace(finding, path=path, line=line, column=1) if path else finding
 
 
+def holds(outer: Finding, inner: Finding) -> bool:
+    """Tell whether ``outer`` is at the place of ``inner``, or at the line that begins the function or class around it."""
+    if _file(outer) != _file(inner):
+        return False
+    return outer.line == inner.line or inner.line in lines_of_definition(outer.path, outer.line)
+
+
+def _file(finding: Finding) -> str:
+    return str(Path(finding.path).absolute()) if finding.path else ""
+
+
 def reported_once(
     verdicts: Mapping[Rule, Verdict], collection: Collection, is_waived: Callable[[Rule, Finding], bool]
 ) -> dict[Rule, Verdict]:
@@ -53,10 +67,12 @@ def reported_once(
     rules = sorted(verdicts, key=lambda rule: rule.id)
     owners: dict[object, str] = {}
     errors: set[str] = set()
+    not_awaited: list[Finding] = []
     for rule in rules:
         for finding in verdicts[rule].findings:
             if rule.severity_of(finding) is Severity.ERROR and not is_waived(rule, finding):
                 errors.add(rule.id)
+                not_awaited += [finding] if rule.id == AWAITS else []
                 if finding.cause is not None:
                     owners.setdefault(finding.cause, rule.id)
     gate = next((name for name in GATES if name in errors), "") if not _was_rewarded(collection) else ""
@@ -66,6 +82,8 @@ def reported_once(
             return rule.id
         if finding.because_of in errors:
             return finding.because_of
+        if rule.id != AWAITS and (finding.scenario or finding.cause) and any(holds(finding, one) for one in not_awaited):
+            return AWAITS
         is_raised_here = finding.cause is not None and finding.cause[1]
         if gate and gate < rule.id and not is_raised_here and finding.is_confirmed and OF_ROLLOUTS.match(rule.id):
             return gate

@@ -54,7 +54,9 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not paid:
         fix = "Read the error: the rollout or compute_reward raised on good work, which nothing but gold reaches."
         unpaid = _finding(evidence, f"gold of {played[0].item} got no reward: {played[0].error}", played[0], fix=fix)
-        return Verdict.failed([dataclasses.replace(unpaid, because_of="HE301" if played[0].is_foreign else "")])
+        is_no_number = played[0].error.startswith("compute_reward returned")
+        owner = "HE301" if played[0].is_foreign else "HE401" if is_no_number else ""
+        return Verdict.failed([dataclasses.replace(unpaid, because_of=owner)])
     idle = [rung.reward for rung in rungs if rung.name == NOTHING and rung.reward is not None and not rung.is_judge_guessed]
     least = max(idle, default=0.0)
     if max(paid) <= least + TINY:
