@@ -5,6 +5,7 @@ Place in the flow: whoever judges asks a `ClassContract` for one rule after the 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -67,8 +68,10 @@ class ClassContract:
         """Return the files in which the source shows an error that rollouts might not confirm."""
         found: set[str] = set()
         for rule in rules:
-            if rule.dynamic is not None and (verdict := self._static(rule)) is not None:
-                found |= {os.path.realpath(item.path) for item in verdict.findings if rule.severity_of(item) is Severity.ERROR}
+            with contextlib.suppress(Exception):  # one that raises says so when it is asked
+                if rule.dynamic is not None and (verdict := self._static(rule)) is not None:
+                    errors = (item for item in verdict.findings if rule.severity_of(item) is Severity.ERROR)
+                    found |= {os.path.realpath(item.path) for item in errors}
         return frozenset(found)
 
     def job(self, rules: Iterable[Rule], **fields: Any) -> Job:
