@@ -259,7 +259,6 @@ def test_a_limit_is_the_cause_of_a_failed_test(pytester: pytest.Pytester, provid
         [
             "BudgetSpent: a call was not made because --hermes-max-calls 1 is reached.",
             "  refused   2 calls of this test",
-            "The above exception was the direct cause of the following exception:",
         ]
     )
 

@@ -18,8 +18,8 @@ from pytest_hermes_env.play.journal import Reward
 from pytest_hermes_env.play.scenario import CASES, Collection
 from pytest_hermes_env.source.finding import Finding, Severity
 
-AWAITS = "HE102"
-"""The rule that reports a missing await: what happens at its line, or in its method, follows from it."""
+AWAITS, ON_HOST = "HE102", "HE413"
+"""The rules that report a missing await, and work on the host: what is raised at their line follows from it."""
 GATES = (AWAITS, "HE108", "HE204")
 """Rules whose violation may keep each rollout from its reward."""
 OF_ROLLOUTS = re.compile(r"HE[1-7]")
@@ -67,14 +67,14 @@ def reported_once(
     rules = sorted(verdicts, key=lambda rule: rule.id)
     owners: dict[object, str] = {}
     errors: set[str] = set()
-    not_awaited: list[Finding] = []
+    wrong_lines: dict[str, list[Finding]] = {AWAITS: [], ON_HOST: []}
     for rule in rules:
         for finding in verdicts[rule].findings:
             if rule.severity_of(finding) is Severity.ERROR and not is_waived(rule, finding):
                 errors.add(rule.id)
-                not_awaited += [finding] if rule.id == AWAITS else []
+                wrong_lines.get(rule.id, []).append(finding)
                 if finding.cause is not None:
-                    owners.setdefault(finding.cause, rule.id)
+                    owners.setdefault(_key(finding.cause), rule.id)
     gate = next((name for name in GATES if name in errors), "") if not _was_rewarded(collection) else ""
 
     def owner_of(rule: Rule, finding: Finding) -> str:
@@ -82,12 +82,14 @@ def reported_once(
             return rule.id
         if finding.because_of in errors:
             return finding.because_of
-        if rule.id != AWAITS and (finding.scenario or finding.cause) and any(holds(finding, one) for one in not_awaited):
-            return AWAITS
+        for owner, lines in wrong_lines.items():
+            is_method = owner == AWAITS and finding.scenario
+            if rule.id != owner and (finding.cause or is_method) and any(holds(finding, one) for one in lines):
+                return owner
         is_raised_here = finding.cause is not None and finding.cause[1]
         if gate and gate < rule.id and not is_raised_here and finding.is_confirmed and OF_ROLLOUTS.match(rule.id):
             return gate
-        return min(owners.get(finding.cause, rule.id), rule.id)
+        return min(owners.get(_key(finding.cause), rule.id), rule.id) if finding.cause is not None else rule.id
 
     also: dict[str, dict[str, None]] = {}
     made: dict[Rule, Verdict] = {}
@@ -106,6 +108,12 @@ def reported_once(
                 made[rule], findings=(dataclasses.replace(first, also=tuple(also[rule.id])), *rest)
             )
     return made
+
+
+def _key(cause: tuple[str, str, int]) -> object:
+    """Return what causes have in common that are one: the kind of error at a line, else the whole text."""
+    text, path, line = cause
+    return (text.partition(":")[0], path, line) if path else cause
 
 
 def _was_rewarded(collection: Collection) -> bool:
