@@ -27,6 +27,7 @@ ALIKE, VERY_ALIKE = 0.75, 0.85
 NEAR = 30
 """Characters that are shown on both sides of a mistake in JSON."""
 _SIGNATURES = {
+    "__init__": "self, config, server_configs, slurm=False, testing=False",
     "compute_reward": "self, item, result, ctx",
     "format_prompt": "self, item",
     "get_next_item": "self",
@@ -35,7 +36,9 @@ _SIGNATURES = {
 }
 """What the layer and Atropos call methods of an environment with."""
 _NO_NUMBER = re.compile("invalid literal for int|could not convert string to float")
-_ARGUMENTS = re.compile(r"(?:[\w<>]+\.)*(\w+)\(\) (?:takes|missing) .*positional argument")
+_ARGUMENTS = re.compile(
+    r"(?:[\w<>]+\.)*(\w+)\(\) (?:takes .*positional|missing .*positional|got an unexpected keyword) argument"
+)
 _GIVEN_OUT = frozenset({"gather", "create_task", "ensure_future", "wait", "wait_for", "shield", "run"})
 """Functions that await what they are given."""
 

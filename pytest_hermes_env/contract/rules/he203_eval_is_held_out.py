@@ -22,7 +22,7 @@ import ast
 import dataclasses
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.play.buffers import fields_of, picture
@@ -77,7 +77,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     return Verdict.failed([dataclasses.replace(found, path=path, line=line)])
 
 
-def _is_stored(node: ast.AST) -> bool:
+def _is_stored(node: ast.AST) -> TypeGuard[ast.Attribute]:
     """Tell whether a node sets the attribute that `evaluate_items` reads."""
     return isinstance(node, ast.Attribute) and node.attr == "eval_items" and isinstance(node.ctx, ast.Store)
 

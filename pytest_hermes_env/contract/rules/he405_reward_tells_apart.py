@@ -165,7 +165,9 @@ def _of_declarations(evidence: Evidence, rungs: tuple[Rung, ...]) -> Iterator[Fi
             path, line = (rung.path, rung.line) if rung.path else evidence.at_method("compute_reward")
             weight = Severity.WARNING if rung.is_judge_guessed else Severity.ERROR
             found = Finding(message=message, path=path, line=line, seen=_played(rung), scenario=CASES, severity=weight)
-            yield dataclasses.replace(found, because_of="HE204")
+            yield dataclasses.replace(
+                found, because_of="HE204", fix="Correct the declaration at this line of the file of cases."
+            )
 
 
 def _is_without_reward(rung: Rung) -> bool:
