@@ -55,13 +55,9 @@ LONGEST_SECRET = 5_000
 
 
 class HermesEnvError(Exception):
-    """Base of every error of this package.
-
-    ``parts``: the class and the text of each problem that it reports, where a double collected them; ``who`` is the double.
-    """
+    """Base of every error of this package. ``parts``: class and text of each problem that it reports, where a double collected them."""
 
     parts: tuple[tuple[type[HermesEnvError], str], ...] = ()
-    who: str = ""
 
 
 class UsageError(HermesEnvError):

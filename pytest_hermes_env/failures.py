@@ -17,6 +17,8 @@ MAX_PLACES = 5
 """How many places of one problem a message lists."""
 MAX_PARTS = 3
 """How many problems an error shows."""
+_ID = re.compile(r"\b[0-9a-f]{8}[\w-]*")
+"""What differs between equal requests of the rollouts of a group: ids, also in the names of their directories."""
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 
 
@@ -39,34 +41,25 @@ class Problem:
 def combined_error(problems: Iterable[Problem], *, who: str) -> HermesEnvError | None:
     """Return one error for all problems, of the class of the first one; None if there are none.
 
-    Problems that differ only in their place are listed once: clients retry, and a group sends the same request many times.
-    ``who``: the double that reports them, such as "the mock model".
+    Problems that differ only in their place, or in ids, are listed once: clients retry, and a group sends the same request many times.
+    What was left over is listed where there is nothing else: it follows from the other problems. ``who``: the double that reports
+    them, such as "the mock model".
     """
-    places: dict[tuple[type[HermesEnvError], str], list[str]] = {}
-    for problem in problems:
-        places.setdefault((problem.error, problem.text), []).append(problem.where)
-    distinct = [(Problem(error=error, text=text), where) for (error, text), where in places.items()]
-    if not distinct:
+    found = list(problems)
+    found = [one for one in found if not issubclass(one.error, Leftovers)] or found
+    same: dict[tuple[type[HermesEnvError], str], list[Problem]] = {}
+    for problem in found:
+        same.setdefault((problem.error, _ID.sub("#", problem.text)), []).append(problem)
+    if not same:
         return None
-    return _error_of([(problem.error, _described(problem, where)) for problem, where in distinct], who)
-
-
-def without_leftovers(error: HermesEnvError) -> HermesEnvError | None:
-    """Return what an error of a double reports besides leftovers; None if it reports nothing else."""
-    if not error.parts:
-        return None if isinstance(error, Leftovers) else error
-    kept = [(kind, text) for kind, text in error.parts if not issubclass(kind, Leftovers)]
-    return _error_of(kept, error.who) if kept else None
-
-
-def _error_of(parts: Sequence[tuple[type[HermesEnvError], str]], who: str) -> HermesEnvError:
+    parts = tuple((alike[0].error, _described(alike[0], [one.where for one in alike])) for alike in same.values())
     kind, text = parts[0]
     if len(parts) > 1:
         entries = [f"\n\n{number}. {each.__name__}: {said}" for number, (each, said) in enumerate(parts, start=1)]
         more = f"\n\nand {len(entries) - MAX_PARTS} more" if len(entries) > MAX_PARTS else ""
         text = f"{who} reports {len(parts)} problems." + "".join(entries[:MAX_PARTS]).replace("\n  ", "\n     ") + more
     error = kind(text)
-    error.parts, error.who = tuple(parts), who
+    error.parts = parts
     return error
 
 

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import io
 import os
+import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -55,6 +57,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code: 0 no findings, 1 findings, 2 usage error."""
     words = list(sys.argv[1:] if argv is None else argv)
     parser = _parser(words[0] if words else "")
+    known = re.findall(r"^  hermes-env ([\w-]+)", _EPILOG, re.MULTILINE)
+    if words and words[0] not in known and (near := difflib.get_close_matches(words[0], known, n=1)):
+        print(f"hermes-env: error: there is no command {shown(words[0])}. Did you mean {near[0]}?", file=sys.stderr)
+        return USAGE
     try:
         options, others = parser.parse_known_args(words, argparse.Namespace(rest=[]))
         if others and words[0] not in TAKE_FLAGS:

@@ -235,12 +235,12 @@ def _add_new(commands: Any) -> None:
 
 
 def _new(options: argparse.Namespace) -> int:
-    from pytest_hermes_env.new_project import create  # noqa: PLC0415
+    from pytest_hermes_env.new_project import create, record  # noqa: PLC0415
 
     project = create(options.name, Path(options.output) if options.output else None)
-    print(
-        f"wrote {len(project.files)} files to {project.directory}/: {project.class_name} in {project.module}.py, its cases, tests and CI"
-    )
+    what = f"{project.class_name} in {project.module}.py, its cases, tests and CI"
+    print(f"wrote {len(project.files)} files to {project.directory}/: {what}; recording a group ...", flush=True)
+    print(record(project) or f"recorded {project.directory}/cassettes/")
     print(f"next: cd {project.directory} && pytest, then put your items, prompt and reward into {project.module}.py")
     return 0
 

@@ -16,12 +16,17 @@ from typing import Any
 import yaml
 
 from pytest_hermes_env.contract.gold_search import look_for_gold, promoted, turn_lines
+from pytest_hermes_env.contract.judge.causes import with_causes
+from pytest_hermes_env.contract.judge.subject import Subject, subjects_of
+from pytest_hermes_env.contract.judge.verdict import Verdict
 from pytest_hermes_env.errors import BadCases, BadTarget, UsageError
 from pytest_hermes_env.layer import find_class
 from pytest_hermes_env.play.cases.values import GOLD
-from pytest_hermes_env.play.cases.yaml_file import file_for, read_cases
+from pytest_hermes_env.play.cases.yaml_file import read_cases
 from pytest_hermes_env.play.scenario import CASES, Scenario
 from pytest_hermes_env.redaction.shown_text import shown_path
+from pytest_hermes_env.source import SourceTree, read_classes, without_abstract_bases
+from pytest_hermes_env.source.finding import Finding
 
 FEW = 3
 """How many items are written down."""
@@ -61,16 +66,16 @@ def start(target: str, *, output: str = "", is_forced: bool = False, rollouts: s
     Raises: not one environment, or it cannot be set up → BadTarget; the file is there already, or no place for it → UsageError.
     """
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    classes = find_class(target)
-    if len(classes) > 1:
-        names = ", ".join(cls.__name__ for cls in classes)
-        raise BadTarget(f"{target} defines {len(classes)} environments: {names}. Name one: {target}:{classes[0].__name__}")
-    (env_class,) = classes
-    file = Path(output) if output else file_for(env_class, is_alone=_is_alone(target))
+    subjects = subjects_of(target)
+    if len(subjects) > 1:
+        names = ", ".join(subject.name for subject in subjects)
+        raise BadTarget(f"{target} defines {len(subjects)} environments: {names}. Name one: {target}:{subjects[0].name}")
+    file = Path(output) if output else _file_for(subjects[0])
     if file.exists() and not is_forced:
         raise UsageError(f"{_shown(file)} already exists and may contain your cases: --force overwrites it")
     if file.suffix != ".yaml":
         raise UsageError(f"the file of cases is YAML: {file.name} should end in .yaml")
+    (env_class,) = find_class(target)
     record, played = _items_of(env_class)
     items = _distinct(record)
     if rollouts:
@@ -109,10 +114,11 @@ def _distinct(record: Scenario) -> list[Any]:
     return list(seen.values())
 
 
-def _is_alone(target: str) -> bool:
-    """Tell whether the module that a target names defines one environment."""
-    module, separator, _ = target.rpartition(":")
-    return not separator or len(find_class(module)) == 1
+def _file_for(subject: Subject) -> Path:
+    """Return where the cases of a class are written: a file that no other environment of its module shares."""
+    (reading,) = without_abstract_bases([read_classes(subject.path, SourceTree())])
+    own = "" if len(reading.classes) <= 1 else f".{subject.name}"
+    return Path(subject.path).with_suffix(f"{own}.contract.yaml")
 
 
 def _items_of(env_class: type) -> tuple[Scenario, Scenario]:
@@ -120,12 +126,15 @@ def _items_of(env_class: type) -> tuple[Scenario, Scenario]:
     from pytest_hermes_env.play.driver import Collector  # noqa: PLC0415 - heavy
 
     collector = Collector(env_class, timeout_s=TIMEOUT_S)
-    scenarios = collector.collect(("items", CASES)).scenarios
-    record = scenarios["items"]
+    collection = collector.collect(("items", CASES))
+    record = collection.scenarios["items"]
     if record.unavailable or (record.error and not record.items):
-        why = record.unavailable or record.error
-        raise BadTarget(f"{env_class.__name__} returns no items: {why}")
-    return record, scenarios[CASES]
+        told = Finding(message=f"{env_class.__name__} returns no items: {record.unavailable or record.error}")
+        (found,) = with_causes(Verdict.failed([told]), collection).findings
+        place = f"{shown_path(found.path)}:{found.line}: {found.raised_by}" if found.path else ""
+        lines = [f"  {word}  {text}" for word, text in (("line    ", place), ("fix     ", found.fix)) if text]
+        raise BadTarget("\n".join([found.message, *lines]))
+    return record, collection.scenarios[CASES]
 
 
 def _text(env_class: type, entries: list[list[str]], target: str) -> str:

@@ -48,6 +48,17 @@ def claims_of(mark: pytest.Mark) -> dict[str, bool]:
     return claims
 
 
+def check_names(item: pytest.Item) -> None:
+    """Look for misspelt markers: without its marker, a test passes on a mock. Raises: one that is not ours → pytest.UsageError."""
+    ours = [mark.name for mark in item.iter_markers() if mark.name.startswith("hermes_")]
+    known = [text.partition(":")[0].partition("(")[0].strip() for text in item.config.getini("markers")] if ours else []
+    if name := next((name for name in ours if name not in known), ""):
+        import difflib  # noqa: PLC0415 - seldom
+
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0)
+        raise pytest.UsageError(f"there is no marker {name}, at {item.nodeid}. Did you mean {near[0]}?")
+
+
 def allowed_hosts(item: pytest.Item) -> set[str]:
     """Return the hosts that the marker, the flag and the ini value allow. Raises: wrong arguments → pytest.UsageError."""
     texts: list[str] = []

@@ -26,6 +26,19 @@ ALIKE, VERY_ALIKE = 0.75, 0.85
 """How alike two names must be, and how much where many are known: all modules, all methods of an object."""
 NEAR = 30
 """Characters that are shown on both sides of a mistake in JSON."""
+_SIGNATURES = {
+    "__init__": "self, config, server_configs, slurm=False, testing=False",
+    "compute_reward": "self, item, result, ctx",
+    "format_prompt": "self, item",
+    "get_next_item": "self",
+    "setup": "self",
+    "wandb_log": "self, wandb_metrics=None",
+}
+"""What the layer and Atropos call methods of an environment with."""
+_NO_NUMBER = re.compile("invalid literal for int|could not convert string to float")
+_ARGUMENTS = re.compile(
+    r"(?:[\w<>]+\.)*(\w+)\(\) (?:takes .*positional|missing .*positional|got an unexpected keyword) argument"
+)
 _GIVEN_OUT = frozenset({"gather", "create_task", "ensure_future", "wait", "wait_for", "shield", "run"})
 """Functions that await what they are given."""
 
@@ -35,13 +48,19 @@ def advice_for(error: BaseException, place: Place) -> str:
     if isinstance(error, ImportError):
         return _of_import(error)
     if isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
-        return _of_file(error.filename)
+        return _of_file(error.filename, is_of_a_rollout=_is_of_a_rollout(error))
     if isinstance(error, json.JSONDecodeError):
         return "" if _is_of_a_rollout(error) else _of_json(error)
+    if (checked := getattr(error, "errors", None)) is not None and type(error).__name__ == "ValidationError":
+        first = checked()[0]  # pydantic's: a field of a configuration
+        return f"Correct `{'.'.join(map(str, first['loc']))}`: {first['msg'][:1].lower()}{first['msg'][1:]}."
     frame, segment = _where(error)
     is_of_place = frame is not None and frame.f_code.co_filename == place.path
+    if isinstance(error, TypeError) and not is_of_place and (method := _ARGUMENTS.match(str(error))):
+        return f"Write `{method[1]}({_SIGNATURES[method[1]]})` where it is defined." if method[1] in _SIGNATURES else ""
     if isinstance(error, AttributeError) and error.name:
-        return _of_attribute(error.obj, error.name, segment, is_of_place=is_of_place)
+        line = linecache.getline(frame.f_code.co_filename, frame.f_lineno) if frame is not None else ""
+        return _of_attribute(error.obj, error.name, segment, line, is_of_place=is_of_place and place.function != "setup")
     if frame is None or not is_of_place:
         return ""
     if isinstance(error, KeyError) and error.args:
@@ -51,6 +70,11 @@ def advice_for(error: BaseException, place: Place) -> str:
     if isinstance(error, ZeroDivisionError):
         node = _parsed(segment)
         return f"`{ast.unparse(node.right)}` is 0 here: divide only where it is not." if isinstance(node, ast.BinOp) else ""
+    if _is_of_a_rollout(error) and "item" not in segment:
+        if isinstance(error, ValueError) and _NO_NUMBER.match(str(error)):
+            return f"Give 0.0 where `{segment.strip()}` raises ValueError: the agent may write anything."
+        if isinstance(error, IndexError) and isinstance(node := _parsed(segment), ast.Subscript):
+            return f"Look at the length of `{ast.unparse(node.value)}` first: the agent may write anything."
     return _of_type(str(error), frame, segment) if isinstance(error, TypeError) else ""
 
 
@@ -80,6 +104,8 @@ def _where(error: BaseException) -> tuple[FrameType | None, str]:
 def _of_key(key: object, frame: FrameType, segment: str, *, is_data: bool) -> str:
     node = _parsed(segment)
     held = _value(node.value, frame) if isinstance(node, ast.Subscript) else None
+    if is_data and isinstance(node, ast.Subscript) and "exit_code" in {*(held or ()), *_given_by_context(node.value)}:
+        return "The result of `ctx.terminal` has 'output' and 'exit_code'."
     if not isinstance(held, Mapping):
         return ""
     name = ast.unparse(node.value)
@@ -90,6 +116,12 @@ def _of_key(key: object, frame: FrameType, segment: str, *, is_data: bool) -> st
         return ""
     known = ", ".join(repr(one) for one in list(held)[:MOST_NAMES])
     return f"{name} has no {key!r}; it has {known}." if known else f"{name} is empty here."
+
+
+def _given_by_context(node: ast.expr) -> tuple[str, ...]:
+    """Return the keys that a call of a tool context gives."""
+    is_terminal = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "terminal"
+    return ("output", "exit_code") if is_terminal else ()
 
 
 def _parsed(segment: str) -> Any:
@@ -108,7 +140,7 @@ def _value(node: ast.expr, frame: FrameType) -> Any:
     return None
 
 
-def _of_attribute(owner: object, name: str, segment: str, *, is_of_place: bool) -> str:
+def _of_attribute(owner: object, name: str, segment: str, line: str, *, is_of_place: bool) -> str:
     if isinstance(owner, CoroutineType) and is_of_place:
         return f"Await the call first: `(await {owner.__name__}(…)).{name}`."
     if isinstance(owner, Mapping) and name in owner and is_of_place:
@@ -120,14 +152,21 @@ def _of_attribute(owner: object, name: str, segment: str, *, is_of_place: bool) 
             return f"Call `super().__init__(…)` first in `__init__`: it sets self.{name}, and had not run."
     if name in getattr(held.get("config"), "__dict__", {}) and is_of_place:
         return f"Write `.config.{name}`: it is a field of the configuration."
-    near = _near(name, [one for one in held if not callable(held[one])]) or _near(name, dir(owner), VERY_ALIKE)
-    near = near if is_of_place else ""
-    return f"Write `.{near}`: {type(owner).__name__} has no {name}." if near else ""
+    is_called = f".{name}(" in line
+    near = "" if is_called else _near(name, [one for one in held if not callable(held[one])])
+    begun = [one for one in dir(owner) if one.startswith(f"{name}_")]
+    near = near or _near(name, dir(owner), VERY_ALIKE) or (begun[0] if len(begun) == 1 else "")
+    if near or not is_of_place:
+        return f"Write `.{near}`: {type(owner).__name__} has no {name}." if near and is_of_place else ""
+    if name in _set_by(getattr(type(owner), "setup", None)):
+        return f"Await `setup()` first: it sets {name}, and had not run."
+    is_own = segment.strip() == f"self.{name}" and not is_called
+    return f"Set self.{name} in `setup()`: nothing has set it." if is_own else ""
 
 
-def _set_by(init: object) -> frozenset[str]:
-    """Return the attributes that a constructor sets."""
-    code = getattr(init, "__code__", None)
+def _set_by(method: object) -> frozenset[str]:
+    """Return the attributes that a constructor, or another method, sets."""
+    code = getattr(method, "__code__", None)
     return frozenset(one.argval for one in dis.get_instructions(code) if one.opname == "STORE_ATTR") if code else frozenset()
 
 
@@ -159,22 +198,25 @@ def _of_import(error: ImportError) -> str:
     return ""
 
 
-def _of_file(path: str) -> str:
+def _of_file(path: str, *, is_of_a_rollout: bool) -> str:
     folder = os.path.dirname(path) or "."
     near = _near(os.path.basename(path), os.listdir(folder)) if os.path.isdir(folder) else ""
     if near:
         return f"Write {os.path.join(os.path.dirname(path), near)!r}: that file is there."
-    return (
-        ""
-        if os.path.isabs(path)
-        else "The path is relative to where Python was started: begin it with `Path(__file__).parent`."
-    )
+    if os.path.isabs(path):
+        return ""
+    own = "begin it with `Path(__file__).parent`."
+    if is_of_a_rollout:
+        return f"A file of the agent is in its sandbox: `ctx.read_file({path!r})`. Of one of your own the path is relative to where Python was started: {own}"
+    return f"The path is relative to where Python was started: {own}"
 
 
 def _of_type(text: str, frame: FrameType, segment: str) -> str:
     said = segment.strip()
     if "can't be used in 'await' expression" in text:
         return f"Leave out the `await`{f' in `{said}`' if said else ''}: what it waits for is not async."
+    if (kind := re.match(r"(\w+) indices must be integers", text)) and isinstance(node := _parsed(segment), ast.Subscript):
+        return f"`{ast.unparse(node.value)}` is a {kind[1]} here, and has no keys: make it a dict, or take a number."
     if "coroutine" in text:
         line, call = _not_awaited(frame)
         return f"Write `await {call}` in line {line}." if call else "Await the call that made the coroutine."

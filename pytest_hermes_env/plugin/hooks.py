@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import gc
 import os
 import sys
 import warnings
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 ROWS = pytest.StashKey[RowKeeper]()
 ENDED = pytest.StashKey[tuple["Account", list[str]]]()
 """The account of the run, once it has ended, and further lines for the summary."""
+CRASHES = pytest.StashKey[list[str]]()
+"""Mistakes of this package at the end of the run."""
 LIVE, LEDGER_ROWS, CASSETTES, REDACTION = "hermes-env-live", "hermes-env-rows", "hermes-env-cassettes", "hermes-env-redaction"
 CAUSES = "hermes-env-causes"
 """The names of the plugins with further hooks."""
@@ -199,22 +202,42 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if (file := config.getoption("hermes_evidence")) and not hasattr(config, "workerinput"):
         contract_of(config).keep_evidence(os.path.join(config.invocation_params.dir, file))
     if ROWS in config.stash and not hasattr(config, "workerinput"):
-        rows = config.stash[ROWS]
-        if rows.rows or any(map(config.getoption, REPORTS)):
-            from pytest_hermes_env.contract.run.run_end import finish  # noqa: PLC0415
-
-            account, notes = finish(session, rows.rows.values(), rows.seconds)
-            notes += contract_of(config).notes
-            config.stash[ENDED] = account, notes
-            reporter = config.pluginmanager.getplugin("terminalreporter")
-            if reporter is not None:
-                here, root = config.invocation_params.dir, config.rootpath
-                below_root = here.relative_to(root).as_posix() if here.is_relative_to(root) else None
-                rows.most_severe_first(reporter.stats.get("failed", []), below_root)
+        with _crashes_in_lines(session):
+            _end_contract(session, config.stash[ROWS])
     if has_hermes():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ResourceWarning)
             gc.collect()  # hermes' pipes, see _ignore_what_hermes_leaves_open
+
+
+def _end_contract(session: pytest.Session, rows: RowKeeper) -> None:
+    config = session.config
+    if not rows.rows and not any(map(config.getoption, REPORTS)):
+        return
+    from pytest_hermes_env.contract.run.run_end import finish  # noqa: PLC0415
+
+    account, notes = finish(session, rows.rows.values(), rows.seconds)
+    notes += contract_of(config).notes
+    config.stash[ENDED] = account, notes
+    reporter = config.pluginmanager.getplugin("terminalreporter")
+    if reporter is not None:
+        here, root = config.invocation_params.dir, config.rootpath
+        below_root = here.relative_to(root).as_posix() if here.is_relative_to(root) else None
+        rows.most_severe_first(reporter.stats.get("failed", []), below_root)
+
+
+@contextlib.contextmanager
+def _crashes_in_lines(session: Any) -> Iterator[None]:
+    """Let a mistake of this package at the end of a run be three lines, which leave all other results on the screen."""
+    try:
+        yield
+    except Exception as error:
+        if session.config.option.fulltrace:
+            raise
+        from pytest_hermes_env.contract.run.session import own_mistake  # noqa: PLC0415
+
+        session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+        session.config.stash.setdefault(CRASHES, []).append(own_mistake("the contract run could not be summed up", error))
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
@@ -222,4 +245,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if ENDED in config.stash:
         from pytest_hermes_env.contract.run.run_end import summary  # noqa: PLC0415
 
-        summary(terminalreporter, *config.stash[ENDED])
+        with _crashes_in_lines(config.pluginmanager.getplugin("session")):
+            summary(terminalreporter, *config.stash[ENDED])
+    for text in config.stash.get(CRASHES, []):
+        terminalreporter.write_line(f"hermes-env: error: {text}")

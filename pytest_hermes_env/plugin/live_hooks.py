@@ -16,7 +16,7 @@ import pytest
 
 from pytest_hermes_env.errors import HermesEnvError
 from pytest_hermes_env.live.report import spent_line, spent_table
-from pytest_hermes_env.live.settings import allowed_hosts, claims_of, idle_flags
+from pytest_hermes_env.live.settings import allowed_hosts, check_names, claims_of, idle_flags
 from pytest_hermes_env.plugin.cassette_hooks import is_recorded
 from pytest_hermes_env.plugin.plain_failure import fail_plainly, verifications_of
 from pytest_hermes_env.plugin.usage import uses_plugin
@@ -102,8 +102,9 @@ class LiveMode:
         return [] if run is None else [f"live: {run.server.describe()}" + (f"; {run.remark}" if run.remark else "")]
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Skip tests that need a real server if there is none. Raises: wrong marker arguments → pytest.UsageError."""
+        """Skip tests that need a real server if there is none. Raises: wrong markers, or arguments of one → pytest.UsageError."""
         for item in items:
+            check_names(item)
             allowed_hosts(item)
             if (leftovers := item.get_closest_marker("hermes_allow_leftovers")) and (leftovers.args or leftovers.kwargs):
                 raise pytest.UsageError(f"@pytest.mark.hermes_allow_leftovers takes no arguments, at {item.nodeid}")

@@ -7,9 +7,10 @@ kept is shown above its own error, as the cause; only otherwise it fails the tes
 from __future__ import annotations
 
 import contextlib
+import inspect
 import re
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,15 @@ import pytest
 from _pytest._code import filter_traceback
 
 from pytest_hermes_env.errors import HermesEnvError, Leftovers
-from pytest_hermes_env.failures import without_leftovers
+from pytest_hermes_env.plugin.usage import uses_plugin
 
 PACKAGE = Path(__file__).parents[1]
+INSIDE = frozenset({PACKAGE, PACKAGE.parent / "environments", Path(inspect.__file__).with_name("asyncio")})
+"""Directories whose frames are left out between those of a project: of this distribution, and of the event loop."""
 VERIFICATIONS = pytest.StashKey[list[Callable[[], None]]]()
 """On an item: the verifications of its doubles, in the order of their fixtures."""
 FAILED = pytest.StashKey[bool]()
-_OWN_ERRORS = re.compile(r"^(?:E +)?(?:\d+\. )?(CassetteMiss|Unexpected\w+): ", re.MULTILINE)
+_OWN_ERRORS = re.compile(r"^(?:E +)?(?:\d+\. )?(CassetteMiss|ScriptError|Unexpected\w+): ", re.MULTILINE)
 """Errors that loops and hermes log, too, with tracebacks."""
 _RECORD = re.compile(r"^(?=[A-Z]+ +\S+:\S+:\d+ )", re.MULTILINE)
 LOG, GROUP_DROPPED = "Captured log", "A group is not trained"
@@ -115,7 +118,7 @@ class CauseFirst:
     def _reported(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        text, is_cut = ("", False) if item.config.option.fulltrace else _without_own_frames(call.excinfo, item.config.rootpath)
+        text, is_cut = ("", False) if item.config.option.fulltrace else _without_own_frames(call.excinfo, item)
         if not is_cut and (call.when != "call" or CAUSE not in item.stash):
             report = yield
             report.longrepr = text or report.longrepr
@@ -128,9 +131,19 @@ class CauseFirst:
             option.tbstyle = chosen
         cause = item.stash.get(CAUSE, None) if call.when == "call" else None
         if cause is not None and (crash := getattr(report.longrepr, "reprcrash", None)) is not None:
+            if option.verbose < 1:
+                _shorten(report.longrepr)
             _, text = cause.parts[0] if cause.parts else (type(cause), str(cause))
             crash.message = f"{type(cause).__name__}: {text.partition(chr(10))[0].rstrip('.')}; then {crash.message}"
         return report
+
+    def pytest_assertrepr_compare(self, left: object, right: object) -> list[str] | None:
+        """Say that a test compares a coroutine where it means its result."""
+        call = next((value for value in (left, right) if inspect.iscoroutine(value)), None)
+        if call is None:
+            return None
+        way = "await the call, or in a test that is not async: asyncio.run(...) around it"
+        return [f"{call.__qualname__} was not awaited: its coroutine was compared, not its result", f"fix  {way}"]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_make_collect_report(
@@ -148,44 +161,74 @@ class CauseFirst:
         return report
 
 
+def _shorten(shown: Any) -> None:
+    """Leave of a test's own error, below its cause, the line that raised and the first line of the text."""
+    chain = getattr(shown, "chain", [])
+    shown.chain = [*((trace, crash, None) for trace, crash, _ in chain[:-1]), *chain[-1:]]
+    for entry in [*chain[-1][0].reprentries[-1:]] if chain else []:
+        told = [number for number, line in enumerate(entry.lines) if line.startswith("E ")]
+        del entry.lines[told[0] + 1 if told else len(entry.lines) :]
+
+
 def _without_told(log: str, told: frozenset[str]) -> str:
     """Return captured log records without those that repeat an error which the report shows, or follow from it."""
     kept = [one for one in _RECORD.split(log) if not any(f"{name}: " in one for name in told)]
     return "".join(one for one in kept if not told or GROUP_DROPPED not in one).rstrip("\n")
 
 
+def _is_below(entry: Any, places: Collection[Path]) -> bool:
+    return not set(Path(entry.path).parents).isdisjoint(places)
+
+
 def _is_users(entry: Any, root: Path) -> bool:
-    parents = Path(entry.path).parents
-    return root in parents and PACKAGE not in parents and "site-packages" not in Path(entry.path).parts
+    is_ours = _is_below(entry, INSIDE if root not in PACKAGE.parents else {PACKAGE})
+    return _is_below(entry, {root}) and not is_ours and "site-packages" not in Path(entry.path).parts
 
 
-def _without_own_frames(excinfo: pytest.ExceptionInfo[BaseException] | None, root: Path) -> tuple[str, bool]:
-    """Take this package's frames out of a traceback, and all that they called; return whether there were any to take.
+def _without_own_frames(excinfo: pytest.ExceptionInfo[BaseException] | None, item: pytest.Item) -> tuple[str, bool]:
+    """Take out of a traceback this package's frames, and all that they called, and what stands between frames of the project.
 
-    Of an error of this package without a frame below ``root`` return the text instead.
+    Return whether there were any to take; of an error of this package without a frame of the project return the text instead.
     """
     if excinfo is None:
         return "", False
-    error, is_ours = excinfo.value, isinstance(excinfo.value, HermesEnvError)
+    error, is_ours, root = excinfo.value, isinstance(excinfo.value, HermesEnvError), item.config.rootpath
     entries = list(excinfo.traceback)
     last = max((number for number, entry in enumerate(entries) if _is_users(entry, root)), default=-1)
     if last < 0:
         return (f"{type(error).__name__}: {error}", False) if is_ours else ("", False)
-    calls_ours = any(PACKAGE in Path(entry.path).parents or "respx" in Path(entry.path).parts for entry in entries[last + 1 :])
-    if not (is_ours or calls_ours):
+    calls_ours = any(_is_below(entry, {PACKAGE}) or "respx" in Path(entry.path).parts for entry in entries[last + 1 :])
+    if not is_ours and uses_plugin(item) and (advice := _advice(error, entries[last])):
+        error.add_note(f"fix  {advice}")
+    first = next(number for number, entry in enumerate(entries) if _is_users(entry, root))
+    between = {
+        number
+        for number, entry in enumerate(entries)
+        if _is_below(entry, INSIDE if first < number < last and not _is_users(entry, root) else {PACKAGE})
+    }
+    if not (is_ours or calls_ours or any(number > first for number in between)):
         return "", False
-    shown = entries[: last + 1] if calls_ours else entries
-    kept = {id(entry.frame.raw) for entry in shown if filter_traceback(entry) and PACKAGE not in Path(entry.path).parents}
+    shown = [entry for number, entry in enumerate(entries[: last + 1] if calls_ours else entries) if number not in between]
+    kept = {id(entry.frame.raw) for entry in shown if filter_traceback(entry)}
     before, following = excinfo.tb, excinfo.tb.tb_next
     while following is not None:
         if id(following.tb_frame) in kept:
             before.tb_next = before = following
         following = following.tb_next
     before.tb_next = None
-    if not is_ours:
+    if not is_ours and calls_ours:
         error.__suppress_context__, error.__cause__ = True, None
         error.add_note("pytest --full-trace shows where in pytest-hermes-env")
     return "", True
+
+
+def _advice(error: BaseException, entry: Any) -> str:
+    """Return what to write at the line of the project that an error came from, where the error shows it."""
+    from pytest_hermes_env.play.advice import advice_for  # noqa: PLC0415 - only where a test failed
+    from pytest_hermes_env.play.journal import Place  # noqa: PLC0415
+
+    place = Place(path=str(entry.path), line=entry.lineno + 1, function=entry.name)
+    return "" if isinstance(error, AssertionError) else advice_for(error, place)
 
 
 def _shown(cause: HermesEnvError) -> HermesEnvError:
@@ -200,10 +243,11 @@ def _first_problem(pending: list[Callable[[], None]]) -> HermesEnvError | None:
     for verify in pending:
         try:
             verify()
-        except HermesEnvError as error:
-            if (problem := without_leftovers(error)) is not None:
-                pending.remove(verify)
-                return problem
+        except Leftovers:
+            continue
+        except HermesEnvError as problem:
+            pending.remove(verify)
+            return problem
     return None
 
 

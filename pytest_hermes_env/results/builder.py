@@ -6,6 +6,7 @@ Each method returns a new result; builders are immutable.
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import functools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -143,7 +144,9 @@ class _Unfinished(Result):
 
     def __getattr__(self, name: str) -> Any:
         if name not in FIELDS:
-            raise AttributeError(f"an incomplete result has no attribute {name!r}")
+            near = difflib.get_close_matches(name, [one for one in dir(Result) if not one.startswith("_")], n=1)
+            meant = f": did you mean {near[0]!r}?" if near else ""
+            raise AttributeError(f"an incomplete result has no attribute {name!r}{meant}")
         raise ResultError(_why_incomplete(self._current(), self._layer or default_layer()) or _NOTHING_YET)
 
     def __repr__(self) -> str:

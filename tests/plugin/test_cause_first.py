@@ -53,13 +53,59 @@ def test_a_group(make_env, fake_sandbox):
         [
             "UnexpectedToolCall: the sandbox was asked to run a command that is neither scripted, *",
             "  command   no-such-program",
-            "The above exception was the direct cause of the following exception:",
             "*in test_a_group",
+            "    assert scores(env) == ?1.0, 1.0?",
             "E   assert * == ?1.0, 1.0?",
+            "=* short test summary info *=",
             "FAILED test_it.py::test_a_group - UnexpectedToolCall: *",
         ]
     )
     result.stdout.no_fnmatch_line("*Left*")
+
+
+def test_an_error_of_a_tests_own_rollout_is_its_own_lines_and_what_to_write(pytester: pytest.Pytester) -> None:
+    """Neither the event loop nor the layer stands between them."""
+    pytester.makepyfile(
+        test_it=GROUP
+        + """
+class Env(TerminalTestEnv):
+    def format_prompt(self, item):
+        return item["paht"]
+
+    async def compute_reward(self, item, result, ctx):
+        return float(item["contents"] in "")
+
+
+def test_a_reward(make_env, tool_context):
+    env = make_env(Env)
+
+    assert asyncio.run(env.compute_reward({"content": "x"}, None, tool_context)) == 1.0
+
+
+def test_no_await(make_env, tool_context):
+    env = make_env(Env)
+
+    assert env.compute_reward({"content": "x"}, None, tool_context) == 1.0
+"""
+    )
+
+    result = run(pytester)
+
+    result.stdout.fnmatch_lines(
+        [
+            "test_it.py:*: in test_a_reward",
+            "    assert asyncio.run(*",
+            "test_it.py:*: in compute_reward",
+            '    return float(item["contents"] in "")',
+            "*^^^^*",
+            "E   KeyError: 'contents'",
+            "E   fix  Write item['content']: it has no 'contents'.",
+            "E       assert Env.compute_reward was not awaited: *",
+            "E         fix  await the call, or in a test that is not async: asyncio.run(...) around it",
+        ]
+    )
+    result.stdout.no_fnmatch_line("*hosted.py*")
+    result.stdout.no_fnmatch_line("*asyncio?runners*")
 
 
 def test_problems_of_a_test_that_passes_still_fail_it_at_teardown(pytester: pytest.Pytester) -> None:

@@ -429,3 +429,26 @@ def test_a_rule_that_crashes_says_so_in_three_lines(pytester: pytest.Pytester, m
         f"  seen  test_contract_entry_points.py:{line}, a mistake of pytest-hermes-env, not of the environment",
         "  fix   report it with what pytest --full-trace prints; until then leave the rule out: ignore in [tool.hermes-env]",
     ]
+
+
+def test_a_crash_at_the_end_of_a_run_leaves_its_findings_on_the_screen(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is summed up, so the run is not green; no traceback of ours pushes the findings away."""
+
+    def crash(*_: object) -> None:
+        raise KeyError("gone")
+
+    monkeypatch.setattr("pytest_hermes_env.contract.run.run_end.ledgers_of", crash)
+
+    result = run(pytester, "--hermes-env", GOOD, "--hermes-rules", "HE101")
+
+    assert result.ret == pytest.ExitCode.INTERNAL_ERROR
+    result.stdout.fnmatch_lines(
+        [
+            "hermes-env: error: the contract run could not be summed up: KeyError: 'gone'",
+            "  seen  *, a mistake of pytest-hermes-env, not of the environment",
+            "  fix   report it with what pytest --full-trace prints",
+        ]
+    )
+    result.stdout.no_fnmatch_line("Traceback*")

@@ -249,6 +249,17 @@ def test_a_limit_fails_the_test_that_would_go_over(pytester: pytest.Pytester, pr
     )
 
 
+def test_a_misspelt_marker_is_refused(pytester: pytest.Pytester) -> None:
+    """A test without its marker would pass on the mock model. A marker that the project registers is its own."""
+    pytester.makepyfile("import pytest\n\n@pytest.mark.hermes_casette\ndef test_one(mock_server): pass\n")
+
+    refused = pytester.runpytest_inprocess("-p", "no:cacheprovider", "-W", "ignore::pytest.PytestUnknownMarkWarning")
+    accepted = pytester.runpytest_inprocess("-p", "no:cacheprovider", "-o", "markers=hermes_casette: ours")
+
+    refused.stderr.fnmatch_lines(["ERROR: there is no marker hermes_casette, at *::test_one. Did you mean hermes_cassette?"])
+    accepted.assert_outcomes(passed=1)
+
+
 def test_a_limit_is_the_cause_of_a_failed_test(pytester: pytest.Pytester, provider: MockServer) -> None:
     """One failure that begins with the refusal: no error at teardown."""
     failing = ONE.replace('len(asyncio.run(collect(env))["scores"]) == 1', 'asyncio.run(collect(env))["scores"] == [1.0]')
@@ -259,7 +270,6 @@ def test_a_limit_is_the_cause_of_a_failed_test(pytester: pytest.Pytester, provid
         [
             "BudgetSpent: a call was not made because --hermes-max-calls 1 is reached.",
             "  refused   2 calls of this test",
-            "The above exception was the direct cause of the following exception:",
         ]
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_hermes_env.errors import CassetteMiss, UsageError
+from pytest_hermes_env.errors import CassetteMiss, LeftoverTurns, UsageError
 from pytest_hermes_env.failures import Problem, combined_error
 
 
@@ -37,3 +37,14 @@ def test_many_problems_are_counted():
     assert str(error) == (
         "the replay reports 5 problems.\n\n1. CassetteMiss: miss 0\n\n2. CassetteMiss: miss 1\n\n3. CassetteMiss: miss 2\n\nand 2 more"
     )
+
+
+def test_what_follows_from_another_problem_or_differs_in_an_id_is_not_listed():
+    """A group sends the same request from each of its directories; an unused turn says nothing where an earlier one failed."""
+    text = told(
+        Problem(error=LeftoverTurns, text="unused"),
+        Problem(error=UsageError, text="no answer in /tmp/hermes-0123abcd-1"),
+        Problem(error=UsageError, text="no answer in /tmp/hermes-4567cdef-2"),
+    )
+
+    assert text == "no answer in /tmp/hermes-0123abcd-1\n  repeated  2 times"

@@ -9,19 +9,21 @@ import pytest
 from pytest_hermes_env.cli import main
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.errors import UsageError
-from pytest_hermes_env.new_project import create
+from pytest_hermes_env.new_project import create, record
 
 
 @pytest.mark.usefixtures("warm_python")
 def test_a_new_project_keeps_every_rule_and_its_tests_pass(pytester: pytest.Pytester) -> None:
     """Its own suite, as its author runs it: contract with the ledger's gold, reward, replay of the recording, script."""
     project = create("count_words", pytester.path / "project")
+    assert record(project) == ""
 
     result = pytester.runpytest_subprocess(
         "-p", "no:cacheprovider", "-c", str(project.directory / "pyproject.toml"), str(project.directory)
     )
 
     outcomes = result.parseoutcomes()
+    assert len(list(project.directory.glob("cassettes/tests/test_count_words/test_recorded_group.json"))) == 1
     assert (result.ret, project.class_name) == (0, "CountWordsEnv")
     assert outcomes["passed"] + outcomes["skipped"] == len(ALL_RULES) + 7
     result.stdout.fnmatch_lines(
@@ -41,14 +43,12 @@ def test_nothing_of_the_template_keeps_its_own_name(tmp_path: Path) -> None:
     assert {"count_words.py", "tests/test_count_words.py", ".github/workflows/tests.yml", ".gitignore"} <= set(project.files)
 
 
-def test_its_recording_is_up_to_date_and_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    create("count_words", tmp_path / "project")
-    monkeypatch.chdir(tmp_path / "project")
+def test_a_project_without_a_recording_says_how_to_make_it(tmp_path: Path) -> None:
+    project = create("count_words", tmp_path / "project")
+    (project.directory / "tests" / "conftest.py").write_text("import no_such_module", encoding="utf-8")
 
-    assert main(["cassettes"]) == 0
-    assert "0 drifted, 0 that no test uses" in capsys.readouterr().out
+    command = "pytest --hermes-record=once tests/test_count_words.py::test_recorded_group"
+    assert record(project) == f"nothing could be recorded; see {command}"
 
 
 @pytest.mark.parametrize("name", ["utils", "json", "tools", "My-Env", "class", "", "1env", "a/b", "environments"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from pytest_hermes_env.contract.judge.rule import Rule
 from pytest_hermes_env.contract.judge.statements import lines_of_definition
@@ -17,7 +18,9 @@ from pytest_hermes_env.play.journal import Reward
 from pytest_hermes_env.play.scenario import CASES, Collection
 from pytest_hermes_env.source.finding import Finding, Severity
 
-GATES = ("HE102", "HE108", "HE204")
+AWAITS, ON_HOST = "HE102", "HE413"
+"""The rules that report a missing await, and work on the host: what is raised at their line follows from it."""
+GATES = (AWAITS, "HE108", "HE204")
 """Rules whose violation may keep each rollout from its reward."""
 OF_ROLLOUTS = re.compile(r"HE[1-7]")
 
@@ -42,6 +45,17 @@ def _with_cause(finding: Finding, collection: Collection) -> Finding:
     return dataclasses.replace(finding, path=path, line=line, column=1) if path else finding
 
 
+def holds(outer: Finding, inner: Finding) -> bool:
+    """Tell whether ``outer`` is at the place of ``inner``, or at the line that begins the function or class around it."""
+    if _file(outer) != _file(inner):
+        return False
+    return outer.line == inner.line or inner.line in lines_of_definition(outer.path, outer.line)
+
+
+def _file(finding: Finding) -> str:
+    return str(Path(finding.path).absolute()) if finding.path else ""
+
+
 def reported_once(
     verdicts: Mapping[Rule, Verdict], collection: Collection, is_waived: Callable[[Rule, Finding], bool]
 ) -> dict[Rule, Verdict]:
@@ -53,12 +67,14 @@ def reported_once(
     rules = sorted(verdicts, key=lambda rule: rule.id)
     owners: dict[object, str] = {}
     errors: set[str] = set()
+    wrong_lines: dict[str, list[Finding]] = {AWAITS: [], ON_HOST: []}
     for rule in rules:
         for finding in verdicts[rule].findings:
             if rule.severity_of(finding) is Severity.ERROR and not is_waived(rule, finding):
                 errors.add(rule.id)
+                wrong_lines.get(rule.id, []).append(finding)
                 if finding.cause is not None:
-                    owners.setdefault(finding.cause, rule.id)
+                    owners.setdefault(_key(finding.cause), rule.id)
     gate = next((name for name in GATES if name in errors), "") if not _was_rewarded(collection) else ""
 
     def owner_of(rule: Rule, finding: Finding) -> str:
@@ -66,10 +82,14 @@ def reported_once(
             return rule.id
         if finding.because_of in errors:
             return finding.because_of
+        for owner, lines in wrong_lines.items():
+            is_method = owner == AWAITS and finding.scenario
+            if rule.id != owner and (finding.cause or is_method) and any(holds(finding, one) for one in lines):
+                return owner
         is_raised_here = finding.cause is not None and finding.cause[1]
         if gate and gate < rule.id and not is_raised_here and finding.is_confirmed and OF_ROLLOUTS.match(rule.id):
             return gate
-        return min(owners.get(finding.cause, rule.id), rule.id)
+        return min(owners.get(_key(finding.cause), rule.id), rule.id) if finding.cause is not None else rule.id
 
     also: dict[str, dict[str, None]] = {}
     made: dict[Rule, Verdict] = {}
@@ -88,6 +108,12 @@ def reported_once(
                 made[rule], findings=(dataclasses.replace(first, also=tuple(also[rule.id])), *rest)
             )
     return made
+
+
+def _key(cause: tuple[str, str, int]) -> object:
+    """Return what causes have in common that are one: the kind of error at a line, else the whole text."""
+    text, path, line = cause
+    return (text.partition(":")[0], path, line) if path else cause
 
 
 def _was_rewarded(collection: Collection) -> bool:

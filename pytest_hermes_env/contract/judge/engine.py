@@ -5,6 +5,7 @@ Place in the flow: whoever judges asks a `ClassContract` for one rule after the 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env import errors
-from pytest_hermes_env.contract.judge.causes import with_causes
+from pytest_hermes_env.contract.judge.causes import holds, with_causes
 from pytest_hermes_env.contract.judge.evidence import Evidence, NewerPlayNeeded
 from pytest_hermes_env.contract.judge.rule import Rule
 from pytest_hermes_env.contract.judge.statements import lines_of_definition, was_run
@@ -67,8 +68,10 @@ class ClassContract:
         """Return the files in which the source shows an error that rollouts might not confirm."""
         found: set[str] = set()
         for rule in rules:
-            if rule.dynamic is not None and (verdict := self._static(rule)) is not None:
-                found |= {os.path.realpath(item.path) for item in verdict.findings if rule.severity_of(item) is Severity.ERROR}
+            with contextlib.suppress(Exception):  # one that raises says so when it is asked
+                if rule.dynamic is not None and (verdict := self._static(rule)) is not None:
+                    errors = (item for item in verdict.findings if rule.severity_of(item) is Severity.ERROR)
+                    found |= {os.path.realpath(item.path) for item in errors}
         return frozenset(found)
 
     def job(self, rules: Iterable[Rule], **fields: Any) -> Job:
@@ -188,7 +191,7 @@ def _merged(rule: Rule, static: list[Finding], dynamic: Verdict | None) -> tuple
     more = [
         dataclasses.replace(finding, is_confirmed=True)
         for finding in seen
-        if not (lines_of_definition(finding.path, finding.line) and any(_holds(finding, item) for item in static))
+        if not (lines_of_definition(finding.path, finding.line) and any(holds(finding, item) for item in static))
     ]
     found = sorted([*static, *more], key=lambda finding: rank(rule, finding)[0])
     return tuple(sorted(one_per_place(found), key=functools.partial(rank, rule)))
@@ -212,7 +215,7 @@ def _with_confirmation(rule: Rule, finding: Finding, dynamic: Verdict | None, li
         return dataclasses.replace(finding, confirmation=confirmation, severity=Severity.WARNING)
     if dynamic.outcome is not Outcome.FAILED:
         return dataclasses.replace(finding, confirmation=f"not checked in rollouts: {dynamic.note}")
-    same = next((item for item in dynamic.findings if _holds(item, finding)), None)
+    same = next((item for item in dynamic.findings if holds(item, finding)), None)
     if same is None:
         places = ", ".join(dict.fromkeys(f"line {item.line}" for item in dynamic.findings))
         return dataclasses.replace(finding, confirmation=f"not confirmed here: rollouts violated this rule at {places}")
@@ -220,17 +223,6 @@ def _with_confirmation(rule: Rule, finding: Finding, dynamic: Verdict | None, li
     return dataclasses.replace(
         finding, scenario=finding.scenario or same.scenario, confirmation=f"confirmed{told}", is_confirmed=True
     )
-
-
-def _holds(outer: Finding, inner: Finding) -> bool:
-    """Tell whether ``outer`` is at the place of ``inner``, or at the line that begins the function or class around it."""
-    if _file(outer) != _file(inner):
-        return False
-    return outer.line == inner.line or inner.line in lines_of_definition(outer.path, outer.line)
-
-
-def _file(finding: Finding) -> str:
-    return str(Path(finding.path).absolute()) if finding.path else ""
 
 
 def _test_of(rule_id: str, cls: ClassRecord, server_type: str = "openai") -> str:

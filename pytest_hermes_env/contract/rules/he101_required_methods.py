@@ -18,8 +18,14 @@ Source: `environments.hermes_base_env.HermesAgentBaseEnv` (abstract methods); at
 
 from __future__ import annotations
 
+import dataclasses
+import difflib
+
 from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.source import REQUIRED_METHODS, ClassSource, finding_at
+
+ALIKE = 0.85
+"""How alike the name of a method is that was meant."""
 
 
 def static(source: ClassSource) -> Verdict:
@@ -30,7 +36,14 @@ def static(source: ClassSource) -> Verdict:
     if source.unreadable:
         return Verdict.undecided(f"{names} may come from {source.unreadable[0]}, which cannot be read")
     verb = "is" if len(source.missing) == 1 else "are"
-    return Verdict.failed([finding_at(source, source.node, f"{names} {verb} missing")])
+    found = finding_at(source, source.node, f"{names} {verb} missing")
+    methods = [name for name in source.methods if name not in REQUIRED_METHODS]
+    near = difflib.get_close_matches(source.missing[0], methods, n=1, cutoff=ALIKE)
+    if not near or len(source.missing) > 1:
+        return Verdict.failed([found])
+    written = source.methods[near[0]]
+    found = finding_at(written, written.node, f"{found.message}: it is called {near[0]} here")
+    return Verdict.failed([dataclasses.replace(found, fix=f"Rename {near[0]} to {source.missing[0]}.")])
 
 
 def dynamic(evidence: Evidence) -> Verdict:

@@ -28,6 +28,7 @@ from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, 
 from pytest_hermes_env.play.journal import Reward
 from pytest_hermes_env.play.scenario import CASES, PROBES, Cause, ErrorKind
 from pytest_hermes_env.source import Call, ClassKind, ClassSource, Function, finding_at, last_name, reach_of
+from pytest_hermes_env.source.layer_names import LAYER_EVALUATION, LAYER_ROLLOUTS
 from pytest_hermes_env.source.syntax import named_values
 
 OF_ATROPOS = ("setup", "get_next_item", "evaluate", "wandb_log")
@@ -121,13 +122,14 @@ def _forgotten(source: ClassSource) -> Iterator[tuple[str, Finding]]:
             for call in reach_of(source).calls_in(function):
                 if _gives_a_coroutine(call) and (how := _used_unawaited(function, call.node)):
                     message = f"{function.name} calls {call.name} without await: the coroutine {how}"
-                    yield call.name, finding_at(function, call.node, message)
+                    found = finding_at(function, call.node, message)
+                    yield call.name, dataclasses.replace(found, fix=f"Write `await {ast.unparse(call.node)}`.")
 
 
 def _gives_a_coroutine(call: Call) -> bool:
     target = call.target
     if not isinstance(target, Function):
-        return call.dotted in _COROUTINES
+        return call.dotted in _COROUTINES or call.is_of_base(LAYER_ROLLOUTS | {LAYER_EVALUATION})
     is_plain = target.is_async and not target.decorators - _PLAIN_DECORATORS and target.name not in REPORTED_ELSEWHERE
     return is_plain and not any(isinstance(node, ast.Yield) for node in target.own_nodes())
 
@@ -139,6 +141,8 @@ def _used_unawaited(function: Function, node: ast.AST) -> str:
         return "is dropped: nothing of it runs"
     reads = [_read_of(function, node)]
     name = parent.targets[0] if isinstance(parent, ast.Assign) and len(parent.targets) == 1 else None
+    if isinstance(name, ast.Tuple | ast.List):
+        return "is not a result: it cannot be unpacked"
     if isinstance(name, ast.Name):
         uses = [other for other in function.nodes if isinstance(other, ast.Name) and other.id == name.id and other is not name]
         reads = [_read_of(function, use) for use in uses if isinstance(use.ctx, ast.Load)]

@@ -15,8 +15,14 @@ worker.
 
 from __future__ import annotations
 
+import dataclasses
+import re
+
 from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.play.scenario import Cause, ErrorKind, ItemsEnd
+
+_ENDS = re.compile(r"IndexError|Stop(Async)?Iteration|RuntimeError: (coroutine|generator) raised Stop")
+"""What a list or an iterator raises behind its last item."""
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -35,7 +41,9 @@ def dynamic(evidence: Evidence) -> Verdict:
     if scenario.error:
         when = f"at call {taken + 1}" if scenario.items_end is None else f"later, though {scenario.note}"
         message = f"get_next_item {scenario.failure} {when}"
-        return Verdict.failed([evidence.finding(message, "get_next_item", place=scenario.error_place, scenario="items")])
+        found = evidence.finding(message, "get_next_item", place=scenario.error_place, scenario="items")
+        is_end = bool(taken and _ENDS.match(scenario.error))
+        return Verdict.failed([dataclasses.replace(found, fix=RULE.section("Fix") if is_end else "")])
     if missing := evidence.without_items():
         return missing
     if scenario.items_end is ItemsEnd.NONE:

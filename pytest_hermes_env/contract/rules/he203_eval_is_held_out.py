@@ -18,9 +18,11 @@ Source: The guide of upstream's environments: "split train and evaluation (at le
 
 from __future__ import annotations
 
+import ast
+import dataclasses
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.play.buffers import fields_of, picture
@@ -68,7 +70,16 @@ def dynamic(evidence: Evidence) -> Verdict:
             f"{len(asked)} evaluation prompts, no item of them among those of {len(prompts)} training prompts"
         )
     message = f"{len(shared)} of {len(asked)} evaluation prompts are training prompts"
-    return Verdict.failed([evidence.finding(message, "get_eval_items", "evaluate", seen=shared[0][:120], scenario="evaluate")])
+    found = evidence.finding(message, "get_eval_items", "evaluate", seen=shared[0][:120], scenario="evaluate")
+    methods = evidence.source.methods if evidence.source is not None else {}
+    stored = [(one.path, node.lineno) for one in methods.values() for node in one.own_nodes() if _is_stored(node)]
+    path, line = stored[0] if stored and "get_eval_items" not in methods else (found.path, found.line)
+    return Verdict.failed([dataclasses.replace(found, path=path, line=line)])
+
+
+def _is_stored(node: ast.AST) -> TypeGuard[ast.Attribute]:
+    """Tell whether a node sets the attribute that `evaluate_items` reads."""
+    return isinstance(node, ast.Attribute) and node.attr == "eval_items" and isinstance(node.ctx, ast.Store)
 
 
 def _twins(evaluated: list[Any], trained: list[Any]) -> int:

@@ -93,7 +93,12 @@ def _verdict(evidence: Evidence) -> Verdict:
     findings = [*_of_declarations(evidence, rungs)]
     if not unsteady:
         found = [*_of_order(evidence, rungs), *_of_automatic(evidence, rungs), *_of_other_gold(evidence, rungs)]
-        owner = "" if any(every) else "HE412"  # gold is paid as little as all else
+        paid = _rewards_of(rungs, GOLD)
+        is_uneven = bool(paid) and max(paid) - min(paid) >= max(evidence.cases.gap, TINY) - TINY
+        is_unpaid = bool(paid) and max(paid) <= max(_rewards_of(rungs, NOTHING), default=0.0) + TINY
+        owner = (
+            "HE412" if is_uneven or is_unpaid or not any(every) else ""
+        )  # which says that gold is paid less here, or everywhere
         findings += [dataclasses.replace(one, because_of=owner) for one in _few(found)] or _of_worthless(evidence, rungs, every)
         findings += of_neighbours(evidence, _golds(rungs), _played)
     findings += _of_wrong_programs(evidence)
@@ -117,6 +122,10 @@ def _verdict(evidence: Evidence) -> Verdict:
     if has_gold(rungs):
         return Verdict.passed(f"{_summary(rungs)}; rewards from {min(every):g} to {max(every):g} over {len(every)} transcripts")
     return Verdict.not_exercised("no good work was played, with which the rewards could be compared", "HE412")
+
+
+def _rewards_of(rungs: tuple[Rung, ...], name: str) -> list[float]:
+    return [rung.reward for rung in rungs if rung.name == name and rung.reward is not None and not rung.is_judge_guessed]
 
 
 def has_gold(rungs: tuple[Rung, ...]) -> bool:
@@ -155,7 +164,10 @@ def _of_declarations(evidence: Evidence, rungs: tuple[Rung, ...]) -> Iterator[Fi
             message = f"a declared case cannot be judged: {rung.problem}"
             path, line = (rung.path, rung.line) if rung.path else evidence.at_method("compute_reward")
             weight = Severity.WARNING if rung.is_judge_guessed else Severity.ERROR
-            yield Finding(message=message, path=path, line=line, seen=_played(rung), scenario=CASES, severity=weight)
+            found = Finding(message=message, path=path, line=line, seen=_played(rung), scenario=CASES, severity=weight)
+            yield dataclasses.replace(
+                found, because_of="HE204", fix="Correct the declaration at this line of the file of cases."
+            )
 
 
 def _is_without_reward(rung: Rung) -> bool:

@@ -125,7 +125,9 @@ def _of_hack(evidence: Evidence, hack: Rung) -> tuple[Finding | None, str]:
         return None, f"the hack {earned}, {against}"
     seen = f"it did: {' / '.join(hack.transcript)}; the verifier called: {', '.join(hack.asked) or 'no tool'}"
     seen += f"; the verifier read: {', '.join(hack.reads)}" if hack.reads else ""
-    return evidence.finding(f"{label} {earned}, {against}", "compute_reward", seen=seen, scenario=CASES), ""
+    found = evidence.finding(f"{label} {earned}, {against}", "compute_reward", seen=seen, scenario=CASES)
+    is_unpaid = gold is not None and idle is not None and gold <= idle
+    return dataclasses.replace(found, because_of="HE412" if is_unpaid else ""), ""
 
 
 def _of_canaries(evidence: Evidence) -> Verdict:

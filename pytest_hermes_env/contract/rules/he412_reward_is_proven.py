@@ -19,14 +19,19 @@ Source: NeMo Gym and OpenEnv (RFC 008) fail an environment without an oracle, to
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.rules.he413_verifier_stays_in_the_sandbox import host_calls
 from pytest_hermes_env.play.cases.values import GOLD, NOTHING
 from pytest_hermes_env.play.journal import HostUsed
 from pytest_hermes_env.play.scenario import CASES, Cause, Rung
+from pytest_hermes_env.source import finding_at
 
 TINY = 1e-9
+_NOT_THERE = re.compile(r"path='(?P<path>[^']+)'.*not found", re.IGNORECASE)
+"""A call of the verifier that found no file."""
 MOST_NAMED = 3
 """Items that are named."""
 
@@ -54,12 +59,14 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not paid:
         fix = "Read the error: the rollout or compute_reward raised on good work, which nothing but gold reaches."
         unpaid = _finding(evidence, f"gold of {played[0].item} got no reward: {played[0].error}", played[0], fix=fix)
-        return Verdict.failed([dataclasses.replace(unpaid, because_of="HE301" if played[0].is_foreign else "")])
+        is_no_number = played[0].error.startswith("compute_reward returned")
+        owner = "HE301" if played[0].is_foreign else "HE401" if is_no_number else ""
+        return Verdict.failed([dataclasses.replace(unpaid, because_of=owner)])
     idle = [rung.reward for rung in rungs if rung.name == NOTHING and rung.reward is not None and not rung.is_judge_guessed]
     least = max(idle, default=0.0)
     if max(paid) <= least + TINY:
         message = f"gold earned {max(paid):g}, and doing nothing {least:g}: nothing that was played is paid for its work"
-        unpaid = _finding(evidence, message, played[0], fix=_FIX_OF_GOLD)
+        unpaid = _paid_the_wrong_way(evidence, message) if least > max(paid) + TINY else _unpaid(evidence, message, played[0])
         looks_at_host = any(record.of(HostUsed) for record in evidence.played_cases)
         return Verdict.failed([dataclasses.replace(unpaid, because_of="HE413" if looks_at_host else "")])
     found = list(_uneven(evidence, played, max(paid)))
@@ -74,6 +81,34 @@ _FIX_OF_GOLD = (
     "Correct the one that is wrong: the gold, if it does not solve the item as compute_reward reads it, else the reward. What the verifier "
     "looked for, and what it ran, stands above."
 )
+
+
+def _paid_the_wrong_way(evidence: Evidence, message: str) -> Finding:
+    fix = "compute_reward pays no work more than gold: look for a condition, or two values, the wrong way round."
+    return dataclasses.replace(evidence.finding(message, "compute_reward", scenario=CASES), fix=fix)
+
+
+def _unpaid(evidence: Evidence, message: str, rung: Rung) -> Finding:
+    """Return the finding that gold earned nothing, as near to its cause as what was played shows."""
+    on_host = host_calls(evidence.source) if evidence.source is not None and not rung.asked else []
+    if on_host:
+        first = on_host[0]
+        found = finding_at(first.function, first.node, message)
+        fix = f"Run it in the sandbox by `ctx.terminal`: {first.dotted} runs on the host, where the files of the agent are not."
+        return dataclasses.replace(found, scenario=CASES, fix=fix)
+    missing = [match["path"] for text in (*rung.asked, *rung.reads) if (match := _NOT_THERE.search(text))]
+    looked = f"compute_reward looked for {missing[0]}, which is not there, and gold wrote" if missing and rung.work else ""
+    fix = f"{looked} {', '.join(rung.work)}: name one file in both." if looked else _FIX_OF_GOLD
+    return _finding(evidence, message, rung, fix=_fix_of_call(rung) or fix)
+
+
+def _fix_of_call(rung: Rung) -> str:
+    """Return what to do where a call of gold itself failed; empty where none did."""
+    return (
+        f"A call of gold failed ({rung.tool_errors[0]}): correct it, or the item that it is made of."
+        if rung.tool_errors
+        else ""
+    )
 
 
 def _without_gold(evidence: Evidence, golds: list[Rung]) -> Finding:
@@ -106,7 +141,7 @@ def _uneven(evidence: Evidence, played: list[Rung], most: float) -> Iterator[Fin
             first = found[0]
             came = f", because of {first.error}" if first.reward is None else f", as on {first.item}: {first.reward:g}"
             message = f"gold {what} on {len(found)} of {len(played)} items{came}; they are {items}{more}"
-            yield _finding(evidence, message, first, fix=_FIX_OF_GOLD)
+            yield _finding(evidence, message, first, fix=_fix_of_call(first) or _FIX_OF_GOLD)
 
 
 def _finding(evidence: Evidence, message: str, rung: Rung, *, fix: str) -> Finding:

@@ -37,13 +37,17 @@ SCENARIOS = ("happy", "silent", "evaluate")
 
 def static(source: ClassSource) -> Verdict:
     """Look for calls in the reward that run what they are given."""
-    calls = reach_of(source).calls_where(lambda _: True, "compute_reward")
     findings = [
         finding_at(call.function, call.node, f"{call.dotted} runs on the host what {call.function.name} gives it")
-        for call in calls
-        if call.dotted in _RUNS and not _is_constant(call)
+        for call in host_calls(source)
+        if not _is_constant(call)
     ]
     return Verdict.of_source(findings, "nothing that the reward leads to runs what it is given")
+
+
+def host_calls(source: ClassSource) -> list[Call]:
+    """Return the calls that the reward leads to and that run something on the host."""
+    return [call for call in reach_of(source).calls_where(lambda _: True, "compute_reward") if call.dotted in _RUNS]
 
 
 def _is_constant(call: Call) -> bool:

@@ -18,6 +18,8 @@ self.collect_trajectories(item)`) and `collect_trajectories`.
 
 from __future__ import annotations
 
+import dataclasses
+
 from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.contract.judge.roles import UNEQUAL, strange_scores
 from pytest_hermes_env.contract.judge.scored_data import OF_GROUPS, items_of, rows_of
@@ -58,7 +60,10 @@ def _of_error(evidence: Evidence, scenario: Scenario) -> Verdict:
     if elsewhere := evidence.reported_elsewhere(scenario):
         return elsewhere
     message = f"collect_trajectories {scenario.failure}"
-    return Verdict.failed([evidence.finding(message, *OF_GROUPS, place=scenario.error_place, scenario=scenario.name)])
+    found = evidence.finding(message, *OF_GROUPS, place=scenario.error_place, scenario=scenario.name)
+    is_no_pair = "unpack" in scenario.error and evidence.is_own("collect_trajectory")
+    fix = "Return two values from collect_trajectory: the scored item, and a list of further items." if is_no_pair else ""
+    return Verdict.failed([dataclasses.replace(found, fix=fix)])
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*GROUPS, *UNEQUAL))

@@ -21,6 +21,7 @@ import dataclasses
 
 from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
 from pytest_hermes_env.play.journal import EvaluationLogged, EvaluationReturned, LoopStarted, Reward
+from pytest_hermes_env.play.probing.record import as_number
 from pytest_hermes_env.play.scenario import ErrorKind, Scenario
 
 _PREFIX = "eval/"
@@ -79,8 +80,9 @@ def _nothing_scored(evaluation: Scenario) -> str | None:
 def _finding(evidence: Evidence, message: str) -> Finding:
     scenario = evidence.scenario("evaluate")
     is_idle = not scenario.of(LoopStarted) and not scenario.requests
+    has_no_number = any(as_number(reward.value) is None for reward in scenario.of(Reward))
     found = evidence.finding(message, "evaluate", scenario="evaluate")
-    return dataclasses.replace(found, because_of="HE701" if is_idle else "")
+    return dataclasses.replace(found, because_of="HE701" if is_idle else "HE401" if has_no_number else "")
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS)

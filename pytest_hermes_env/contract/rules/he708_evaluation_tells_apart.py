@@ -69,8 +69,10 @@ def dynamic(evidence: Evidence) -> Verdict:
     message = message or _of_part(evidence.scenario(PART), good, metrics)
     if message:
         found = evidence.finding(message, "evaluate", scenario=GOOD, seen=_shown(metrics))
-        raised = any(reward.error for scenario in (idle, good, half) for reward in scenario.of(Reward))
-        return Verdict.failed([dataclasses.replace(found, because_of="HE403" if raised else "")])
+        rewards = [reward for scenario in (idle, good, half) for reward in scenario.of(Reward)]
+        raised = any(reward.error for reward in rewards)
+        owner = "HE403" if raised else "HE401" if any(as_number(reward.value) is None for reward in rewards) else ""
+        return Verdict.failed([dataclasses.replace(found, because_of=owner)])
     if different := list(_differences(evidence, good)):
         return Verdict.failed([evidence.finding(one, "evaluate", scenario=GOOD, severity=weight) for one, weight in different])
     return Verdict.passed(f"{_best(metrics)} moves from {_shown(metrics)}")

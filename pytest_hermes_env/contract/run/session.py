@@ -342,13 +342,18 @@ class RuleCheck:
         """Check, put a row into the ledger, and pass, fail, skip or xfail like a test."""
         contract = session.contract(self.subject)
         try:
-            ledger = contract.checked(self.rule, session.rules_of(contract))
+            self._judge(item, contract, contract.checked(self.rule, session.rules_of(contract)))
         except Exception as error:
             note = shorten(f"could not be checked: {type(error).__name__}: {error}")
-            self._remember(item, contract.ledger(LedgerEntry(rule=self.rule, outcome=Outcome.UNDECIDED, note=note)))
+            with contextlib.suppress(Exception):  # what made the rule fail may be needed here, too
+                self._remember(item, contract.ledger(LedgerEntry(rule=self.rule, outcome=Outcome.UNDECIDED, note=note)))
             if isinstance(error, HermesEnvError) or item.config.option.fulltrace:
                 raise
-            raise pytest.fail.Exception(_own_mistake(self.rule, error), pytrace=False) from None
+            what = f"{self.rule.id} {self.rule.name} could not judge"
+            way_out = "; until then leave the rule out: ignore in [tool.hermes-env]"
+            raise pytest.fail.Exception(own_mistake(what, error, way_out), pytrace=False) from None
+
+    def _judge(self, item: pytest.Item, contract: CheckedClass, ledger: Ledger) -> None:
         self._remember(item, ledger)
         if contract.blocked:
             item.addfinalizer(functools.partial(_refuse, contract.blocked))
@@ -357,31 +362,29 @@ class RuleCheck:
         if entry.waiver:
             pytest.xfail(f"{self.rule.id} waived: {entry.waiver}")
         if entry.outcome is Outcome.FAILED:
+            text = "\n".join(_failure(entry, item.config.option.verbose))
             if self.rule.fails_run(entry.findings, is_strict=contract.is_strict):
-                pytest.fail("\n".join(_failure(entry, item.config.option.verbose)), pytrace=False)
+                pytest.fail(text, pytrace=False)
             with warnings.catch_warnings():
                 warnings.simplefilter("always")  # where all warnings are errors, these still fail by --hermes-strict only
-                item.warn(pytest.PytestWarning("\n".join(_failure(entry, item.config.option.verbose))))
+                item.warn(pytest.PytestWarning(text))
         elif entry.outcome is not Outcome.PASSED:
             pytest.skip(f"{self.rule.id} {entry.outcome}: {entry.note}")
 
     def _remember(self, item: pytest.Item, ledger: Ledger) -> None:
         (entry,) = ledger.entries
-        item.user_properties += [
-            ("hermes_rule", entry.rule.id),
-            ("hermes_class", ledger.subject),
-            ("hermes_outcome", entry.word),
-        ]
+        told = {"hermes_rule": entry.rule.id, "hermes_class": ledger.subject, "hermes_outcome": entry.word}
+        item.user_properties[:] = [*(pair for pair in item.user_properties if pair[0] not in told), *told.items()]
         item.stash[ROW] = row_of(ledger, min((rank(entry.rule, finding) for finding in entry.findings), default=(9, True)))
 
 
-def _own_mistake(rule: Rule, error: Exception) -> str:
-    """Return what a rule that crashed says: nothing about the environment."""
+def own_mistake(what: str, error: Exception, way_out: str = "") -> str:
+    """Return what is said where this package itself crashed: nothing about the environment."""
     place = traceback.extract_tb(error.__traceback__)[-1]
     return (
-        f"{rule.id} {rule.name} could not judge: {shorten(f'{type(error).__name__}: {error}')}\n"
+        f"{what}: {shorten(f'{type(error).__name__}: {error}')}\n"
         f"  seen  {shown_path(place.filename)}:{place.lineno}, a mistake of pytest-hermes-env, not of the environment\n"
-        "  fix   report it with what pytest --full-trace prints; until then leave the rule out: ignore in [tool.hermes-env]"
+        f"  fix   report it with what pytest --full-trace prints{way_out}"
     )
 
 

@@ -154,3 +154,17 @@ def test_what_follows_from_another_violation_waits_for_it(env_file: str, waived:
         is expected
     )
     assert judged({PAID: follows}, collection(env_file))[PAID].outcome is Outcome.FAILED
+
+
+def test_what_happens_where_an_await_is_missing_follows_from_it(env_file: str) -> None:
+    awaits = rule("HE102 awaits")
+    told = {
+        awaits: failed("load is called without await", env_file, line=2),
+        ASKED: failed("evaluate() never called the model", env_file, scenario="evaluate"),
+        LOGGED: failed("evaluate() logged nothing", env_file, line=9, scenario="evaluate"),
+    }
+
+    found = judged(told, collection(env_file))
+
+    assert found[awaits].findings[0].also == ("HE701",)
+    assert [found[one].outcome for one in (ASKED, LOGGED)] == [Outcome.NOT_EXERCISED, Outcome.FAILED]

@@ -29,6 +29,22 @@ CASES = (
         "wandb_log is not async, but it is awaited",
     ),
     broken(
+        "coroutines of the layer",
+        """
+        class Env(HermesAgentBaseEnv):
+            async def collect_trajectory(self, item):
+                scored, backlog = super().collect_trajectory(item)  # <- here
+                return scored, backlog
+            async def evaluate(self, *args, **kwargs):
+                self.evaluate_items()  # <- here
+            async def collect_trajectories(self, item):
+                rollouts = [self.collect_trajectory(item) for _ in range(4)]
+                return await asyncio.gather(*rollouts)
+        """,
+        "collect_trajectory calls collect_trajectory without await: the coroutine is not a result: it cannot be unpacked",
+        "evaluate calls evaluate_items without await: the coroutine is dropped: nothing of it runs",
+    ),
+    broken(
         "an async prompt",
         """
         class Env(HermesAgentBaseEnv):

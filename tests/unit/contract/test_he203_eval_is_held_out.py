@@ -27,6 +27,7 @@ def evidence(prompts: dict[str, str], evaluated: tuple[object, ...] = ()):
         finding=lambda message, *methods, **rest: Finding(message=message, path="env.py", line=7, **rest),
         without_items=lambda: None,
         is_own=lambda method: False,
+        source=None,
         collection=SimpleNamespace(nothing_to_train=""),
     )
 

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from pytest_hermes_env.play.advice import advice_for
 from pytest_hermes_env.play.journal import Place
@@ -59,6 +60,25 @@ class Own(Base):
             kept.close()
 
 
+class Unset(Base):
+    """Uses what its setup sets, what nothing sets, and what only the layer calls."""
+
+    async def setup(self) -> None:
+        self.train_items = [1]
+
+    def first(self) -> Any:
+        return self.train_items[0]
+
+    def next(self) -> Any:
+        return self.next_number  # type: ignore[attr-defined]
+
+
+class Checked(BaseModel):
+    """A configuration."""
+
+    group_size: int = 1
+
+
 def raised_by(act: Callable[[], Any]) -> BaseException:
     with pytest.raises(BaseException) as caught:  # noqa: PT011 - each case raises its own
         act()
@@ -67,6 +87,22 @@ def raised_by(act: Callable[[], Any]) -> BaseException:
 
 def advice(act: Callable[[], Any]) -> str:
     return advice_for(raised_by(act), Place(path=__file__, line=1))
+
+
+class Rewarding:
+    """Reads what the agent left."""
+
+    def compute_reward(self, text: str) -> float:
+        """Read JSON, then a key of it."""
+        return float(json.loads(text)["score"])
+
+    def score(self, text: str) -> float:
+        """Read a number."""
+
+        def compute_reward() -> float:
+            return float(text)
+
+        return compute_reward()
 
 
 @pytest.mark.parametrize(
@@ -86,12 +122,31 @@ def advice(act: Callable[[], Any]) -> str:
         (lambda: 1 / len([]), "`len([])` is 0 here: divide only where it is not."),
         (lambda: json.loads('{"users": 27 "minutes": 15}'), """Correct the text near '{"users": 27 "minutes": 15}'."""),
         (lambda: json.loads(""), "The text is empty where JSON is expected."),
-        (lambda: asyncio.run(Own().total()), "Write `await self.score()` in line 54."),
+        (lambda: asyncio.run(Own().total()), "Write `await self.score()` in line 55."),
         (lambda: int("x"), ""),
+        (lambda: Unset().first(), "Await `setup()` first: it sets train_items, and had not run."),
+        (lambda: Unset().next(), "Set self.next_number in `setup()`: nothing has set it."),
+        (
+            lambda: Checked(group_size="four"),  # type: ignore[arg-type]
+            "Correct `group_size`: input should be a valid integer, unable to parse string as an integer.",
+        ),
+        (lambda: Rewarding().score("x"), "Give 0.0 where `float(text)` raises ValueError: the agent may write anything."),
     ],
 )
 def test_advice_names_what_to_write(act: Callable[[], Any], expected: str) -> None:
     assert advice(act) == expected
+
+
+def test_a_method_that_the_layer_cannot_call_is_written_out() -> None:
+    """A call in the project's own file is its own mistake."""
+
+    def compute_reward(item: Any) -> float:
+        return float(item)
+
+    error = raised_by(lambda: compute_reward(1, 2, 3))  # type: ignore[call-arg]
+
+    assert advice_for(error, Place()) == "Write `compute_reward(self, item, result, ctx)` where it is defined."
+    assert advice_for(error, Place(path=__file__, line=1)) == ""
 
 
 def test_an_import_names_what_is_there() -> None:
@@ -119,14 +174,6 @@ def test_names_inside_of_libraries_are_not_advised() -> None:
     error = raised_by(lambda: json.dumps(object()))
 
     assert advice_for(error, Place(path=__file__, line=1)) == ""
-
-
-class Rewarding:
-    """Reads what the agent left."""
-
-    def compute_reward(self, text: str) -> float:
-        """Read JSON, then a key of it."""
-        return float(json.loads(text)["score"])
 
 
 @pytest.mark.parametrize("text", ['{"score": ', '{"value": 1}'])
