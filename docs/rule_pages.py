@@ -1,16 +1,19 @@
-"""Writes the pages docs/rules/HEnnn.md and their index from the rules: ``python docs/rule_pages.py``.
+"""Writes the pages docs/rules/HEnnn.md, their index, and the table of severities from the rules: ``python docs/rule_pages.py``.
 
-The text of a rule is copied as it is: code in it is set in backticks, and sentences begin as the rule writes them.
+The text of a rule is copied as it is: code in it is set in backticks, and sentences begin as the rule writes them. The examples of a page,
+and what a violation does in the table of severities, are written there by hand, and kept.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_hermes_env.atomic_files import write_text
-from pytest_hermes_env.contract.judge.rule import Rule, examples_of
+from pytest_hermes_env.contract.examples import examples_text
+from pytest_hermes_env.contract.judge.rule import Rule
 from pytest_hermes_env.contract.reports.text import law
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.source.finding import Severity
@@ -32,14 +35,21 @@ _FAMILIES = {
 }
 
 
+_FOLDER = Path(__file__).with_name("rules")
+_SEVERITIES = Path(__file__).parent / "reference" / "severities.md"
+_ROW = re.compile(r"^\| (HE\d+) \| \w+ \| (.*) \|\n", re.MULTILINE)
+_NEW_EXAMPLES = "Bad.\n\n```python\n```\n\nGood.\n\n```python\n```"
+
+
 def pages() -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each page, the index first."""
     yield "index.md", index_text()
     for rule in ALL_RULES:
-        yield f"{rule.id}.md", page_text(rule)
+        page = _FOLDER / f"{rule.id}.md"
+        yield page.name, page_text(rule, examples_text(page.read_text(encoding="utf-8")) if page.is_file() else _NEW_EXAMPLES)
 
 
-def page_text(rule: Rule) -> str:
+def page_text(rule: Rule, examples: str) -> str:
     """Return the page of one rule."""
     lines = [
         f"# {rule.id} {rule.name}",
@@ -50,12 +60,7 @@ def page_text(rule: Rule) -> str:
     ]
     for title in ("What", "Why", "Fix"):
         lines += ["", f"## {title}", "", rule.section(title)]
-    examples = examples_of(rule.id)
-    if examples:
-        lines += ["", "## Examples"]
-    for example in examples:
-        word = "Bad" if example.is_bad else "Good"
-        lines += ["", f"{word}. {example.text}".rstrip(), "", "```python", example.code.rstrip(), "```"]
+    lines += ["", "## Examples", "", examples]
     if rule.scenarios:
         lines += ["", "## Scenarios", "", f"Reads {', '.join(f'`{name}`' for name in rule.scenarios)}."]
     lines += ["", "## Source", "", rule.section("Source")]
@@ -75,6 +80,15 @@ def index_text() -> str:
     return "\n".join([*lines, "", f"These pages are written by `{COMMAND}`: change the rule, not its page.", ""])
 
 
+def severities_text() -> str:
+    """Return the page of severities, with a row for each rule; that of a new rule does not say yet what a violation does."""
+    page = _SEVERITIES.read_text(encoding="utf-8")
+    does = dict(_ROW.findall(page))
+    rows = "".join(f"| {rule.id} | {rule.severity.value} | {does.get(rule.id, '')} |\n" for rule in ALL_RULES)
+    first, *_, last = _ROW.finditer(page)
+    return page[: first.start()] + rows + page[last.end() :]
+
+
 def halves(rule: Rule) -> str:
     """Return where violations are found."""
     seen = [word for word, half in (("source", rule.static), ("rollouts", rule.dynamic)) if half is not None]
@@ -92,4 +106,5 @@ def write_pages(folder: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    print("\n".join(write_pages(str(Path(__file__).with_name("rules")))))
+    write_text(str(_SEVERITIES), severities_text())
+    print("\n".join(write_pages(str(_FOLDER))))

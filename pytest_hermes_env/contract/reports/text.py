@@ -9,7 +9,8 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from pytest_hermes_env import stale_package
-from pytest_hermes_env.contract.judge.rule import Rule, examples_of
+from pytest_hermes_env.contract.examples import examples_of
+from pytest_hermes_env.contract.judge.rule import Rule
 from pytest_hermes_env.contract.ledger.account import Account
 from pytest_hermes_env.contract.ledger.comments import WAIVERS_HOLD
 from pytest_hermes_env.contract.ledger.ledger import Ledger, summarise
