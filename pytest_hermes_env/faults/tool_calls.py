@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
-import math
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pytest_hermes_env.faults.plan import FAULTS, FaultPlan, PlannedFault
@@ -26,7 +25,8 @@ def answer_or_fault(plan: FaultPlan | None, name: str, arguments: dict[str, Any]
     fault = None if plan is None else plan.strike("sandbox", text, ANSWERED)
     if plan is None or fault is None:
         return answer()
-    play([fault], "raises")
+    if fault.kind == "raises":
+        raise RuntimeError(f"planned fault: {fault}")
     if fault.kind == "disk_full":
         if name == "terminal":
             return FULL_TERMINAL
@@ -37,15 +37,6 @@ def answer_or_fault(plan: FaultPlan | None, name: str, arguments: dict[str, Any]
     if _is_interrupted(plan, fault):
         return INTERRUPTED
     return answer()
-
-
-def play(faults: Iterable[PlannedFault], kind: str, *, at_most_s: float = math.inf) -> None:
-    """Play what the faults of a kind do before there is an answer: wait, or raise."""
-    for fault in faults:
-        if fault.kind == kind == "slow":
-            time.sleep(min(fault.seconds, at_most_s))
-        elif fault.kind == kind == "raises":
-            raise RuntimeError(f"planned fault: {fault}") if fault.error is None else fault.error
 
 
 def half(result: str) -> str:
