@@ -1,7 +1,7 @@
 """Writes the pages docs/rules/HEnnn.md, their index, and the table of severities from the rules: ``python docs/rule_pages.py``.
 
-The text of a rule is copied as it is: code in it is set in backticks, and sentences begin as the rule writes them. The examples of a page,
-and what a violation does in the table of severities, are written there by hand, and kept.
+The text of a rule is copied as it is: code in it is set in backticks, and sentences begin as the rule writes them. What a violation does,
+and the examples, are written on the page by hand, and kept.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ _FAMILIES = {
 
 _FOLDER = Path(__file__).with_name("rules")
 _SEVERITIES = Path(__file__).parent / "reference" / "severities.md"
-_ROW = re.compile(r"^\| (HE\d+) \| \w+ \| (.*) \|\n", re.MULTILINE)
+_ROW = re.compile(r"^\| HE\d+ \|.*\|\n", re.MULTILINE)
+_DOES = "**What a violation does:**"
 _NEW_EXAMPLES = "Bad.\n\n```python\n```\n\nGood.\n\n```python\n```"
 
 
@@ -45,11 +46,23 @@ def pages() -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each page, the index first."""
     yield "index.md", index_text()
     for rule in ALL_RULES:
-        page = _FOLDER / f"{rule.id}.md"
-        yield page.name, page_text(rule, examples_text(page.read_text(encoding="utf-8")) if page.is_file() else _NEW_EXAMPLES)
+        page = kept_page(rule)
+        yield f"{rule.id}.md", page_text(rule, does=does_in(page), examples=examples_text(page) or _NEW_EXAMPLES)
 
 
-def page_text(rule: Rule, examples: str) -> str:
+def kept_page(rule: Rule) -> str:
+    """Return the page of a rule as it is; empty for a new rule."""
+    page = _FOLDER / f"{rule.id}.md"
+    return page.read_text(encoding="utf-8") if page.is_file() else ""
+
+
+def does_in(page: str) -> str:
+    """Return what a page says that a violation does; empty as long as it does not."""
+    found = re.search(rf"^{re.escape(_DOES)} *(.*)$", page, re.MULTILINE)
+    return found[1] if found else ""
+
+
+def page_text(rule: Rule, *, does: str, examples: str) -> str:
     """Return the page of one rule."""
     lines = [
         f"# {rule.id} {rule.name}",
@@ -57,6 +70,8 @@ def page_text(rule: Rule, examples: str) -> str:
         law(rule),
         "",
         f"**Severity:** {rule.severity.value}. {_MEANS[rule.severity]} **Seen in:** {halves(rule)}.",
+        "",
+        f"{_DOES} {does}".rstrip(),
     ]
     for title in ("What", "Why", "Fix"):
         lines += ["", f"## {title}", "", rule.section(title)]
@@ -81,10 +96,9 @@ def index_text() -> str:
 
 
 def severities_text() -> str:
-    """Return the page of severities, with a row for each rule; that of a new rule does not say yet what a violation does."""
+    """Return the page of severities, with a row for each rule."""
     page = _SEVERITIES.read_text(encoding="utf-8")
-    does = dict(_ROW.findall(page))
-    rows = "".join(f"| {rule.id} | {rule.severity.value} | {does.get(rule.id, '')} |\n" for rule in ALL_RULES)
+    rows = "".join(f"| {rule.id} | {rule.severity.value} | {does_in(kept_page(rule))} |\n" for rule in ALL_RULES)
     first, *_, last = _ROW.finditer(page)
     return page[: first.start()] + rows + page[last.end() :]
 
@@ -106,5 +120,5 @@ def write_pages(folder: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    write_text(str(_SEVERITIES), severities_text())
     print("\n".join(write_pages(str(_FOLDER))))
+    write_text(str(_SEVERITIES), severities_text())
