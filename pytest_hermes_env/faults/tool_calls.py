@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pytest_hermes_env.faults.plan import FAULTS, FaultPlan, PlannedFault
+from pytest_hermes_env.faults.plan import FAULTS, FaultPlan, PlannedFault, half
 from pytest_hermes_env.patches import intercept
 
 ANSWERED = frozenset(FAULTS["sandbox"]) - {"cannot_open"}
@@ -19,11 +19,11 @@ INTERRUPTED = json.dumps({"output": "[Command interrupted]", "exit_code": 130, "
 FULL_TERMINAL = json.dumps({"output": "bash: line 1: write error: No space left on device", "exit_code": 1, "error": None})
 
 
-def answer_or_fault(plan: FaultPlan | None, name: str, arguments: dict[str, Any], answer: Callable[[], Any]) -> Any:
+def answer_or_fault(plan: FaultPlan, name: str, arguments: dict[str, Any], answer: Callable[[], Any]) -> Any:
     """Return ``answer()``, or play the fault that the plan has for this call."""
     text = f"{name} {json.dumps(arguments, ensure_ascii=False, default=str)}"
-    fault = None if plan is None else plan.strike("sandbox", text, ANSWERED)
-    if plan is None or fault is None:
+    fault = plan.strike("sandbox", text, ANSWERED)
+    if fault is None:
         return answer()
     if fault.kind == "raises":
         raise RuntimeError(f"planned fault: {fault}")
@@ -37,11 +37,6 @@ def answer_or_fault(plan: FaultPlan | None, name: str, arguments: dict[str, Any]
     if _is_interrupted(plan, fault):
         return INTERRUPTED
     return answer()
-
-
-def half(result: str) -> str:
-    """Return the first half of a result: broken JSON."""
-    return result[: len(result) // 2]
 
 
 def _is_interrupted(plan: FaultPlan, fault: PlannedFault) -> bool:

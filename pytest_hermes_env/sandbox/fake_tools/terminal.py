@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_hermes_env.errors import shorten
-from pytest_hermes_env.faults.tool_calls import half
+from pytest_hermes_env.faults.plan import half
 from pytest_hermes_env.sandbox.answers import Answer, CommandCall, Outcome, Scripted, Scripts, ask, called, shell_words
 from pytest_hermes_env.sandbox.fake_tools import rules
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState, Session
