@@ -1,16 +1,19 @@
-"""Writes the pages docs/rules/HEnnn.md and their index from the rules: ``python docs/rule_pages.py``.
+"""Writes the pages docs/rules/HEnnn.md, their index, and the table of severities from the rules: ``python docs/rule_pages.py``.
 
-The text of a rule is copied as it is: code in it is set in backticks, and sentences begin as the rule writes them.
+The text of a rule is copied as it is: code in it is set in backticks, and sentences begin as the rule writes them. What a violation does,
+and the examples, are written on the page by hand, and kept.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_hermes_env.atomic_files import write_text
-from pytest_hermes_env.contract.judge.rule import Rule, examples_of
+from pytest_hermes_env.contract.examples import examples_text
+from pytest_hermes_env.contract.judge.rule import Rule
 from pytest_hermes_env.contract.reports.text import law
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.source.finding import Severity
@@ -32,14 +35,34 @@ _FAMILIES = {
 }
 
 
+_FOLDER = Path(__file__).with_name("rules")
+_SEVERITIES = Path(__file__).parent / "reference" / "severities.md"
+_ROW = re.compile(r"^\| HE\d+ \|.*\|\n", re.MULTILINE)
+_DOES = "**What a violation does:**"
+_NEW_EXAMPLES = "Bad.\n\n```python\n```\n\nGood.\n\n```python\n```"
+
+
 def pages() -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each page, the index first."""
     yield "index.md", index_text()
     for rule in ALL_RULES:
-        yield f"{rule.id}.md", page_text(rule)
+        page = kept_page(rule)
+        yield f"{rule.id}.md", page_text(rule, does=does_in(page), examples=examples_text(page) or _NEW_EXAMPLES)
 
 
-def page_text(rule: Rule) -> str:
+def kept_page(rule: Rule) -> str:
+    """Return the page of a rule as it is; empty for a new rule."""
+    page = _FOLDER / f"{rule.id}.md"
+    return page.read_text(encoding="utf-8") if page.is_file() else ""
+
+
+def does_in(page: str) -> str:
+    """Return what a page says that a violation does; empty as long as it does not."""
+    found = re.search(rf"^{re.escape(_DOES)} *(.*)$", page, re.MULTILINE)
+    return found[1] if found else ""
+
+
+def page_text(rule: Rule, *, does: str, examples: str) -> str:
     """Return the page of one rule."""
     lines = [
         f"# {rule.id} {rule.name}",
@@ -47,15 +70,12 @@ def page_text(rule: Rule) -> str:
         law(rule),
         "",
         f"**Severity:** {rule.severity.value}. {_MEANS[rule.severity]} **Seen in:** {halves(rule)}.",
+        "",
+        f"{_DOES} {does}".rstrip(),
     ]
     for title in ("What", "Why", "Fix"):
         lines += ["", f"## {title}", "", rule.section(title)]
-    examples = examples_of(rule.id)
-    if examples:
-        lines += ["", "## Examples"]
-    for example in examples:
-        word = "Bad" if example.is_bad else "Good"
-        lines += ["", f"{word}. {example.text}".rstrip(), "", "```python", example.code.rstrip(), "```"]
+    lines += ["", "## Examples", "", examples]
     if rule.scenarios:
         lines += ["", "## Scenarios", "", f"Reads {', '.join(f'`{name}`' for name in rule.scenarios)}."]
     lines += ["", "## Source", "", rule.section("Source")]
@@ -75,6 +95,14 @@ def index_text() -> str:
     return "\n".join([*lines, "", f"These pages are written by `{COMMAND}`: change the rule, not its page.", ""])
 
 
+def severities_text() -> str:
+    """Return the page of severities, with a row for each rule."""
+    page = _SEVERITIES.read_text(encoding="utf-8")
+    rows = "".join(f"| {rule.id} | {rule.severity.value} | {does_in(kept_page(rule))} |\n" for rule in ALL_RULES)
+    first, *_, last = _ROW.finditer(page)
+    return page[: first.start()] + rows + page[last.end() :]
+
+
 def halves(rule: Rule) -> str:
     """Return where violations are found."""
     seen = [word for word, half in (("source", rule.static), ("rollouts", rule.dynamic)) if half is not None]
@@ -92,4 +120,5 @@ def write_pages(folder: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    print("\n".join(write_pages(str(Path(__file__).with_name("rules")))))
+    print("\n".join(write_pages(str(_FOLDER))))
+    write_text(str(_SEVERITIES), severities_text())

@@ -19,11 +19,11 @@ from pytest_hermes_env.cassette.format import SUFFIX, read_tape
 from pytest_hermes_env.cassette.recorder import version_drift
 from pytest_hermes_env.cassette.tape import ModelCall, Tape
 from pytest_hermes_env.errors import BadCassette, UsageError
+from pytest_hermes_env.missing_files import files_below
 from pytest_hermes_env.redaction.shown_text import shown_name
 
 DEFAULT_DIRECTORY = "cassettes"
 _SECONDS_PER_DAY = 86_400
-_SKIPPED = frozenset({"node_modules", "__pycache__", "build", "dist", "venv", "site-packages"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,20 +150,14 @@ class _Project:
         """Return the SHA-256 of every file below the project or on sys.path that may be ``module``."""
         tail = os.path.join(*module.split("."))
         ends = (f"{tail}.py", os.path.join(tail, "__init__.py"))
-        own = [self.root / path for path in self._python_files if f"/{path}".endswith(tuple(f"/{end}" for end in ends))]
-        installed = [Path(place, end) for place in sys.path if place for end in ends]
-        found = [path for path in (*own, *installed) if path.is_file()]
+        own = [path for path in self._python_files if path.endswith(tuple(f"{os.sep}{end}" for end in ends))]
+        installed = [os.path.join(place, end) for place in sys.path if place for end in ends]
+        found = [path for path in map(Path, (*own, *installed)) if path.is_file()]
         return frozenset(hashlib.sha256(path.read_bytes()).hexdigest() for path in found)
 
     @functools.cached_property
-    def _python_files(self) -> tuple[Path, ...]:
-        return tuple(_python_files(self.root))
-
-
-def _python_files(root: Path) -> Iterator[Path]:
-    for folder, names, files in os.walk(root):
-        names[:] = [name for name in names if not name.startswith(".") and name not in _SKIPPED]
-        yield from (Path(os.path.relpath(os.path.join(folder, name), root)) for name in files if name.endswith(".py"))
+    def _python_files(self) -> list[str]:
+        return [path for path in files_below(os.path.abspath(self.root)) if path.endswith(".py")]
 
 
 def inventory_lines(entries: Sequence[CassetteEntry]) -> list[str]:

@@ -2,8 +2,8 @@
 
 Place in the flow: the mock model, the run-api of the tests, the trainer double and the tool seam ask the plan before they answer;
 `wire` and `tool_calls` play the fault. A planned fault that is never played fails the test.
-The steps ``fail`` and ``hang`` of a script are faults of the model, too: short forms for a fault of one turn. So are the faults of
-an `Answer`, such as ``sandbox.on("make", raises=OSError)``, and the step that fails in a scenario of the contract.
+The steps ``fail`` and ``hang`` of a script are faults of the model, too: short forms for a fault of one turn. So is the step that
+fails in a scenario of the contract.
 """
 
 from __future__ import annotations
@@ -58,8 +58,7 @@ STATUSES = {"rate_limited": 429, "server_error": 500}
 class PlannedFault:
     """One fault. ``at``, ``times`` and ``rate`` count the requests or calls whose text contains ``where``.
 
-    For a fault of a turn, ``times`` counts the attempts of one request. ``status`` and ``message`` are those of a failure, ``error``
-    is what a tool raises.
+    For a fault of a turn, ``times`` counts the attempts of one request. ``status`` and ``message`` are those of a failure.
     """
 
     place: str
@@ -71,7 +70,6 @@ class PlannedFault:
     seconds: float = SLOW_S
     status: int | None = None
     message: str = ""
-    error: BaseException | type[BaseException] | None = None
 
     def __str__(self) -> str:
         if self.kind == SCRIPTED_STATUS:
@@ -206,3 +204,8 @@ def _is_due(entry: _Entry) -> bool:
     if fault.rate is not None and entry.chance.random() >= fault.rate:
         return False
     return entry.seen >= fault.at and (fault.times is None or entry.struck < fault.times)
+
+
+def half(result: str) -> str:
+    """Return the first half of a result: broken JSON."""
+    return result[: len(result) // 2]

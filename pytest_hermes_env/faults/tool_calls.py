@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
-import math
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from pytest_hermes_env.faults.plan import FAULTS, FaultPlan, PlannedFault
+from pytest_hermes_env.faults.plan import FAULTS, FaultPlan, PlannedFault, half
 from pytest_hermes_env.patches import intercept
 
 ANSWERED = frozenset(FAULTS["sandbox"]) - {"cannot_open"}
@@ -20,13 +19,14 @@ INTERRUPTED = json.dumps({"output": "[Command interrupted]", "exit_code": 130, "
 FULL_TERMINAL = json.dumps({"output": "bash: line 1: write error: No space left on device", "exit_code": 1, "error": None})
 
 
-def answer_or_fault(plan: FaultPlan | None, name: str, arguments: dict[str, Any], answer: Callable[[], Any]) -> Any:
+def answer_or_fault(plan: FaultPlan, name: str, arguments: dict[str, Any], answer: Callable[[], Any]) -> Any:
     """Return ``answer()``, or play the fault that the plan has for this call."""
     text = f"{name} {json.dumps(arguments, ensure_ascii=False, default=str)}"
-    fault = None if plan is None else plan.strike("sandbox", text, ANSWERED)
-    if plan is None or fault is None:
+    fault = plan.strike("sandbox", text, ANSWERED)
+    if fault is None:
         return answer()
-    play([fault], "raises")
+    if fault.kind == "raises":
+        raise RuntimeError(f"planned fault: {fault}")
     if fault.kind == "disk_full":
         if name == "terminal":
             return FULL_TERMINAL
@@ -37,20 +37,6 @@ def answer_or_fault(plan: FaultPlan | None, name: str, arguments: dict[str, Any]
     if _is_interrupted(plan, fault):
         return INTERRUPTED
     return answer()
-
-
-def play(faults: Iterable[PlannedFault], kind: str, *, at_most_s: float = math.inf) -> None:
-    """Play what the faults of a kind do before there is an answer: wait, or raise."""
-    for fault in faults:
-        if fault.kind == kind == "slow":
-            time.sleep(min(fault.seconds, at_most_s))
-        elif fault.kind == kind == "raises":
-            raise RuntimeError(f"planned fault: {fault}") if fault.error is None else fault.error
-
-
-def half(result: str) -> str:
-    """Return the first half of a result: broken JSON."""
-    return result[: len(result) // 2]
 
 
 def _is_interrupted(plan: FaultPlan, fault: PlannedFault) -> bool:

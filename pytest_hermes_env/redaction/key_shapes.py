@@ -54,9 +54,13 @@ def looks_random(text: str) -> bool:
     digits = sum(character.isdigit() for character in text)
     if len(text) < RANDOM_FROM or digits < RANDOM_DIGITS or digits == len(text):
         return False
-    counts = Counter(text).values()
-    entropy = -sum(count / len(text) * math.log2(count / len(text)) for count in counts)
-    return entropy >= RANDOM_BITS
+    return entropy(text) >= RANDOM_BITS
+
+
+def entropy(text: str) -> float:
+    """Return Shannon's entropy of a text, in bits for each character."""
+    shares = [count / len(text) for count in Counter(text).values()]
+    return -sum(share * math.log2(share) for share in shares)
 
 
 def _has_digit(text: str) -> bool:

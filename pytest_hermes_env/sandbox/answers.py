@@ -7,14 +7,15 @@ from them. A rollout's machine shares the entries and has a separate count.
 from __future__ import annotations
 
 import inspect
+import math
 import re
 import shlex
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeAlias
 
 from pytest_hermes_env.errors import HermesEnvError, UsageError, shorten
-from pytest_hermes_env.faults.plan import PlannedFault
 from pytest_hermes_env.sandbox.machine import InMemoryMachine
 from pytest_hermes_env.sandbox.sandbox_errors import raised
 
@@ -102,12 +103,15 @@ class Answer:
                 "  fix       use result={...} for a complete tool result, answers=[...] for several answers"
             )
 
-    @property
-    def faults(self) -> tuple[PlannedFault, ...]:
-        """The deliberate faults, as a plan has them: ``slow_s``, ``raises`` and ``broken_json`` are short forms of these."""
-        given = {"slow": self.slow_s > 0, "raises": self.raises is not None, "broken_json": self.broken_json}
-        kinds = [kind for kind, is_given in given.items() if is_given]
-        return tuple(PlannedFault(place="sandbox", kind=kind, seconds=self.slow_s, error=self.raises) for kind in kinds)
+    def delay(self, at_most_s: float = math.inf) -> None:
+        """Wait as long as a slow answer takes."""
+        if self.slow_s:
+            time.sleep(min(self.slow_s, at_most_s))
+
+    def fail(self) -> None:
+        """Raise what the call raises, if it does."""
+        if self.raises is not None:
+            raise self.raises
 
     def __str__(self) -> str:
         usual = Answer()

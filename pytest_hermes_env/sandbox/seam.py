@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from hermes_env_shared.hermes_names import tool_name
-from pytest_hermes_env.faults.tool_calls import answer_or_fault, refusing_directories
 from pytest_hermes_env.patches import intercept, replace
 from pytest_hermes_env.sandbox.hermes_modules import hermes_module, hermes_name
 
@@ -138,6 +137,8 @@ class ToolSeam:
                 intercept("ToolRegistry.dispatch", self._dispatch, owner=hermes_module("tools.registry").registry)
             )
             if self._faults is not None:
+                from pytest_hermes_env.faults.tool_calls import refusing_directories  # noqa: PLC0415 - most tests have no plan
+
                 self._taken_over.enter_context(refusing_directories(self._faults))
             self._is_open = True
         return self
@@ -160,7 +161,12 @@ class ToolSeam:
         started = time.monotonic()
         result: Any = None
         try:
-            result = answer_or_fault(self._faults, name, arguments, lambda: self._answer(real, name, args, kwargs))
+            if self._faults is None:
+                result = self._answer(real, name, args, kwargs)
+            else:
+                from pytest_hermes_env.faults.tool_calls import answer_or_fault  # noqa: PLC0415 - most tests have no plan
+
+                result = answer_or_fault(self._faults, name, arguments, lambda: self._answer(real, name, args, kwargs))
         except Exception as error:
             result = error
             raise

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from pytest_hermes_env.contract.check import check_paths
-from pytest_hermes_env.contract.judge.rule import Rule, examples_of
+from pytest_hermes_env.contract.examples import examples_of
+from pytest_hermes_env.contract.judge.rule import Rule
 from pytest_hermes_env.contract.judge.verdict import Outcome, Verdict
 from pytest_hermes_env.contract.rules import ALL_RULES, find_rule
 from pytest_hermes_env.contract.rules.he404_reward_is_repeatable import NEEDS_A_CASE

@@ -8,8 +8,8 @@ from importlib import resources
 
 import pytest
 
+from pytest_hermes_env.contract.examples import Example, examples_of
 from pytest_hermes_env.contract.judge.evidence import NO_TOKENS
-from pytest_hermes_env.contract.judge.rule import Example, examples_of
 from pytest_hermes_env.contract.judge.verdict import Outcome
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.contract.run.single_rule import contract_of

@@ -67,9 +67,18 @@ def test_pages_without_a_rule_are_reported(tmp_path):
 
 
 def test_the_page_of_severities_has_each_rule_with_its_own():
-    """One sentence says what a violation does."""
+    """One sentence says what a violation does: that of the rule's page."""
     text = (Path(__file__).parents[2] / "docs" / "reference" / "severities.md").read_text(encoding="utf-8")
     rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| HE")]
 
     assert [row[:2] for row in rows] == [[rule.id, rule.severity.value] for rule in ALL_RULES]
     assert all(len(row) == 3 and row[2] for row in rows)
+    assert GENERATOR["severities_text"]() == text
+
+
+def test_a_new_rule_gets_a_page_with_places_for_what_is_written_by_hand():
+    """That is what a violation does, and the examples."""
+    page = GENERATOR["page_text"](ALL_RULES[0], does="", examples=GENERATOR["_NEW_EXAMPLES"])
+
+    assert "\n\n**What a violation does:**\n\n## What\n" in page
+    assert "## Examples\n\nBad.\n\n```python\n```\n\nGood.\n\n```python\n```\n" in page

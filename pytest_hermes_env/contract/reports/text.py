@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from pytest_hermes_env import stale_package
-from pytest_hermes_env.contract.judge.rule import Rule, examples_of
+from pytest_hermes_env.contract.judge.rule import Rule
 from pytest_hermes_env.contract.ledger.account import Account
 from pytest_hermes_env.contract.ledger.comments import WAIVERS_HOLD
 from pytest_hermes_env.contract.ledger.ledger import Ledger, summarise
@@ -189,6 +189,8 @@ def rules_json(rules: Iterable[Rule]) -> str:
 
 def explain_lines(rule: Rule) -> list[str]:
     """Return the documentation of a rule as text."""
+    from pytest_hermes_env.contract.examples import examples_of  # noqa: PLC0415 - only where examples are shown
+
     lines = [f"{rule.id} {rule.name} ({rule.severity.value})", *_wrapped(law(rule))]
     for title in _SECTIONS:
         lines += ["", title, *_wrapped(rule.section(title), "  ", "  ")]

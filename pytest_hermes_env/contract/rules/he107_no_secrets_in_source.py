@@ -16,13 +16,11 @@ Source: The key formats of `pytest_hermes_env.redaction`, as the providers docum
 from __future__ import annotations
 
 import ast
-import math
 import re
-from collections import Counter
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.judge import Finding, Rule, Severity, Verdict
-from pytest_hermes_env.redaction.key_shapes import KEY_SHAPES
+from pytest_hermes_env.redaction.key_shapes import KEY_SHAPES, RANDOM_BITS, entropy
 from pytest_hermes_env.source import ClassSource, Module, constant_value, finding_at, sorted_findings
 
 _SECRET_NAME = re.compile(
@@ -40,8 +38,6 @@ _PLACEHOLDER = re.compile(
     re.IGNORECASE,
 )
 _SHORTEST = 16
-_LEAST_BITS = 3.0
-"""Shannon entropy per character, in bits, below which a text reads like words."""
 
 
 def static(source: ClassSource) -> Verdict:
@@ -132,18 +128,13 @@ def _shape(text: str) -> str:
 def _is_mixed(text: str) -> bool:
     """Whether a key's body has letters and digits, as random ones do and words joined by hyphens do not."""
     body = re.split(r"[-_]", text, maxsplit=1)[-1]
-    return any(char.isdigit() for char in body) and any(char.isalpha() for char in body) and _entropy(body) >= _LEAST_BITS
+    return any(char.isdigit() for char in body) and any(char.isalpha() for char in body) and entropy(body) >= RANDOM_BITS
 
 
 def _looks_random(text: str) -> bool:
     if len(text) < _SHORTEST or re.search(r"\s", text) or _PLACEHOLDER.search(text) or text.startswith(("http", "/", ".")):
         return False
-    return _is_mixed(f"-{text}") and _entropy(text) >= _LEAST_BITS
-
-
-def _entropy(text: str) -> float:
-    counts = Counter(text)
-    return -sum(count / len(text) * math.log2(count / len(text)) for count in counts.values()) if text else 0.0
+    return _is_mixed(f"-{text}")
 
 
 def _start(text: str) -> str:

@@ -16,7 +16,6 @@ from pathlib import PurePosixPath
 from types import SimpleNamespace
 from typing import Any
 
-from pytest_hermes_env.sandbox.fake_tools import rules
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
 from pytest_hermes_env.sandbox.files import HOME
 from pytest_hermes_env.sandbox.hermes_modules import hermes_module, with_names
@@ -95,7 +94,7 @@ class FileTools:
             "_resolve_base_dir": lambda *_, **__: machine.session.cwd,
             "_resolve_path_for_task": lambda path, _="": PurePosixPath(machine.resolve(path)),
             "_uses_container_paths": lambda _: True,
-            "get_read_block_error": rules.secret_error,
+            "get_read_block_error": operations.read_block_error,
             "normalize_read_pagination": operations.page_of,
             "redact_sensitive_text": lambda text, **_: text,
         }

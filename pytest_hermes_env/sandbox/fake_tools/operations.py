@@ -2,7 +2,7 @@
 
 Place in the flow: the file tools load this module with the first call of a process, since it loads hermes' module.
 
-Source: hermes-agent 0.19, tools/file_operations.py (ShellFileOperations).
+Source: hermes-agent 0.19, tools/file_operations.py (ShellFileOperations), agent/file_safety.py.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
+from pathlib import PurePosixPath
 from types import SimpleNamespace
 from typing import Any
 
 from pytest_hermes_env.sandbox.cell import Limits
-from pytest_hermes_env.sandbox.fake_tools import rules
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
 from pytest_hermes_env.sandbox.fake_tools.rules import SHELL, integer, numbered
 from pytest_hermes_env.sandbox.files import HOME
@@ -64,12 +64,30 @@ def page_of(offset: object = 1, limit: object = 500) -> tuple[int, int]:
     return max(1, integer(offset, 1)), max(1, min(integer(limit, 500), MOST_LINES))
 
 
-def denied_error(path: str, verb: str = "Write") -> str | None:
-    """Return why hermes' file tools do not touch a file, or None."""
-    return rules.protected_error(posixpath.normpath(path), HOME, verb=verb)
+class _MachinePath(PurePosixPath):
+    """A path of the machine, as hermes' rules about files with secrets use it: absolute already, and nothing of the host."""
+
+    def expanduser(self) -> _MachinePath:
+        return self
+
+    def resolve(self) -> _MachinePath:
+        return self
 
 
-_SEEN = {"normalize_read_pagination": page_of, "get_write_denied_error": denied_error}
+def _hermes_home() -> _MachinePath:
+    return _MachinePath(HOME, ".hermes")
+
+
+_PATHS = {**vars(posixpath), "expanduser": lambda path: HOME if path == "~" else path, "realpath": posixpath.normpath}
+_OS = SimpleNamespace(**{**vars(os), "path": SimpleNamespace(**_PATHS), "getenv": lambda _, default=None: default})
+_OF_HOST = {"os": _OS, "Path": _MachinePath, "_hermes_home_path": _hermes_home, "_hermes_root_path": _hermes_home}
+_safety = with_names("agent.file_safety", _OF_HOST)
+read_block_error: Callable[[str], str | None] = _safety["get_read_block_error"]
+"""Returns why hermes does not read a file, such as one that holds a project's secrets, or None."""
+write_denied_error: Callable[..., str | None] = _safety["get_write_denied_error"]
+"""Returns why hermes' file tools do not touch a file, or None."""
+
+_SEEN = {"normalize_read_pagination": page_of, "get_write_denied_error": write_denied_error}
 hermes = SimpleNamespace(**with_names("tools.file_operations", _SEEN))
 
 
@@ -82,7 +100,7 @@ class MemoryFileOperations(hermes.ShellFileOperations):  # type: ignore[misc,nam
 
     def delete_file(self, path: str) -> Any:
         """Delete a file."""
-        denied = denied_error(self._expand_path(path), verb="Delete")
+        denied = write_denied_error(self._expand_path(path), verb="Delete")
         if denied is None:
             self._machine.files.remove(self._machine.resolve(path))
         return hermes.WriteResult(error=denied)

@@ -1,13 +1,12 @@
 """What hermes refuses, adds or cuts because of how a command, a path, a value or an output looks: pure rules, without any machine.
 
 Source: hermes-agent 0.19, tools/terminal_tool.py, tools/file_tools.py, tools/binary_extensions.py, tools/environments/base.py,
-tools/ansi_strip.py, agent/file_safety.py.
+tools/ansi_strip.py.
 """
 
 from __future__ import annotations
 
 import functools
-import posixpath
 import re
 
 from pytest_hermes_env.sandbox.answers import LONGEST_COMMAND
@@ -37,10 +36,6 @@ _MAY_BE_BLOCKED = re.compile(
 _MAY_MEAN = re.compile(r"\b(?:[efr]?grep|rg|ag|ack|(?:color)?diff|test|find|curl|git)\b|\[")
 """A command with an exit code that hermes explains."""
 _QUOTES = re.compile(r"[\\'\"]")
-
-_SECRETS = frozenset({".env", ".env.local", ".env.development", ".env.production", ".env.test", ".env.staging", ".envrc"})
-_HOME_FILES = (".netrc", ".pgpass", ".npmrc", ".pypirc", ".git-credentials")
-_HOME_DIRECTORIES = (".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure", ".config/gh", ".config/gcloud")
 
 
 def background_guidance(command: str) -> str | None:
@@ -75,24 +70,6 @@ def workdir_error(workdir: str) -> str | None:
     """Return why hermes does not take a working directory, or None."""
     error = hermes_name("tools.terminal_tool", "_validate_workdir")(workdir)
     return None if error is None else str(error)
-
-
-def secret_error(absolute: str) -> str | None:
-    """Return why hermes does not read a file that holds a project's secrets, or None."""
-    if posixpath.basename(absolute).lower() not in _SECRETS:
-        return None
-    return (
-        f"Access denied: {absolute} is a secret-bearing environment file and cannot be read to prevent credential leakage. If you "
-        "need to check the file structure, read .env.example instead. (Defense-in-depth — not a security boundary; the terminal "
-        "tool can still bypass.)"
-    )
-
-
-def protected_error(absolute: str, home: str, *, verb: str = "Write") -> str | None:
-    """Return why hermes' file tools do not touch a file with somebody's keys, or None."""
-    is_file = absolute in {f"{home}/{name}" for name in _HOME_FILES}
-    is_below = absolute.startswith(tuple(f"{home}/{name}/" for name in _HOME_DIRECTORIES))
-    return f"{verb} denied: '{absolute}' is a protected system/credential file." if is_file or is_below else None
 
 
 def shown(output: str) -> str:

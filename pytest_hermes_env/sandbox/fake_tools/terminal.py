@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_hermes_env.errors import shorten
-from pytest_hermes_env.faults.tool_calls import half, play
+from pytest_hermes_env.faults.plan import half
 from pytest_hermes_env.sandbox.answers import Answer, CommandCall, Outcome, Scripted, Scripts, ask, called, shell_words
 from pytest_hermes_env.sandbox.fake_tools import rules
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState, Session
@@ -293,13 +293,13 @@ class Terminal:
             raise exhausted(text, matching[0].shown, matching[0].shown_answers).exception()
         answer = self._scripts.take(entry)
         limit_s = math.inf if run.arguments.get("background") else run.limit_s
-        play(answer.faults, "slow", at_most_s=limit_s)
+        answer.delay(limit_s)
         if answer.slow_s > limit_s:
             raise _Whole(timed_out="")
         for path, content in answer.writes.items():
             self._machine.files[self._machine.files.resolve(path, run.session.cwd)] = content
         run.broken_json = run.broken_json or answer.broken_json
-        play(answer.faults, "raises")
+        answer.fail()
         if answer.result is not None:
             raise _Whole(result=answer.result)
         call = CommandCall(text=text, words=words, arguments=run.arguments, sandbox=run.sandbox)

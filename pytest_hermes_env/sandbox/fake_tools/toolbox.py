@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from hermes_env_shared.hermes_names import former_name
 from pytest_hermes_env.failures import Problem
-from pytest_hermes_env.faults.tool_calls import half, play
+from pytest_hermes_env.faults.plan import half
 from pytest_hermes_env.sandbox.answers import Answer, Scripts, ask, called, takes
 from pytest_hermes_env.sandbox.fake_tools.file_tools import FileTools
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
@@ -127,8 +127,8 @@ class Toolbox:
 
 
 def _from_script(name: str, answer: Answer, arguments: dict[str, Any], sandbox: InMemoryMachine) -> str:
-    play(answer.faults, "slow")
-    play(answer.faults, "raises")
+    answer.delay()
+    answer.fail()
     who = f"the answer to the tool `{name}`"
     given = answer.result if answer.result is not None else answer.output
     if callable(given):

@@ -76,11 +76,24 @@ def test_refusals_of_commands_are_hermes_own(hermes):
 
 
 @pytest.mark.parametrize("name", [".env", ".ENV", ".env.local", ".env.example", ".envrc", "x.env", "env"])
-def test_secrets_are_hermes_own(hermes, name):
+def test_secrets_are_hermes_own(name):
     """And hermes' words about them."""
     from agent.file_safety import get_read_block_error
 
-    assert rules.secret_error(f"/nowhere/{name}") == get_read_block_error(f"/nowhere/{name}")
+    from pytest_hermes_env.sandbox.fake_tools.operations import read_block_error
+
+    assert read_block_error(f"/nowhere/{name}") == get_read_block_error(f"/nowhere/{name}")
+
+
+def test_rules_about_secrets_look_at_the_machine_and_not_at_the_host(monkeypatch):
+    """The home of hermes is the machine's, and a variable of the host allows and forbids nothing."""
+    from pytest_hermes_env.sandbox.fake_tools.operations import read_block_error, write_denied_error
+
+    monkeypatch.setenv("HERMES_WRITE_SAFE_ROOT", "/nowhere")
+
+    assert "a Hermes credential store" in (read_block_error("/root/.hermes/auth.json") or "")
+    assert write_denied_error("/root/../root/.netrc") is not None
+    assert write_denied_error("/workspace/a.py") is None
 
 
 TEXTS = [
