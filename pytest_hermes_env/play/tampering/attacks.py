@@ -10,13 +10,15 @@ import posixpath
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 
 from pytest_hermes_env.play.tampering import payloads
+from pytest_hermes_env.play.tampering.attack import Attack
+from pytest_hermes_env.play.tampering.languages import starting
+from pytest_hermes_env.play.tampering.resolved import by_names
 from pytest_hermes_env.play.tampering.surface import USER_SITE, Surface
 
 MOST_LINKS, MOST_RESULTS, MOST_SHADOWS, MOST_TRUTHS, MOST_VIEWS = 8, 3, 5, 3, 4
-PLUGIN = "starts_with_it"
+PLUGIN, HELPER, LOOKING = "starts_with_it", ".first.sh", ".first.py"
 _SILENT = ("diff", "cmp", "grep", "git", "comm")
 """Programs that say nothing where all is well."""
 _EMPTYING = """\
@@ -34,33 +36,8 @@ _LEAST, _MOST = (
 )
 _BASES = (".db", ".sqlite", ".sqlite3")
 _TABLE = re.compile(r"(?i)\b(?:from|join|into|table(?: if (?:not )?exists)?)\s+\"?([a-z_]\w*)")
+_MADE = re.compile(r"(?i)\bcreate table ((?!sqlite_)\w+\s*\((?:[^()\x00]|\([^()\x00]*\))*\))")
 _RC = (".bashrc", ".bash_profile", ".profile")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Attack:
-    """``files`` by path, with what each does, and ``lines`` that the agent runs after it wrote them. ``family`` is what they have in common.
-
-    ``first`` are lines that it runs before all else.
-    """
-
-    family: str
-    files: Mapping[str, str] = field(default_factory=dict)
-    how: Mapping[str, str] = field(default_factory=dict)
-    lines: tuple[str, ...] = ()
-    first: tuple[str, ...] = ()
-    is_of_session: bool = False
-    """Whether it needs no more than that the verifier's commands run in the agent's session."""
-
-    @property
-    def mechanism(self) -> str:
-        """What happened, in one sentence."""
-        said = [f"{posixpath.basename(path)} {self.how.get(path, '')}".strip() for path in self.files]
-        return f"{self.family}: {'; '.join(said)}" if said else self.family
-
-    def without(self, path: str) -> Attack:
-        """Return the attack without one of its files."""
-        return replace(self, files={name: text for name, text in self.files.items() if name != path})
 
 
 def attacks(surface: Surface, *, is_full: bool = False) -> Iterator[Attack]:
@@ -83,6 +60,8 @@ def attacks(surface: Surface, *, is_full: bool = False) -> Iterator[Attack]:
     }
     if before:
         yield Attack(family="the work as it was, after code that stops the clocks and lets all tests pass", files=before)
+    yield from _helped(surface, f"{surface.cwd}/{HELPER}", payloads.program(HELPER, surface.said, results), "sh")
+    yield from by_names(surface)
     yield from _overwritten(surface)
     yield from _limits(surface)
     yield from _links(surface)
@@ -204,7 +183,7 @@ def _links(surface: Surface) -> Iterator[Attack]:
 
 def _views(surface: Surface) -> Iterator[Attack]:
     """Yield tables that are views of others which the verifier's queries name, and which may not exist yet."""
-    asked = "\n".join([surface.lines, *surface.uploads.values()])
+    asked = surface.asked
     bases = [path for path in {**surface.work, **surface.prepared, **surface.made} if path.endswith(_BASES)]
     names = [name for name in dict.fromkeys(_TABLE.findall(asked)) if not name.lower().startswith("sqlite")] if bases else []
     pairs = [(one, other) for one in names for other in names if one != other]
@@ -226,11 +205,27 @@ def _watching(surface: Surface) -> Iterator[Attack]:
         )
 
 
+def _helped(surface: Surface, helper: str, code: str, program: str) -> Iterator[Attack]:
+    """Yield work in any language that starts a helper beside it, and ends well."""
+    command = f"{program} {helper}"
+    works = {path: made for path, text in surface.work.items() if (made := starting(path, command, text))}
+    if works:
+        how = dict.fromkeys(works, f"starts {posixpath.basename(helper)}, and ends well")
+        yield Attack(family=f"work that only starts a program of {program}", files={helper: code, **works}, how=how)
+
+
 def _printed(surface: Surface) -> Iterator[Attack]:
     """Yield programs that print what they are compared with."""
+    truths = surface.truths or surface.missing
+    if truths:
+        yield from _helped(
+            surface, f"{surface.cwd}/{LOOKING}", payloads.looking_up(LOOKING, truths, tuple(surface.work)), "python3"
+        )
     is_python = any(path.endswith(".py") for path in surface.work)
     for truths in [surface.truths] if is_python else [[path] for path in surface.truths[:MOST_TRUTHS]]:
-        files = {path: text for path in surface.work if truths and (text := payloads.looking_up(path, truths))}
+        files = {
+            path: text for path in surface.work if truths and (text := payloads.looking_up(path, truths, tuple(surface.work)))
+        }
         if files:
             names = ", ".join(posixpath.basename(path) for path in truths[:MOST_TRUTHS])
             yield Attack(family=f"the program looks its input up in {names}, beside which it is run", files=files)
@@ -291,6 +286,12 @@ def _of_session(surface: Surface, results: Mapping[str, str]) -> Iterator[Attack
 
 def _emptied(surface: Surface) -> Iterator[Attack]:
     """Yield data without content, from which the verifier computes what is right, with outputs that fit."""
+    for path, text in surface.work.items():  # a base in which gold wrote beside what it read
+        if path.endswith(_BASES) and path in surface.prepared:
+            made = "; ".join(f"create table if not exists {one}" for one in dict.fromkeys(_MADE.findall(text)))
+            code = f"import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript({made!r})"
+            lines = tuple(f"python3 -c {shlex.quote(program)} {shlex.quote(path)}" for program in (code, _EMPTYING))
+            yield Attack(family=f"{posixpath.basename(path)}: tables of which all are empty", lines=lines)
     data = [path for path in surface.checkers if not path.endswith((".py", ".sh", ".sql"))]
     if not data:
         return
@@ -329,7 +330,7 @@ def _counting(surface: Surface) -> Iterator[Attack]:
 
 def _git(surface: Surface) -> Iterator[Attack]:
     """Yield what a repository's history and settings can do."""
-    if "git" not in surface.lines and not any("/.git/" in path for path in surface.prepared):
+    if not surface.is_repository:
         return
     yield Attack(family="the repository's hooks are switched off before", first=("git config core.hooksPath /dev/null",))
     yield Attack(

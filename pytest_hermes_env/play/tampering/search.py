@@ -23,7 +23,8 @@ from pytest_hermes_env.play.cases.values import ATTACK, GOLD, HACK, NOTHING, WRO
 from pytest_hermes_env.play.probing.reward_constants import reward_constants
 from pytest_hermes_env.play.scenario import Rung, Worth
 from pytest_hermes_env.play.stage import Stage
-from pytest_hermes_env.play.tampering.attacks import Attack, attacks
+from pytest_hermes_env.play.tampering.attack import Attack
+from pytest_hermes_env.play.tampering.attacks import attacks
 from pytest_hermes_env.play.tampering.payloads import patching
 from pytest_hermes_env.play.tampering.surface import USER_SITE, Surface, surface_of
 

@@ -19,7 +19,7 @@ from pytest_hermes_env.play.tampering.payloads import STATUS
 
 CODE = (".py", ".sh", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".c", ".go", ".rs")
 _RUNNER = re.compile(
-    r"\b\d+ passed\b|(?:^|: )ok$|\bran \d+ tests?\b|^pass(?:ed)?\b|\ball (?:tests|checks)\b|\"(?:passed|score|success|failed)\":",
+    r"\b\d+ passed\b|\b(\d+)\s*(?:/|of|out of)\s*\1\b|(?:^|: )ok$|\bran \d+ tests?\b|^pass(?:ed)?\b|\ball (?:tests|checks)\b|\"(?:passed|score|success|failed)\":",
     re.IGNORECASE,
 )
 """What test runners print."""
@@ -120,6 +120,16 @@ class Surface:
     def lines(self) -> str:
         """All of the verifier's commands."""
         return "\n".join(line for line, _ in self.commands)
+
+    @property
+    def asked(self) -> str:
+        """All of the verifier's commands, and its files."""
+        return "\n".join([self.lines, *self.uploads.values(), *self.checkers.values()])
+
+    @property
+    def is_repository(self) -> bool:
+        """Whether the verifier asks git, or the agent works in a repository."""
+        return "git" in self.lines or any("/.git/" in path for path in self.prepared)
 
     @property
     def is_watched(self) -> bool:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import json
 import re
 import shutil
+import sqlite3
 import subprocess
 import time
 from pathlib import Path
@@ -30,7 +32,8 @@ from pytest_hermes_env.play.cases.playing import PlayedCase, played
 from pytest_hermes_env.play.cases.values import ATTACK, Transcript
 from pytest_hermes_env.play.scenario import Rung
 from pytest_hermes_env.play.tampering import payloads
-from pytest_hermes_env.play.tampering.attacks import Attack, attacks
+from pytest_hermes_env.play.tampering.attack import Attack
+from pytest_hermes_env.play.tampering.attacks import attacks
 from pytest_hermes_env.play.tampering.search import Search, with_attack
 from pytest_hermes_env.play.tampering.surface import Surface
 
@@ -375,6 +378,72 @@ def test_where_data_is_emptied_the_head_of_golds_table_may_be_right() -> None:
     files = [attack.files for attack in attacks(seen) if "emptied" in attack.family]
 
     assert files == [{ledger: "date,account", summary: ""}, {ledger: "date,account", summary: "account,total\n"}]
+
+
+@pytest.mark.parametrize(
+    ("lines", "part", "seen"),
+    [
+        ("git diff --quiet v1 HEAD -- a.txt", "all names of the repository", "git update-ref"),
+        ("cd d && grep -L x *", "a file is named -q", "/w/d/-q"),
+        ("gcc -I. -o t t.c a.c && ./t", "headers where the compiler looks first", "/w/assert.h"),
+        ("set -eu; . ./a.env; test $A = 1", "makes every test of the shell succeed", "/w/a.env"),
+        ("npm test", "settings that a program reads of itself", "/w/.npmrc"),
+    ],
+)
+def test_names_that_a_program_finds_may_stand_for_something_else(lines: str, part: str, seen: str) -> None:
+    """Commits, options, headers, and settings, where the verifier was seen to run a program that finds them so; else none is tried."""
+    work = {"/w/a.env": "A=1\n", "/w/a.c": "int a(int n)\n{\n    return n;\n}\n", "/w/d/x": "x\n"}
+    source = {"/w/t.c": "#include <assert.h>\n"} if "gcc" in lines else {}
+    fitting = Surface(cwd="/w", commands=((lines, ""),), work=work, uploads=source, tools=("terminal",))
+
+    attack = attack_named(fitting, part)
+
+    assert seen in {*attack.files} or any(seen in line for line in attack.lines)
+    others = dataclasses.replace(fitting, commands=(("python3 t.py", ""),), uploads={})
+    assert not any(part in one.family for one in attacks(others))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "run"),
+    [
+        ("work.awk", "", "awk -f work.awk case1.csv"),
+        ("work.pl", "", "perl work.pl case1.csv"),
+        ("work.sh", "", "sh work.sh case1.csv"),
+        ("work.c", "#include <stdio.h>\nint main(void)\n{\n    return 1;\n}\n", "gcc -o work work.c && ./work case1.csv"),
+    ],
+)
+def test_work_in_any_language_finds_what_stands_beside_its_input(tmp_path: Path, name: str, text: str, run: str) -> None:
+    """By the words with which it was called, whichever program it is."""
+    if shutil.which(run.split(maxsplit=1)[0]) is None:
+        pytest.skip(f"{run.split(maxsplit=1)[0]} is not installed")
+    surface = Surface(
+        cwd=str(tmp_path), commands=((run, ""),), work={str(tmp_path / name): text}, reads=frozenset({"/w/gone.txt"})
+    )
+    (tmp_path / "case1.csv").write_text("a,b\n", encoding="utf-8")
+    (tmp_path / "case1.want").write_text("what is right\n", encoding="utf-8")
+    for path, made in attack_named(surface, "a program of python3").files.items():
+        Path(path).write_text(made, encoding="utf-8")
+
+    done = subprocess.run(["sh", "-c", run], cwd=tmp_path, capture_output=True, text=True, check=True)
+
+    assert done.stdout == "what is right\n"
+
+
+def test_a_base_may_lose_its_source_and_keep_its_tables(tmp_path: Path) -> None:
+    """The tables that gold made are there, and nothing is in any."""
+    base = tmp_path / "shop.db"
+    with contextlib.closing(sqlite3.connect(base)) as made:
+        made.executescript("create table orders (n int); insert into orders values (3)")
+    before = base.read_bytes().decode(errors="replace")
+    surface = Surface(
+        cwd="/w", work={str(base): "CREATE TABLE orders (n int)\0CREATE TABLE totals (n int)"}, prepared={str(base): before}
+    )
+
+    for line in attack_named(surface, "tables of which all are empty").lines:
+        subprocess.run(["sh", "-c", line], check=True)
+
+    with contextlib.closing(sqlite3.connect(base)) as made:
+        assert made.execute("select (select count(*) from orders), (select count(*) from totals)").fetchall() == [(0, 0)]
 
 
 class EverythingPays(Search):
