@@ -118,7 +118,7 @@ def _of_fields(text: str, known: Known) -> Iterator[Change]:
     others = [form_of(other).fields for other in known.others]
     telling = _telling(form, known)
     probed = [*sorted(telling, key=lambda name: not _is_label(name, telling[name], known))][:MOST_PROBED]
-    yield from (replace(part, is_sure=part.is_sure and _is_work(part, form, known)) for part in form.parts)
+    yield from (replace(part, is_sure=part.is_sure and _is_work(part, form, known, telling)) for part in form.parts)
     for name in spread([*telling], MOST_FIELDS):
         value = telling[name]
         is_prose = len(value.split()) > LONG  # a reason, which nobody may grade
@@ -142,14 +142,18 @@ def _of_fields(text: str, known: Known) -> Iterator[Change]:
         yield Change(name="every value wrong", text=form.all_of({name: wrong_value(value) for name, value in telling.items()}))
 
 
-def _is_work(part: Change, form: Form, known: Known) -> bool:
-    """Whether what a part leaves out or adds is asked for: a key or a column that the prompt names or a label has, lines no other item has."""
+def _is_work(part: Change, form: Form, known: Known, telling: Mapping[str, str]) -> bool:
+    """Whether what a part leaves out or adds is asked for: a key or a column that the prompt names or a label has, lines no other item has.
+
+    Of a list, that something in it tells this item from others.
+    """
     if part.at and form.kind in {"json", "table"} and not part.at.startswith("in "):
         names = {part.at} if part.name.startswith("without") else {one for one in form.names if one != part.at}
         labels = {key for key, _ in known.labels}
         return any(name in labels or _is_in(name, known.prompt) for name in names)
     if form.kind in {"json", "table"}:
-        return True
+        place = part.at.removeprefix("in ")
+        return any(re.sub(r"\[(\d+)\]", r".\1", name).startswith(place) for name in telling)
     left_out = {*form.lines} - {line.strip() for line in part.text.splitlines()}
     common = {line.strip() for other in known.others for line in other.splitlines()}
     return bool(known.others) and bool(left_out - common)
@@ -165,17 +169,19 @@ def _telling(form: Form, known: Known) -> dict[str, str]:
 
 def _has(fields: Mapping[str, str], name: str, value: str) -> bool:
     """Whether fields have a value under that name; a name that only this item has, by a key above it, is known by its last key."""
-    if name in fields or "[" in name:
+    last = _at_end(name)
+    if name in fields or "[" in name.removesuffix(last):
         return fields.get(name) == value
-    return any(_last_key(other) == _last_key(name) and one == value for other, one in fields.items())
+    return any(_at_end(other) == last and one == value for other, one in fields.items())
 
 
-def _last_key(name: str) -> str:
-    return re.split(r"[.\[\]]", name.strip("]"))[-1]
+def _at_end(name: str) -> str:
+    """Return the last key of a name, with its places in lists."""
+    return name[name.rfind(".") + 1 :]
 
 
 def _is_label(name: str, value: str, known: Known) -> bool:
-    return (_last_key(name), value) in known.labels
+    return (re.split(r"[.\[\]]", name.strip("]"))[-1], value) in known.labels
 
 
 def _is_in(value: str, prompt: str) -> bool:
