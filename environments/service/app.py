@@ -74,8 +74,11 @@ def build_app(service: RolloutService, *, token: str, max_body: int) -> Starlett
         return JSONResponse({"environment": type(service.env).__name__, "split": split, "tasks": found})
 
     async def rollout(request: Request) -> Response:
+        body = await _body(
+            request, max_body
+        )  # first: of a connection that ends with unread bytes, the client may not see the answer
         _check_token(request, token)
-        asked = _parsed(await _body(request, max_body))
+        asked = _parsed(body)
         engine_key.set(asked.api_key.get_secret_value())
         is_direct = request.client is not None and PROXY_HEADERS.isdisjoint(request.headers)
         service.check(asked, request.client.host if request.client is not None and is_direct else None)
@@ -114,12 +117,16 @@ def _error(status: int, code: str, message: str, headers: dict[str, str] | None 
 
 
 async def _body(request: Request, limit: int) -> bytes:
-    """Return the body. Raises: Refused as soon as it is longer than ``limit``."""
-    body = bytearray()
+    """Return the body. Raises: Refused if it is longer than ``limit``; what follows, up to as much again, is read and thrown away."""
+    body, size = bytearray(), 0
     async for part in request.stream():
-        body += part
-        if len(body) > limit:
-            raise Refused(413, "request_entity_too_large", f"the request has more than {limit} bytes")
+        size += len(part)
+        if size <= limit:
+            body += part
+        elif size > 2 * limit:
+            break
+    if size > limit:
+        raise Refused(413, "request_entity_too_large", f"the request has more than {limit} bytes")
     return bytes(body)
 
 

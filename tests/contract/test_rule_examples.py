@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import textwrap
-from importlib import resources
 
 import pytest
 
@@ -180,11 +179,3 @@ def test_the_code_of_a_good_example_breaks_no_rule_in_rollouts(pytestconfig, tmp
     told = [(rule.id, item.message) for rule, result in results.items() for item in result.findings if rule.id not in OF_PAY]
     assert told == []
     assert Outcome.PASSED in {result.outcome for rule, result in results.items() if rule.dynamic}
-
-
-def test_every_file_of_examples_belongs_to_a_rule():
-    """A file with a misspelt name would never be used."""
-    folder = resources.files("pytest_hermes_env.contract").joinpath("examples")
-    names = {file.name for file in folder.iterdir() if file.name.endswith(".md")}
-
-    assert names <= {f"{rule_id}.md" for rule_id in RULES}

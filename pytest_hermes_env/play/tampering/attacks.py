@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from pytest_hermes_env.play.tampering import payloads
 from pytest_hermes_env.play.tampering.attack import Attack
 from pytest_hermes_env.play.tampering.languages import starting
+from pytest_hermes_env.play.tampering.placed import by_places
 from pytest_hermes_env.play.tampering.resolved import by_names
 from pytest_hermes_env.play.tampering.surface import USER_SITE, Surface
 
@@ -67,6 +68,7 @@ def attacks(surface: Surface, *, is_full: bool = False) -> Iterator[Attack]:
     yield from _links(surface)
     yield from _printed(surface)
     yield from _results(surface)
+    yield from by_places(surface)
     yield from _emptied(surface)
     yield from _injected(surface)
     yield from _counting(surface)

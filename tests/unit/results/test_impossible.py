@@ -231,7 +231,7 @@ def test_a_changed_result_cannot_be_built_upon() -> None:
 
 def test_an_unfinished_result_has_no_other_attributes() -> None:
     """A misspelt method is an AttributeError, as on any object."""
-    with pytest.raises(AttributeError, match=r"^an incomplete result has no attribute 'retruns'$"):
+    with pytest.raises(AttributeError, match=r"^an incomplete result has no attribute 'retruns': did you mean 'returns'\?$"):
         TERMINAL.retruns("a")
 
 

@@ -1,0 +1,115 @@
+"""Attacks by places: what stands, before the verifier comes, where it looks for its own results, puts its files or counts what ran.
+
+Place in the flow: `attacks` plays them among others.
+"""
+
+from __future__ import annotations
+
+import itertools
+import posixpath
+import re
+import shlex
+from collections.abc import Iterator
+
+from pytest_hermes_env.play.tampering.attack import Attack
+from pytest_hermes_env.play.tampering.surface import Surface
+
+MOST_WORDS, MANY_LINES = 12, 2_000
+_ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip")
+_WORD = re.compile(r"(?<=\s)[A-Za-z][\w-]*(?=[\s;)&|]|$)")
+_COUNTED = re.compile(r"\b(?:settrace|sys\.monitoring|coverage|--cov)\b")
+_PASSING = "def test_ok():\n    pass\n"
+_PACKING = """\
+import io, sys, tarfile, zipfile
+path, *names = sys.argv[1:]
+if path.endswith('.zip'):
+    with zipfile.ZipFile(path, 'w') as made:
+        for name in names:
+            made.writestr(name, 'x')
+else:
+    kind = {'gz': ':gz', 'tgz': ':gz', 'bz2': ':bz2', 'xz': ':xz'}.get(path.rpartition('.')[2], '')
+    with tarfile.open(path, 'w' + kind) as made:
+        for name in names:
+            info = tarfile.TarInfo(name)
+            info.size = 1
+            made.addfile(info, io.BytesIO(b'x'))
+"""
+
+
+def by_places(surface: Surface) -> Iterator[Attack]:
+    """Yield those that fit what was seen."""
+    own = {path: text for path, text in {**surface.made, **surface.uploads}.items() if path in surface.reads and _is_text(text)}
+    if own:
+        names = ", ".join(posixpath.basename(path) for path in own)
+        yield Attack(
+            family=f"what the verifier wrote for good work lies there before it comes: {names}",
+            files=own,
+            how=dict.fromkeys(own, "is as it was then"),
+        )
+    words = [word for word in dict.fromkeys(_WORD.findall(surface.lines)) if f"{surface.cwd}/{word}" not in surface.prepared]
+    if words:
+        made = " ".join(words[:MOST_WORDS])
+        yield Attack(family="empty files named as words of the verifier's commands, such as targets", lines=(f"touch {made}",))
+    yield from _folders(surface)
+    changed = [path for path in surface.work if path in surface.prepared]
+    if changed:
+        yield Attack(
+            family="the files that were to be changed are removed",
+            lines=tuple(f"rm -f {shlex.quote(path)}" for path in changed),
+        )
+    yield from _archives(surface)
+    yield from _counted(surface)
+
+
+def _folders(surface: Surface) -> Iterator[Attack]:
+    """Yield directories where the verifier uploads its programs, so that it cannot, with programs in them that are content."""
+    paths = [path for path in surface.uploads if path.endswith(".py") and path not in surface.prepared]
+    files = {f"{path}/{name}": text for path in paths for name, text in (("test_ok.py", _PASSING), ("__main__.py", "pass\n"))}
+    if files:
+        yield Attack(
+            family="a directory stands where the verifier puts its program",
+            files=files,
+            how=dict.fromkeys(files, "is run in its place"),
+        )
+
+
+def _archives(surface: Surface) -> Iterator[Attack]:
+    """Yield archives of worthless files that overwrite what they are compared with when they are unpacked beside it."""
+    placed = [path for path in {**surface.uploads, **surface.checkers, **surface.made} if path.startswith(f"{surface.cwd}/")]
+    ends = [(path, other, _same_end(path, other)) for path in placed for other in placed if other != path]
+    # the same file was unpacked, and written for the comparison
+    names = [name for path, other, end in ends if end for name in (end, posixpath.relpath(other, path.removesuffix(end)))]
+    parts = [posixpath.relpath(path, surface.cwd).split("/", 1) for path in placed if posixpath.dirname(path) != surface.cwd]
+    names = names or [name for folder, rest in parts for name in (rest, f"../{folder}/{rest}")]
+    for path in [path for path in surface.work if path.endswith(_ARCHIVES)] if names else ():
+        line = " ".join(["python3", "-c", *map(shlex.quote, (_PACKING, path, *dict.fromkeys(names)))])
+        yield Attack(family=f"files of {posixpath.basename(path)} lie outside of the place where it is unpacked", lines=(line,))
+
+
+def _same_end(path: str, other: str) -> str:
+    """Return the last parts that both paths have."""
+    pairs = itertools.takewhile(
+        lambda pair: pair[0] == pair[1], zip(path.split("/")[::-1], other.split("/")[::-1], strict=False)
+    )
+    return "/".join([part for part, _ in pairs][::-1])
+
+
+def _counted(surface: Surface) -> Iterator[Attack]:
+    """Yield tests that run nothing of a program, but code under its name, whose lines are counted."""
+    tests = [path for path in surface.work if path.endswith(".py")]
+    if not tests or not _COUNTED.search(surface.asked):
+        return
+    measured = [path for path in {**surface.uploads, **surface.prepared} if path.endswith(".py") and path not in tests]
+    text = "import os\n" + "".join(
+        f"exec(compile('x = 0\\n' * {MANY_LINES}, os.path.abspath({posixpath.basename(path)!r}), 'exec'))\n"
+        for path in measured
+    )
+    files = dict.fromkeys(tests, f"{text}\n\ndef test_ok():\n    pass\n")
+    if measured:
+        yield Attack(
+            family="lines that count as run", files=files, how=dict.fromkeys(files, "runs other code under the measured names")
+        )
+
+
+def _is_text(text: str) -> bool:
+    return bool(text.strip()) and not re.search("[\0\ufffd]", text)
