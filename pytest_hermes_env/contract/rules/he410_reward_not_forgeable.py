@@ -5,7 +5,8 @@ What: Gold is played, and what the verifier runs, reads and uploads is noted. Th
 verifier pay: code that ends or changes its process (in the work itself, conftest.py, pytest.ini, modules that shadow those it imports, the
 user's site-packages), its prepared checkers, limits and expected data overwritten or moved away, links to, and views of, what the work is
 compared with, programs that print it, results that nobody computed, text that ends the verifier's command, settings, history and names of a repository, names of files that are taken for
-options, headers and settings that a program looks up of itself, files that a shell sources. Programs of the same names on PATH, functions and variables of the
+options, headers and settings that a program looks up of itself, files that a shell sources, the verifier's own results of good work put there before
+it comes, the names of its targets, directories and archives in the place of its files, files removed that were to be changed. Programs of the same names on PATH, functions and variables of the
 session, and processes that still run, are a warning: they work wherever a verifier's commands run in the agent's session. What
 is paid is shrunk to the fewest files, and shown as a case. The contract plays the short form, on one item, up to the first attack that is paid;
 `hermes-env attack` plays all. Without any work, the reward is computed for claims in the final answer ("All tests passed.", a JSON score, words
