@@ -88,6 +88,15 @@ def test_a_page_names_nothing_that_does_not_exist(page: Path) -> None:
     assert all(page_text(name) for name in re.findall(r"hermes-env docs ([\w/-]+)", text))
 
 
+@pytest.mark.parametrize("name", [*COMMANDS.choices])
+def test_the_help_of_a_command_names_no_option_that_does_not_exist(name: str) -> None:
+    """It is what a user copies first."""
+    parser = COMMANDS.choices[name]
+    text = "\n".join([str(parser.description), *(str(action.help) for action in parser._actions)])
+
+    assert {*re.findall(r"(?<![\w-])--hermes-[a-z-]*[a-z]", text)} <= {flag.name for flag in FLAGS} | {"--hermes-base-env"}
+
+
 def test_every_python_name_is_on_its_page() -> None:
     """Each has a directive, by its own name or as the heading."""
     page = text_of("api")
