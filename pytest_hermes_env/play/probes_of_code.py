@@ -15,6 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pytest_hermes_env.play.cases.kinds_of_input import Kind
+
 VARIANTS, MOST = 10, 150
 """Other inputs made of one, and inputs in all."""
 MANY_CASES, CASES_AT_ONCE = 0.7, 8
@@ -75,10 +77,14 @@ print("answers", json.dumps(answers))
 
 @dataclass(kw_only=True)
 class Like:
-    """How inputs are made of others: ``names`` may stand for names, and numbers may be of the other sign if ``is_signed``."""
+    """How inputs are made of others: ``names`` may stand for names, and numbers may be of the other sign if ``is_signed``.
+
+    With a ``kind``, each is made one of it, and otherwise stays.
+    """
 
     names: list[str]
     is_signed: bool
+    kind: Kind | None = None
     chance: random.Random = field(default_factory=lambda: random.Random(0))  # noqa: S311 - the same inputs in each run
 
     @classmethod
@@ -92,13 +98,15 @@ class Like:
 
     def value(self, value: Any) -> Any:
         """Return data like other data."""
+        if self.kind is not None:
+            return self.kind.value(value, self.chance)
         text = repr(value)
         node = ast.parse(text, mode="eval").body
         return ast.literal_eval(self.varied(text).visit(node)) if _is_literal(node) else value  # NaN is not written as Python
 
-    def varied(self, text: str) -> _Varied:
+    def varied(self, text: str) -> ast.NodeTransformer:
         """Return what changes code like ``text``."""
-        return _Varied(self, text)
+        return _Varied(self, text) if self.kind is None else _OfKind(self)
 
 
 def snippets_of(code: str, texts: Sequence[str], item: Any, like: Like) -> list[str]:
@@ -165,8 +173,10 @@ def _data_like(text: str, like: Like) -> str:
         is_of_cases = (
             isinstance(value, list) and all(isinstance(part, list | dict) for part in value) and chance.random() < MANY_CASES
         )
-        made = [like.value(value) for _ in range(CASES_AT_ONCE if is_of_cases else 1)]
+        made = [like.value(value) for _ in range(CASES_AT_ONCE if is_of_cases and like.kind is None else 1)]
         return json.dumps([part for one in made for part in one] if is_of_cases else made[0])
+    if like.kind is not None:
+        return str(like.value(text))
     lines = text.split("\n")
     body = [line for line in lines[1:] if line]
     if len(body) > 1 and chance.random() < 0.5:  # noqa: PLR2004 - by half the chances, the order or number of lines
@@ -336,6 +346,21 @@ class _Varied(ast.NodeTransformer):
             if is_in_order
             else made
         )
+
+
+class _OfKind(ast.NodeTransformer):
+    """Makes the written arguments of calls inputs of a kind."""
+
+    def __init__(self, like: Like) -> None:
+        self._like = like
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Return the call with other arguments, together, since a kind may be of several."""
+        self.generic_visit(node)
+        if node.args and all(map(_is_literal, node.args)):
+            made = self._like.value([ast.literal_eval(one) for one in node.args])
+            node.args = [ast.parse(repr(one), mode="eval").body for one in made]
+        return node
 
 
 def _are_records(nodes: Sequence[ast.expr]) -> bool:

@@ -19,6 +19,7 @@ from typing import Any
 from pytest_hermes_env.inference.steps import Turn
 from pytest_hermes_env.play.cases.code_changes import is_code
 from pytest_hermes_env.play.cases.item_cases import work_of
+from pytest_hermes_env.play.cases.kinds_of_input import kinds_in, without_kind
 from pytest_hermes_env.play.cases.mutants import Mutant, mutants
 from pytest_hermes_env.play.cases.playing import PlayedCase, Player, played, scripted
 from pytest_hermes_env.play.cases.slots import ANSWER, Slot, Work
@@ -40,18 +41,21 @@ REPLAYS = 60
 """Times that the verifier's commands are run on a program that it paid, and on gold."""
 _UNKNOWN = re.compile(r"raised (?:nothing|124|-1)\b")
 """What was stopped by a clock, which is another one on a busy machine, or ended without an answer."""
+_OF_ERRORS = re.compile(r"\brais|\berror|\bexception|\binvalid|\brefus|\breject|\bfail", re.IGNORECASE)
+_ERROR = re.compile(r"error|exception|traceback|raises", re.IGNORECASE)
 _FLOAT = re.compile(r"(\d)\.0+\b")
 
 
 @dataclass(kw_only=True)
 class WrongPrograms:
-    """The search on one item, with at most ``most`` mutants. ``notes`` are why there was nothing to ask about."""
+    """The search on one item, with at most ``most`` mutants, and kinds of input if asked. ``notes`` are why there was nothing to ask about."""
 
     stage: Stage
     item: Any
     label: str
     gold: Transcript
     most: int
+    has_kinds: bool = False
     notes: list[str] = field(default_factory=list)
     left: int = 0
     """Programs for which there was no time."""
@@ -67,8 +71,12 @@ class WrongPrograms:
         if slot is None:
             self.notes.append("gold writes no Python that the verifier read")
             return [gold.rung]
-        refused, paid = [], []
-        for mutant in mutants(slot.text, self.most):
+        refused: list[Rung] = []
+        paid: list[tuple[Mutant, Rung]] = []
+        like = Like.of(slot.text, work.prompt)
+        kinds = [(kind, without_kind(slot.text, kind)) for kind in kinds_in(work.prompt) if self.has_kinds]
+        of_kind = {mutant.text: replace(like, kind=kind) for kind, mutant in kinds if mutant is not None}
+        for mutant in [*mutants(slot.text, self.most), *(mutant for _, mutant in kinds if mutant is not None)]:
             if self.stage.attack.is_over:
                 self.left += 1
                 continue
@@ -80,7 +88,11 @@ class WrongPrograms:
                 paid.append((mutant, rung))
             else:
                 refused.append(rung)
-        shown = await asyncio.to_thread(self._witnesses, slot, gold, work, [mutant.text for mutant, _ in paid]) if paid else {}
+        texts = [mutant.text for mutant, _ in paid]
+        shown = await asyncio.to_thread(self._witnesses, slot, gold, work, like, [one for one in texts if one not in of_kind])
+        for text in texts:
+            if text in of_kind:
+                shown |= await asyncio.to_thread(self._witnesses, slot, gold, work, of_kind[text], [text])
         told = [(shown[mutant.text], rung) for mutant, rung in paid if mutant.text in shown]
         wrong = [replace(rung, against=witness) for (_, witness), rung in sorted(told, key=lambda one: -one[0][0])]
         self.notes.append(
@@ -106,21 +118,26 @@ class WrongPrograms:
         blank = Rung(name=name, item=self.label, is_automatic=name != GOLD)
         return await played(self.stage, Player(transcript, scripted(turns)), self.item, transcript, blank)
 
-    def _witnesses(self, slot: Slot, gold: PlayedCase, work: Work, programs: Sequence[str]) -> dict[str, tuple[float, str]]:
+    def _witnesses(
+        self, slot: Slot, gold: PlayedCase, work: Work, like: Like, programs: Sequence[str]
+    ) -> dict[str, tuple[float, str]]:
         """Return for each program that gives something else than gold the share of the inputs, if it is known, one of them, and what it gives."""
+        if not programs:
+            return {}
         own = reward_constants(type(self.stage.env), type(self.stage.env).compute_reward)
         made = gold.records[0].tool_calls
         last = max((number for number, one in enumerate(made) if one.by_agent), default=-1)
         calls = [(one.name, one.arguments) for one in made[last + 1 :] if not one.by_agent]
         said = [str(value) for _, arguments in calls for value in arguments.values()]
-        snippets = snippets_of(
-            slot.text, [*texts_of(self.item), work.prompt, *said, *own.texts], self.item, Like.of(slot.text, work.prompt)
-        )
+        snippets = snippets_of(slot.text, [*texts_of(self.item), work.prompt, *said, *own.texts], self.item, like)
+        is_of_errors = like.kind is None or _OF_ERRORS.search(work.prompt) is not None
         found: dict[str, tuple[float, str]] = {}
         if snippets:
             first, again, *others = self._answers([slot.text, slot.text, *programs], snippets) or [[], []]
             for program, given in zip(programs, others, strict=False):
-                differing = [n for n, answer in enumerate(first) if _differs(answer, again[n], given[n])]
+                differing = [
+                    n for n, answer in enumerate(first) if _differs(answer, again[n], given[n], is_of_errors=is_of_errors)
+                ]
                 if differing:
                     n = min(differing, key=lambda n: ("-" in snippets[n], len(snippets[n])))
                     witness = f"{_shown(snippets[n])} gives {_shown(given[n])}, and with gold {_shown(first[n])}"
@@ -128,8 +145,8 @@ class WrongPrograms:
         if slot.name != ANSWER:
             files = {path: node.data for path, node in gold.files.items()}
             open_ones = [one for one in programs if one not in found]
-            varied = calls_like(calls, slot.name, Like.of(slot.text, work.prompt))
-            replayed = self._replayed(slot.name, slot.text, files, varied, open_ones)
+            varied = calls_like(calls, slot.name, like)
+            replayed = self._replayed(slot.name, slot.text, files, varied, open_ones, is_of_errors=is_of_errors)
             found |= {program: (0.0, witness) for program, witness in replayed.items()}
         return found
 
@@ -144,7 +161,14 @@ class WrongPrograms:
         return list(json.loads(answers)) if told else []
 
     def _replayed(
-        self, path: str, code: str, files: Mapping[str, bytes], inputs: Iterator[Any], programs: Sequence[str]
+        self,
+        path: str,
+        code: str,
+        files: Mapping[str, bytes],
+        inputs: Iterator[Any],
+        programs: Sequence[str],
+        *,
+        is_of_errors: bool,
     ) -> dict[str, str]:
         """Run the verifier's calls, with inputs like its own, on gold and on programs, and return what they print otherwise."""
         found: dict[str, str] = {}
@@ -155,7 +179,7 @@ class WrongPrograms:
             first, again = (self._ran({**files, path: code.encode()}, varied) for _ in range(2))
             for program in open_ones:
                 given = self._ran({**files, path: program.encode()}, varied)
-                if _differs(first, again, given):
+                if _differs(first, again, given, is_of_errors=is_of_errors):
                     asked, one, other = _first_difference(told, given, first)
                     found[program] = f"{asked}the verifier's commands give {one}, and with gold {other}"
         return found
@@ -176,9 +200,12 @@ class WrongPrograms:
         return "\n".join(printed)
 
 
-def _differs(first: str, again: str, given: str) -> bool:
-    """Tell whether a program gives something else than gold does each time: 3.0 is 3. An error of gold's says nothing, and neither does a clock."""
-    if first != again or "raised " in first or _UNKNOWN.search(given):
+def _differs(first: str, again: str, given: str, *, is_of_errors: bool = True) -> bool:
+    """Tell whether a program gives something else than gold does each time: 3.0 is 3. An error of gold's says nothing, and neither does a clock.
+
+    Without ``is_of_errors``, nor do words of one.
+    """
+    if first != again or "raised " in first or _UNKNOWN.search(given) or (not is_of_errors and _ERROR.search(first)):
         return False
     return bool(_FLOAT.sub(r"\1", first) != _FLOAT.sub(r"\1", given))
 
@@ -211,4 +238,6 @@ def _shown(text: str) -> str:
 
 def _told(mutant: Mutant) -> str:
     """Return what is wrong with a mutant: the line as it reads."""
+    if mutant.before == mutant.after:
+        return mutant.name
     return f"{mutant.name} in line {mutant.line}: `{mutant.after or 'nothing'}` for `{mutant.before}`"

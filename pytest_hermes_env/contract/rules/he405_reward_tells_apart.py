@@ -195,17 +195,20 @@ def _of_order(evidence: Evidence, rungs: tuple[Rung, ...]) -> Iterator[Finding]:
 
 
 def _of_wrong_programs(evidence: Evidence) -> Iterator[Finding]:
-    """Yield a warning for each item on which wrong programs are paid like gold: how many, and the one that is wrong most often."""
+    """Yield a warning where wrong programs are paid like gold: how many, and the one that is wrong most often."""
     rungs = evidence.scenario(WRONG_PROGRAMS).rungs
-    for item, gold in _golds(rungs).items():
-        asked = [rung for rung in rungs if rung.item == item and rung.name == WRONG_PROGRAM and _is_sure(rung)]
-        asked = [rung for rung in asked if rung.change not in evidence.cases.equivalent]
-        paid = [rung for rung in asked if (rung.reward or 0.0) >= (gold.reward or 0.0) - TINY]
-        if paid:
-            message = f"the verifier pays {len(paid)} of {len(asked)} wrong programs like gold on {item}: {paid[0].change}: {paid[0].against}"
-            seen = "; ".join(f"{rung.change}: {rung.against}" for rung in paid[1 : MOST_FINDINGS + 1])
-            found = evidence.finding(message, "compute_reward", seen=seen, scenario=WRONG_PROGRAMS, severity=Severity.WARNING)
-            yield dataclasses.replace(found, reproduction=paid[0].hack)
+    golds = _golds(rungs)
+    asked = [rung for rung in rungs if rung.item in golds and rung.name == WRONG_PROGRAM and _is_sure(rung)]
+    asked = [rung for rung in asked if rung.change not in evidence.cases.equivalent]
+    paid = [rung for rung in asked if (rung.reward or 0.0) >= (golds[rung.item].reward or 0.0) - TINY]
+    if paid:
+        first, others = paid[0], {rung.change: rung for rung in paid[::-1]}
+        others.pop(first.change)
+        message = f"the verifier pays {len(paid)} of {len(asked)} wrong programs like gold: {first.change}: {first.against}"
+        more = (f"{rung.change}: {rung.against}" for rung in [*others.values()][: -MOST_FINDINGS - 1 : -1])
+        seen = "; ".join([f"on {first.item}", *more])
+        found = evidence.finding(message, "compute_reward", seen=seen, scenario=WRONG_PROGRAMS, severity=Severity.WARNING)
+        yield dataclasses.replace(found, reproduction=first.hack)
 
 
 def _are_comparable(high: Rung, low: Rung) -> bool:

@@ -74,7 +74,7 @@ async def wrong_programs(stage: Stage) -> None:
     taken = await items_with_gold(stage, len(PROGRAMS) if plan.item is None else 1, plan.item)
     for number, (prompt, gold, item) in enumerate(taken, 1):
         label = f"item {number} of those with gold, {shorten(prompt, LONGEST)!r}"
-        search = WrongPrograms(stage=stage, item=item, label=label, gold=gold, most=PROGRAMS[number - 1])
+        search = WrongPrograms(stage=stage, item=item, label=label, gold=gold, most=PROGRAMS[number - 1], has_kinds=number == 1)
         rungs += await search.run()
         notes += search.notes
         left += search.left

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import json
+import random
 import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -18,6 +19,7 @@ from pytest_hermes_env import call, cases, item_cases, say
 from pytest_hermes_env.contract.judge.verdict import Outcome
 from pytest_hermes_env.contract.rules import find_rule
 from pytest_hermes_env.contract.run.single_rule import contract_of
+from pytest_hermes_env.play.cases.kinds_of_input import kinds_in, without_kind
 from pytest_hermes_env.play.cases.mutants import mutants
 from pytest_hermes_env.play.probes_of_code import PROGRAM, Like, calls_like, snippets_of
 from pytest_hermes_env.play.wrong_programs import _differs
@@ -289,3 +291,83 @@ def test_a_clock_shows_no_difference(first: str, again: str, given: str, expecte
 def test_nothing_is_told_of_others(env_class: type, effort: int) -> None:
     """Where each wrong program is refused, or nobody asked for the search."""
     assert findings_of(env_class, effort) == []
+
+
+def of_kind(prompt: str, code: str) -> dict[str, str]:
+    """Return the programs that do nothing for a kind of input, by the kind's name."""
+    made = {kind.name: without_kind(code, kind) for kind in kinds_in(prompt)}
+    return {name: mutant.text for name, mutant in made.items() if mutant is not None}
+
+
+@pytest.mark.parametrize(
+    ("prompt", "name", "other", "like", "expected"),
+    [
+        ("Equal rows stay in order.", "values that are equal", [[{"n": 1}, {"n": 2}]], [[{"n": 1}, {"n": 1}]], True),
+        ("Numbers may occur more than once.", "values that are equal", [[3, 4]], [[3, 3, 4]], True),
+        ("An empty list gives 0.", "inputs without a value", [[3], "a"], [[], ""], False),
+        ("Letters of every script count.", "characters beyond ASCII", ["a b", 3], ["á b", 3], True),
+        ("For a negative number it raises.", "numbers below 0", [4], [-4], True),
+        ("It must be fast.", "inputs of more than 1000 values", [[1, 2]], [([1, 2] * 501)[:1001]], True),
+        ("As far as these pages exist.", "numbers that are the same as another argument", [4, 9], [9, 9], True),
+        ("The offset from UTC.", "times near midnight", ["2030-01-02T11:08:09Z"], None, False),
+        ("Put it in lower case.", "capital letters", ["ab"], ["AB"], True),
+        ("Leading and trailing blanks do not count.", "texts with blanks around them", ["a"], ["  a "], True),
+    ],
+)
+def test_nothing_is_done_for_a_kind_of_input(prompt: str, name: str, other: Any, like: Any, expected: bool) -> None:
+    """The prompt speaks of it: inputs are made of the kind, and only for them the program gives nothing."""
+    (program,) = (
+        text for kind, text in of_kind(prompt, "def f(*, k=1): return 1\ndef g(a, b=None): return 2\n").items() if kind == name
+    )
+    made = next(kind for kind in kinds_in(prompt) if kind.name == name).value(other, random.Random(0))
+    if expected:
+        assert made == like
+
+    space: dict[str, Any] = {}
+    exec(program, space)
+
+    assert space["g"](*other) == 2
+    assert space["g"](*made) is None
+    assert space["f"]() == 1
+
+
+@pytest.mark.parametrize("prompt", ["Add two numbers.", "n is a non-negative number, without duplicates."])
+def test_a_prompt_that_speaks_of_no_kind_asks_for_none(prompt: str) -> None:
+    assert of_kind(prompt, "def g(a): return a\n") == {}
+
+
+def test_code_without_arguments_has_no_kind() -> None:
+    """A script reads them where nobody sees it."""
+    assert of_kind("It must be fast.", "import sys\nprint(sys.stdin.read())\n") == {}
+
+
+class TiesEnv(HarnessEnv):
+    """Ranks texts by their numbers, and tries no two that are equal."""
+
+    work = "def triple(rows):\n    return [row['name'] for row in sorted(rows, key=lambda row: row['n'])]\n"
+    tables: ClassVar[Any] = [[{"name": "b", "n": 2}, {"name": "a", "n": 1}]]
+
+    def format_prompt(self, item: Any) -> str:
+        """Ask for them."""
+        return "Write triple.py: triple(rows) gives the names by n; equal ones stay in the order in which they came."
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Compare what it prints for all tables."""
+        code = "import json, sys; sys.path.insert(0, '.'); import triple as m; print(json.dumps([m.triple(one) for one in json.loads(sys.argv[1])]))"
+        line = shlex.join(["python3", "-I", "-c", code, json.dumps(self.tables)])
+        wanted = [[row["name"] for row in sorted(rows, key=lambda row: row["n"])] for rows in self.tables]
+        return float(ctx.terminal(f"{line} 2> /dev/null")["output"].strip() == json.dumps(wanted))
+
+
+class TriedTiesEnv(TiesEnv):
+    """Tries some."""
+
+    tables: ClassVar[Any] = [*TiesEnv.tables, [{"name": "b", "n": 2}, {"name": "a", "n": 2}]]
+
+
+def test_a_kind_of_input_that_the_verifier_never_tries_is_told() -> None:
+    """With an input for which the program gives nothing; where it is tried, nothing is told."""
+    (finding,) = findings_of(TiesEnv, 2)
+
+    assert "nothing for values that are equal, of which the prompt speaks: with [{" in finding.message
+    assert findings_of(TriedTiesEnv, 2) == []
