@@ -8,7 +8,7 @@ content, and gold in the wrong place, by the gap. Over many items, gold of anoth
 prompt repeated or wrong content never earns the highest reward that was seen, and rewards are not one positive number
 for work that differs. Around gold its neighbours are played: with worse content in its own form, with less of its work, with lies, they earn less than gold; by
 another way, with the same work, about as much. `hermes-env attack` also asks the verifier about programs like gold's that are wrong in one place, and give something else than gold for inputs like those that
-are tested: how many it pays like gold is a warning, with the smallest difference. What only the author knows is a question, which `equivalent:` or `worse:` in the file of cases answers. A reward that is 0.0 for everything is reported when the source can
+are tested, or do nothing for a kind of input that the prompt speaks of: how many it pays like gold is a warning, with the smallest difference. What only the author knows is a question, which `equivalent:` or `worse:` in the file of cases answers. A reward that is 0.0 for everything is reported when the source can
 return nothing else, or when every call caught the same mistake of its own code: a name or an attribute that does not
 exist, wrong arguments, a key that the item does not have; or when nothing that the agent did is read, as where a reward
 looks for messages of a role that no message has. Otherwise an honest verifier returns 0.0 for all rollouts that never
