@@ -23,6 +23,7 @@ from pytest_hermes_env.play.cases.kinds_of_input import kinds_in, without_kind
 from pytest_hermes_env.play.cases.mutants import Mutant, mutants
 from pytest_hermes_env.play.cases.playing import PlayedCase, Player, played, scripted
 from pytest_hermes_env.play.cases.slots import ANSWER, Slot, Work
+from pytest_hermes_env.play.cases.text_mutants import kind_of_names, text_mutants
 from pytest_hermes_env.play.cases.values import GOLD, NEAR_MISS, WRONG_PROGRAM, Transcript
 from pytest_hermes_env.play.item_texts import texts_of
 from pytest_hermes_env.play.probes_of_code import PROGRAM, Like, calls_like, snippets_of
@@ -67,16 +68,19 @@ class WrongPrograms:
             return [gold.rung]
         work = work_of(self.gold, self.item, gold, ())
         slots = sorted(work.slots(), key=lambda slot: slot.name == ANSWER)
-        slot = next((slot for slot in slots if is_code(slot.text) and slot.name.endswith((".py", ANSWER))), None)
+        slot = next((slot for slot in slots if _is_python(slot)), None)
+        slot = slot or next((slot for slot in slots if text_mutants(slot.name, slot.text, 1)), None)
         if slot is None:
-            self.notes.append("gold writes no Python that the verifier read")
+            self.notes.append("gold writes no Python, SQL, shell script or pattern that the verifier read")
             return [gold.rung]
         refused: list[Rung] = []
         paid: list[tuple[Mutant, Rung]] = []
-        like = Like.of(slot.text, work.prompt)
-        kinds = [(kind, without_kind(slot.text, kind)) for kind in kinds_in(work.prompt) if self.has_kinds]
+        is_python = _is_python(slot)
+        like = Like.of(slot.text if is_python else "", work.prompt)
+        kinds = [(kind, without_kind(slot.text, kind)) for kind in kinds_in(work.prompt) if self.has_kinds and is_python]
         of_kind = {mutant.text: replace(like, kind=kind) for kind, mutant in kinds if mutant is not None}
-        for mutant in [*mutants(slot.text, self.most), *(mutant for _, mutant in kinds if mutant is not None)]:
+        plain = mutants(slot.text, self.most) if is_python else text_mutants(slot.name, slot.text, self.most)
+        for mutant in [*plain, *(mutant for _, mutant in kinds if mutant is not None)]:
             if self.stage.attack.is_over:
                 self.left += 1
                 continue
@@ -90,6 +94,8 @@ class WrongPrograms:
                 refused.append(rung)
         texts = [mutant.text for mutant, _ in paid]
         shown = await asyncio.to_thread(self._witnesses, slot, gold, work, like, [one for one in texts if one not in of_kind])
+        if not is_python and (names := kind_of_names(slot.name, slot.text)) is not None:
+            of_kind = {text: replace(like, kind=names) for text in texts if text not in shown}
         for text in texts:
             if text in of_kind:
                 shown |= await asyncio.to_thread(self._witnesses, slot, gold, work, of_kind[text], [text])
@@ -129,7 +135,9 @@ class WrongPrograms:
         last = max((number for number, one in enumerate(made) if one.by_agent), default=-1)
         calls = [(one.name, one.arguments) for one in made[last + 1 :] if not one.by_agent]
         said = [str(value) for _, arguments in calls for value in arguments.values()]
-        snippets = snippets_of(slot.text, [*texts_of(self.item), work.prompt, *said, *own.texts], self.item, like)
+        snippets = _is_python(slot) and snippets_of(
+            slot.text, [*texts_of(self.item), work.prompt, *said, *own.texts], self.item, like
+        )
         is_of_errors = like.kind is None or _OF_ERRORS.search(work.prompt) is not None
         found: dict[str, tuple[float, str]] = {}
         if snippets:
@@ -198,6 +206,10 @@ class WrongPrograms:
                 context.write_file(arguments["path"], arguments["content"])
         close_sandbox(sandbox)
         return "\n".join(printed)
+
+
+def _is_python(slot: Slot) -> bool:
+    return is_code(slot.text) and slot.name.endswith((".py", ANSWER))
 
 
 def _differs(first: str, again: str, given: str, *, is_of_errors: bool = True) -> bool:

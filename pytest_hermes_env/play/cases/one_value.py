@@ -126,6 +126,6 @@ def fewer(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 def spread(items: list[Item], count: int) -> list[Item]:
     """Return so many of the items, the first and the last among them, with equal distances."""
-    if len(items) <= count:
-        return items
+    if len(items) <= count or count <= 1:
+        return items[:count]
     return [items[number * (len(items) - 1) // (count - 1)] for number in range(count)]
