@@ -40,6 +40,8 @@ LONGEST = 160
 """Characters of what a program gives that are shown."""
 REPLAYS = 60
 """Times that the verifier's commands are run on a program that it paid, and on gold."""
+OF_KIND = 5
+"""Inputs of one kind on which they are run."""
 _UNKNOWN = re.compile(r"raised (?:nothing|124|-1)\b")
 """What was stopped by a clock, which is another one on a busy machine, or ended without an answer."""
 _OF_ERRORS = re.compile(r"\brais|\berror|\bexception|\binvalid|\brefus|\breject|\bfail", re.IGNORECASE)
@@ -153,7 +155,7 @@ class WrongPrograms:
         if slot.name != ANSWER:
             files = {path: node.data for path, node in gold.files.items()}
             open_ones = [one for one in programs if one not in found]
-            varied = calls_like(calls, slot.name, like)
+            varied = itertools.islice(calls_like(calls, slot.name, like), None if like.kind is None else OF_KIND)
             replayed = self._replayed(slot.name, slot.text, files, varied, open_ones, is_of_errors=is_of_errors)
             found |= {program: (0.0, witness) for program, witness in replayed.items()}
         return found
