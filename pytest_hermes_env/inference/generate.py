@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from hermes_env_shared.logprob_check import QUESTION, QUESTIONS
+from hermes_env_shared.logprob_check import MAX_TOKENS, PROBES
 from pytest_hermes_env.errors import UnexpectedRequest, shorten
 from pytest_hermes_env.inference.token_engines import normaliser
 from pytest_hermes_env.inference.wire import CREATED
@@ -57,7 +57,7 @@ class Request:
     @property
     def is_check(self) -> bool:
         """Whether this is one of the questions that find out what the logprobs are, outside of any rollout."""
-        return self.prompt == QUESTION and self.max_tokens == QUESTIONS[0]["max_tokens"]
+        return self.max_tokens == MAX_TOKENS and self.prompt in {probe.prompt for probe in PROBES}
 
 
 @dataclass(frozen=True, kw_only=True)

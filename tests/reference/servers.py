@@ -150,6 +150,7 @@ class Reference:
             "min_p",
             "presence_penalty",
             "frequency_penalty",
+            "repetition_penalty",
         }
         if unknown := set(sampling) - known:
             return 400, {"error": {"message": f"Unexpected keyword argument {sorted(unknown)}"}}
