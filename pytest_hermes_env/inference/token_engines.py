@@ -63,7 +63,8 @@ def vllm_refusal(body: Mapping[str, Any], model: str) -> tuple[int, JsonObject] 
         text = f"The model `{body['model']}` does not exist."
         return NOT_FOUND, error_body(text, kind="NotFoundError", param="model", code="404")
     for field, kind in (("logprobs", "sample"), ("prompt_logprobs", "prompt")):
-        count = body.get(field, (body.get("sampling_params") or {}).get(field))
+        sampling = body.get("sampling_params")
+        count = (sampling if isinstance(sampling, dict) else body).get(field)
         if isinstance(count, int) and count > MAX_LOGPROBS:
             text = f"Requested {kind} logprobs of {count}, which is greater than max allowed: {MAX_LOGPROBS}"
             return BAD_REQUEST, error_body(text, kind="BadRequestError", param=field, code="400")

@@ -195,6 +195,7 @@ def test_tokens_in_tokens_out_in_the_form_of_the_version(version: str) -> None:
             "Requested sample logprobs of 21, which is greater than max allowed: 20",
         ),
         ("0.33.0", {"sampling_params": {"temperature": 3}}, "temperature: input should be less than or equal to 2, got 3"),
+        ("0.33.0", {"sampling_params": [1]}, "'sampling_params' must be an object"),
         ("0.33.0", {"token_ids": "text"}, "'token_ids' must be token ids, and not empty"),
     ],
 )
