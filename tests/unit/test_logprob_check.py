@@ -125,6 +125,14 @@ def test_logprobs_of_sampled_tokens_alone_tell_after_noise(kind, seed):
     assert found(kind, spread=100, top=0, seed=seed).mode == kind
 
 
+@pytest.mark.parametrize(("logprobs", "mode"), [([-2.0], "unknown"), ([-2.0, -1.5], "raw"), ([-0.01, -0.02], "unknown")])
+def test_one_equal_logprob_may_be_chance(logprobs, mode):
+    """Two are none, unless the model is certain of both."""
+    answer = Completion(tokens=[5, 6][: len(logprobs)], logprobs=logprobs, finish_reason="length")
+
+    assert judged(PROBES[0], [answer], [answer]).mode == mode
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_tokens_that_cannot_be_sampled_tell_nothing(seed):
     """Servers that cut the distribution return -9999 for those outside of it, at every temperature."""

@@ -87,6 +87,14 @@ def test_chat_returns_a_logprob_for_each_token() -> None:
         assert len(one["top_logprobs"]) == 2
 
 
+def test_chat_returns_no_other_tokens_unless_asked() -> None:
+    """The list is there, and empty."""
+    with MockServer(["said"], template="chatml", engine="vllm") as mock:
+        (choice,) = chat(mock, logprobs=True)["choices"]
+
+    assert [one["top_logprobs"] for one in choice["logprobs"]["content"]] == [[]] * 4
+
+
 def test_chat_logprobs_follow_the_mode_and_name_ids() -> None:
     """Processed ones are of the request's temperature; a token can be written as its id."""
 
