@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-from hermes_env_shared.logprob_check import QUESTION, QUESTIONS, TOPS, Finding, judged
+from hermes_env_shared.logprob_check import PROBES, TOPS, Finding, judged
 from hermes_env_shared.token_servers import BadAnswer, Completion, Wire, message_of, root_of, wires_to_try
 
 Asked = tuple[str, str, Any]
@@ -18,6 +18,8 @@ Asked = tuple[str, str, Any]
 Answered = tuple[int, Any]
 """(status, JSON or None) of its answer."""
 SHOWN_MODELS = 8
+TOO_MANY = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.INTERNAL_SERVER_ERROR})
+"""How servers with fewer logprobs refuse a number of them; 500 is Atropos' server."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +32,9 @@ class Identity:
 
     def __str__(self) -> str:
         """Return the line for the user, without the address."""
-        return f"{self.wire.name}{self.version and f' {self.version}'}, {self.wire.path}; {self.finding}"
+        is_open = self.finding.mode == "unknown" and not self.finding.problem
+        sure = f". To be sure, {self.wire.processed}, or let it return {TOPS[0]} logprobs for each token" if is_open else ""
+        return f"{self.wire.name}{self.version and f' {self.version}'}, {self.wire.path}; {self.finding}{sure}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,16 +53,20 @@ def questions(base_url: str, server_type: str, model: str) -> Generator[Asked, A
     _, info = yield "GET", f"{root}/model_info", None
     seen, statuses = [], set()
     for wire in wires_to_try(server_type, version, info):
-        answers: list[list[Completion]] = []
+        tops = list(TOPS)
         try:
-            for question in QUESTIONS:
-                for top in TOPS:
-                    status, body = yield "POST", wire.url(base_url), wire.body(model, list(QUESTION), question, top)
-                    if status != HTTPStatus.BAD_REQUEST:  # which a server with fewer logprobs answers
-                        break
-                statuses.add(status)
-                answers.append(_read(wire, status, body))
-            finding = judged(*answers)
+            for probe in PROBES:
+                answers: list[list[Completion]] = []
+                for question in probe.questions:
+                    status, body = yield "POST", wire.url(base_url), wire.body(model, list(probe.prompt), question, tops[0])
+                    while status in TOO_MANY and len(tops) > 1:
+                        del tops[0]
+                        status, body = yield "POST", wire.url(base_url), wire.body(model, list(probe.prompt), question, tops[0])
+                    statuses.add(status)
+                    answers.append(_read(wire, status, body, probe.prompt))
+                finding = judged(probe, *answers)
+                if finding.problem or finding.mode != "unknown":
+                    break
         except BadAnswer as error:
             seen.append(f"POST {wire.path} as of {wire.name}: {error}")
         else:
@@ -70,7 +78,7 @@ def questions(base_url: str, server_type: str, model: str) -> Generator[Asked, A
     return Unusable(seen=seen, refuses_key=bool(statuses & {401, 403}), models=models)
 
 
-def _read(wire: Wire, status: int, body: Any) -> list[Completion]:
+def _read(wire: Wire, status: int, body: Any, prompt: Sequence[int]) -> list[Completion]:
     """Return the completions of an answer. Raises: BadAnswer, unless each has tokens with logprobs and is of the question."""
     if status >= HTTPStatus.BAD_REQUEST:
         phrase = HTTPStatus(status).phrase if status in set(HTTPStatus) else ""
@@ -87,10 +95,7 @@ def _read(wire: Wire, status: int, body: Any) -> list[Completion]:
     if not read or not all(whole):
         raise BadAnswer("not a logprob for each sampled token")
     for one in read:
-        if (
-            one.prompt is not None
-            and one.prompt != len(QUESTION)
-            and (isinstance(one.prompt, int) or list(one.prompt) != [*QUESTION])
-        ):
+        seen = one.prompt
+        if seen is not None and (seen != len(prompt) if isinstance(seen, int) else list(seen) != list(prompt)):
             raise BadAnswer("an answer to another prompt than it was sent")
     return read

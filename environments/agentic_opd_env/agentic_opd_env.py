@@ -7,7 +7,8 @@ model's own distribution, which teaches nothing.
 
     python -m environments.agentic_opd_env serve --openai.base_url http://localhost:8000/v1 --openai.server_type vllm
 
-Token mode on vLLM only: other servers return no logprobs of a prompt, and groups go without distillation.
+Token mode on `vllm serve` or SGLang, which return logprobs of a prompt; `serve` asks for them before it starts. In chat mode, groups
+go without distillation.
 
 Source: name, settings and their defaults are those of hermes-agent's former ``environments.agentic_opd_env``; the method is that of
 OpenClaw-RL.
@@ -33,12 +34,16 @@ from environments.agentic_opd_env.teacher import (
     judge_messages,
     majority_hints,
     sampled_spans,
+    teacher_problem,
     turns_of,
 )
+from environments.command_line.settings import Mode
 from environments.hermes_swe_env.coding_items import CodingItem
 from environments.hermes_swe_env.hermes_swe_env import MODEL, PASSED, SYSTEM_PROMPT, HermesSweEnv, HermesSweEnvConfig
 from environments.loop.messages import message_text
 from environments.rollout.concurrency import all_or_none
+from environments.tokens.exact_tokens import ExactServer
+from environments.tokens.server_check import ModelServerError
 from environments.tool_context import ToolContext
 
 logger = logging.getLogger(__name__)
@@ -110,11 +115,25 @@ class AgenticOPDEnv(HermesSweEnv):
             await self.distill(group, self.format_prompt(item))
         return group, backlog
 
+    async def check_model_servers(self, mode: Mode) -> None:
+        """Check also that each model server is a teacher. Raises: ModelServerError for ``serve``; other modes get a warning."""
+        await super().check_model_servers(mode)
+        if not self.config.opd_enabled or not self._has_exact_tokens():
+            return
+        for server in self.server.servers:
+            problem = await teacher_problem(server, self.config.distill_topk) if isinstance(server, ExactServer) else ""
+            if problem and mode == "serve":
+                raise ModelServerError(problem)
+            if problem:
+                logger.warning("%s\n  (serve would end here)", problem)
+
     def _has_exact_tokens(self) -> bool:
-        is_vllm = all(isinstance(server, VLLMServer) for server in self.server.servers)
-        if not is_vllm:
-            self._token_mode.warn_once("distillation", 'Groups go without distillation: it needs the server_type "vllm"')
-        return is_vllm
+        is_exact = all(isinstance(server, ExactServer | VLLMServer) for server in self.server.servers)
+        if not is_exact:
+            self._token_mode.warn_once(
+                "distillation", 'Groups go without distillation: it needs the server_type "vllm" or "sglang"'
+            )
+        return is_exact
 
     async def distill(self, group: ScoredDataGroup, request: str) -> None:
         """Add the teacher's distributions to a group; a group without a hint, or whose model server fails, stays as it was."""

@@ -8,7 +8,7 @@ as ``masks`` and ``inference_logprobs`` do. Units: nats.
 
 Place in the flow: `AgenticOPDEnv.distill` asks for the `Distribution` of a row, and replaces in it the turns with a hint.
 
-Source: atroposlib 0.4.0, ``ScoredDataGroup.distill_token_ids`` and ``VLLMServer.get_logprobs``.
+Source: atroposlib 0.4.0, ``ScoredDataGroup.distill_token_ids`` and ``APIServer.get_logprobs``.
 """
 
 from __future__ import annotations
@@ -18,9 +18,14 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
+import aiohttp
+
 from environments.loop.messages import message_text
+from environments.tokens.answer_checks import TokenModeError, without_credentials
+from environments.tokens.exact_tokens import ExactServer
 from environments.trainer.scoring import IGNORED, transcript
 
 
@@ -87,6 +92,27 @@ async def distribution_of(server: Any, tokens: Sequence[int], *, top_k: int, sta
         ids=[[token for token, _ in row] for row in ranked[start:]],
         logprobs=[[logprob for _, logprob in row] for row in ranked[start:]],
     )
+
+
+PROMPT = (10, 20, 30)
+"""Ids that every vocabulary has."""
+
+
+async def teacher_problem(server: ExactServer, top_k: int) -> str:
+    """Return why a model server is no teacher, or "": it is asked once, for the logprobs of a short prompt."""
+    try:
+        once = SimpleNamespace(get_logprobs=server._get_logprobs_wrapper)  # atroposlib's get_logprobs tries three times
+        await distribution_of(once, PROMPT, top_k=top_k)
+    except (aiohttp.ClientError, OSError, TimeoutError, TokenModeError, TeacherError) as error:
+        said = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error) or type(error).__name__
+        return (
+            f"The model server {without_credentials(str(server.config.base_url))} does not return a teacher's distribution.\n"
+            f"  expected  the {top_k} likeliest tokens at each position of a prompt\n"
+            f"  seen      {server.without_key(said)}\n"
+            f"  fix       `vllm serve --max-logprobs {top_k}` (its default is 20), or SGLang's server\n"
+            "            or --env.distill_topk with fewer, or --env.opd_enabled false"
+        )
+    return ""
 
 
 # ---------------------------------------------------------------------- hints from what followed each turn

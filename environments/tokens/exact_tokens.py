@@ -13,10 +13,10 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 
 import aiohttp
 from atroposlib.envs.server_handling.server_baseline import APIServer
@@ -31,10 +31,12 @@ from environments.tokens.answer_checks import (
     described,
     without_credentials,
 )
+from hermes_env_shared.prompt_logprobs import prompt_logprobs_body, read_prompt_logprobs
 from hermes_env_shared.token_servers import ADVICE, ATROPOS, SGLANG, VLLM, BadAnswer, Completion, Wire, message_of, root_of
 
 __all__ = ["ExactSGLangServer", "ExactVLLMServer", "ModelServerGone", "TokenModeError", "exact_server_class"]
 
+T = TypeVar("T")
 Completions = tuple[list[int], list[list[int]], list[list[float]], list[Any]]
 """(prompt tokens, and per completion: tokens, logprobs, finish reason)."""
 PAUSE_S = 1.0
@@ -107,12 +109,34 @@ class ExactServer(APIServer):
         tokens: list[list[int]] = [SampledIds(one.tokens, one.text) for one in read]
         return prompt, tokens, [one.logprobs for one in read], [one.finish_reason for one in read]
 
+    async def _get_logprobs_wrapper(self, **kwargs: Any) -> dict[str, Any]:
+        """Return the ``top_k`` likeliest tokens at each position of ``input_ids``, and the position's own. Raises: as `ask`."""
+        top = max(1, int(kwargs.get("top_k", kwargs.get("top_logprobs", 1))))
+        ids = kwargs.get("input_ids")
+        prompt = _take_prompt(self.tokenizer, kwargs) if ids is None else list(ids)
+        rows = await self._found(
+            lambda wire: self.ask(
+                wire,
+                prompt_logprobs_body(wire, self.config.model_name, prompt, top),
+                lambda answer: read_prompt_logprobs(wire, answer, prompt),
+            )
+        )
+        return {
+            "prompt_tokens": prompt,
+            "prompt_topk_token_ids": [[*row] for row in rows],
+            "prompt_topk_logprobs": [[*row.values()] for row in rows],
+        }
+
     async def _sampled(self, prompt: list[int], sampling: Mapping[str, Any]) -> list[Completion]:
+        return await self._found(lambda wire: self.ask(wire, wire.body(self.config.model_name, prompt, sampling, 0), wire.read))
+
+    async def _found(self, ask: Callable[[Wire], Awaitable[T]]) -> T:
+        """Return what the server answers as the kind that it is. Raises: as `ask`; TokenModeError if it is of no kind."""
         known = getattr(self.config, "token_path", "")  # which live mode has found out
         tried = [self.wire] if self.wire is not None else [wire for wire in self.wires if known in {"", wire.path}]
         for wire in tried:
             try:
-                read = await self.ask(wire, prompt, sampling)
+                read = await ask(wire)
             except aiohttp.ClientResponseError as error:
                 if error.status != HTTPStatus.NOT_FOUND:
                     raise
@@ -126,12 +150,11 @@ class ExactServer(APIServer):
             "SGLang's server or Atropos' vllm_api_server. Use server_type \"openai\" (chat mode) for one that returns no token ids."
         )
 
-    async def ask(self, wire: Wire, prompt: list[int], sampling: Mapping[str, Any]) -> list[Completion]:
-        """Return the completions of a prompt. Raises: aiohttp.ClientError; TokenModeError for an answer that cannot be read."""
-        url = wire.url(self.config.base_url)
-        answer = await self._answer(url, wire.body(self.config.model_name, prompt, sampling, 0))
+    async def ask(self, wire: Wire, body: Mapping[str, Any], read: Callable[[Any], T]) -> T:
+        """Return what ``read`` finds in the answer. Raises: aiohttp.ClientError; TokenModeError for an answer that cannot be read."""
+        answer = await self._answer(wire.url(self.config.base_url), body)
         try:
-            read = wire.read(json.loads(answer))
+            found = read(json.loads(answer))
         except BadAnswer as error:
             raise TokenModeError(f"{described(self)} {error}") from None
         except (LookupError, TypeError, AttributeError, ValueError, StopIteration) as error:
@@ -139,7 +162,7 @@ class ExactServer(APIServer):
                 f"{described(self)} answered in a format that cannot be read: {type(error).__name__}: {error}. {ADVICE}"
             ) from error
         self.is_known = True
-        return read
+        return found
 
     async def _answer(self, url: str, body: Mapping[str, Any]) -> bytes:
         """Return the answer to a request; it is repeated when a server that was well is back."""

@@ -1,4 +1,4 @@
-"""``/generate`` in the formats of Atropos' server and SGLang, and token ids in vLLM's completions: reads requests, returns plain dicts.
+"""``/generate`` in the formats of Atropos' server and SGLang; also reads the requests of vLLM that `vllm_answers` answers.
 
 The body shows which format of ``/generate`` it is: ``prompt`` is Atropos', ``input_ids`` or ``text`` is SGLang's. Logprobs are the same in every run: one
 derives only from the conversation, the position in the sequence and the token, so that those of a prompt are equal to those that the
@@ -15,19 +15,19 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from hermes_env_shared.logprob_check import QUESTION, QUESTIONS
+from hermes_env_shared.logprob_check import MAX_TOKENS, PROBES
 from pytest_hermes_env.errors import UnexpectedRequest, shorten
 from pytest_hermes_env.inference.token_engines import normaliser
-from pytest_hermes_env.inference.wire import CREATED
 
 if TYPE_CHECKING:
     from pytest_hermes_env.inference.sampled_turn import Sample
     from pytest_hermes_env.inference.steps import Logprobs
     from pytest_hermes_env.types import JsonObject, JsonValue
 
-Shape: TypeAlias = Literal["vllm", "sglang", "completions"]
-NOT_PLAYED = ("logprob_start_len", "return_text_in_logprobs")
-"""Fields of SGLang for what no client here asks: logprobs of the prompt, and texts."""
+Shape: TypeAlias = Literal["vllm", "sglang", "completions", "tokens"]
+NOT_PLAYED = {"logprob_start_len": (None, -1, 0), "return_text_in_logprobs": (None, False)}
+"""Fields of SGLang, and the values that are played: logprobs of the whole prompt or none, without texts."""
+TOKENS_PATH = "/inference/v1/generate"
 MASK = 2**64 - 1
 MIN_UNCERTAINTY, SPREAD = 0.05, 0.97
 """With these, the lowest probability is 3 %, half of them are above 85 %, and none is 1."""
@@ -57,7 +57,7 @@ class Request:
     @property
     def is_check(self) -> bool:
         """Whether this is one of the questions that find out what the logprobs are, outside of any rollout."""
-        return self.prompt == QUESTION and self.max_tokens == QUESTIONS[0]["max_tokens"]
+        return self.max_tokens == MAX_TOKENS and self.prompt in {probe.prompt for probe in PROBES}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +84,8 @@ def read_request(path: str, body: Mapping[str, Any]) -> Request:
         raise _bad(path, "'stream' is not supported, and neither VLLMServer nor SGLangServer streams", body)
     if path.endswith("/completions"):
         return replace(_vllm_request(path, body), shape="completions")
+    if path.endswith(TOKENS_PATH):
+        return _tokens_request(path, body)
     if "prompt" in body:
         return _vllm_request(path, body)
     if "input_ids" in body or "text" in body:
@@ -106,22 +108,33 @@ def _vllm_request(path: str, body: Mapping[str, Any]) -> Request:
     )
 
 
+def _tokens_request(path: str, body: Mapping[str, Any]) -> Request:
+    sampling = body.get("sampling_params")
+    if not isinstance(sampling, Mapping):
+        raise _bad(path, "'sampling_params' must be an object", sampling)
+    asked = {**sampling, "return_token_ids": body.get("return_token_ids"), "prompt": body.get("token_ids")}
+    if not isinstance(asked["prompt"], list):
+        raise _bad(path, "'token_ids' must be token ids, and not empty", asked["prompt"])
+    return replace(_vllm_request(path, asked), shape="tokens")
+
+
 def _sglang_request(path: str, body: Mapping[str, Any]) -> Request:
     field = "input_ids" if body.get("input_ids") is not None else "text"
     sampling = body.get("sampling_params") or {}
     if not isinstance(sampling, Mapping):
         raise _bad(path, "'sampling_params' must be an object", sampling)
-    for name in NOT_PLAYED:
-        if body.get(name):
+    for name, played in NOT_PLAYED.items():
+        if body.get(name) not in played:
             raise _bad(path, f"{name!r} is not supported, and SGLangServer does not send it", body[name])
+    has_logprobs = body.get("return_logprob") is True
     what = "'input_ids' must be token ids" if field == "input_ids" else "'text' must be a string"
     return Request(
         shape="sglang",
         prompt=_prompt(path, body.get(field), f"{what}, of one prompt"),
         n=sampling.get("n") or 1,
         max_tokens=sampling.get("max_new_tokens"),
-        top=(body.get("top_logprobs_num") or 0) if body.get("return_logprob") is True else None,
-        prompt_top=None,
+        top=(body.get("top_logprobs_num") or 0) if has_logprobs else None,
+        prompt_top=(body.get("top_logprobs_num") or 0) if body.get("logprob_start_len") == 0 and has_logprobs else None,
         sampling=sampling,
     )
 
@@ -146,16 +159,13 @@ def vllm_answer(request: Request, generation: Generation, *, size: int) -> JsonO
         "prompt_token_ids": list(generation.prompt),
     }
     if request.top is not None and generation.logprobs != "missing":
-        rows = _rows(generation, request.top, size)
+        rows = rows_of(generation, request.top, size)
         places: list[JsonValue] = [[{str(token): own for token, own in row}] for row in rows]
         answer["logprobs"] = [places] * count
     if request.prompt_top is not None:
         # The first token of a prompt has no logprob, because nothing precedes it.
-        scored: list[JsonValue] = [None]
-        for place, token in enumerate(generation.prompt[1:], start=1):
-            row = _row(generation.seed, place, token, request.prompt_top - 1, size)
-            scored.append({str(one): own for one, own in row})
-        answer["prompt_logprobs"] = scored
+        scored: list[Any] = [{str(one): own for one, own in row} for row in prompt_rows(generation, request.prompt_top, size)]
+        answer["prompt_logprobs"] = [None, *scored]
     return answer
 
 
@@ -163,38 +173,6 @@ def sglang_answer(request: Request, generation: Generation, *, size: int) -> Jso
     """Return the answer in SGLang's format: an object, or a list for ``n`` above 1, and of nothing."""
     answers = [_sglang_one(request, generation, index, size) for index in range(0 if generation.is_empty else request.n)]
     return answers[0] if len(answers) == 1 else [*answers]
-
-
-def completions_answer(request: Request, generation: Generation, *, size: int, model: str) -> JsonObject:
-    """Return the answer of vLLM's ``/v1/completions`` with ``return_token_ids``. ``size``: the size of the vocabulary."""
-    sample, rows = generation.sample, _rows(generation, request.top or 0, size)
-    logged: JsonObject | None = None
-    if request.top is not None and generation.logprobs != "missing":
-        logged = {
-            "text_offset": [0] * len(rows),
-            "tokens": [f"token_id:{row[0][0]}" for row in rows],
-            "token_logprobs": [row[0][1] for row in rows],
-            "top_logprobs": [{f"token_id:{token}": own for token, own in row} for row in rows],
-        }
-    choice: JsonObject = {
-        "text": sample.text,
-        "logprobs": logged,
-        "finish_reason": sample.finish,
-        "stop_reason": None,
-        "token_ids": list(sample.ids),
-        "prompt_token_ids": list(generation.prompt),
-    }
-    count = 0 if generation.is_empty else request.n
-    prompt, completion = len(generation.prompt), count * len(sample.ids)
-    choices: list[JsonValue] = [{"index": index, **choice} for index in range(count)]
-    return {
-        "id": f"cmpl-{generation.key}",
-        "object": "text_completion",
-        "created": CREATED,
-        "model": model,
-        "choices": choices,
-        "usage": {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion},
-    }
 
 
 def _sglang_one(request: Request, generation: Generation, index: int, size: int) -> JsonObject:
@@ -211,14 +189,20 @@ def _sglang_one(request: Request, generation: Generation, index: int, size: int)
         "cached_tokens": 0,
     }
     if request.top is not None and generation.logprobs != "missing":
-        rows = _rows(generation, request.top, size)
+        rows = rows_of(generation, request.top, size)
         meta["output_token_logprobs"] = [[own, token, None] for (token, own), *_ in rows]
         if request.top:
             meta["output_top_logprobs"] = [[[own, token, None] for token, own in row] for row in rows]
+    if request.prompt_top is not None:
+        scored = prompt_rows(generation, request.prompt_top, size)
+        tops: list[Any] = [[[own, token, None] for token, own in row] for row in scored]
+        meta["input_token_logprobs"] = [[None, generation.prompt[0], None], *(row[0] for row in tops)]
+        if request.prompt_top:
+            meta["input_top_logprobs"] = [None, *tops]
     return {"text": sample.text, "output_ids": list(sample.ids), "meta_info": meta}
 
 
-def _rows(generation: Generation, top: int, size: int) -> list[list[tuple[int, float | None]]]:
+def rows_of(generation: Generation, top: int, size: int) -> list[list[tuple[int, float | None]]]:
     """Return for each sampled token the token and its alternatives with logprobs, as scripted: short, or without numbers."""
     places = list(enumerate(generation.sample.ids, start=len(generation.prompt)))
     if generation.logprobs == "short":
@@ -226,6 +210,11 @@ def _rows(generation: Generation, top: int, size: int) -> list[list[tuple[int, f
     if generation.logprobs == "null":
         return [[(token, None)] for _, token in places]
     return [_row(generation.seed, place, token, top - 1, size, generation.temperature) for place, token in places]
+
+
+def prompt_rows(generation: Generation, top: int, size: int) -> list[list[tuple[int, float | None]]]:
+    """Return the same for each token of the prompt but the first."""
+    return [_row(generation.seed, place, token, top - 1, size) for place, token in enumerate(generation.prompt[1:], start=1)]
 
 
 def _row(seed: int, place: int, token: int, others: int, size: int, temperature: float = 1.0) -> list[tuple[int, float | None]]:

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from pytest_hermes_env.errors import shorten
 from pytest_hermes_env.inference.refusals import BAD_REQUEST, SERVER_ERROR, Refusal
+from pytest_hermes_env.inference.wire import error_body
 
 Penalty: TypeAlias = Annotated[float, Field(ge=-2, le=2)]
 Share: TypeAlias = Annotated[float, Field(gt=0, le=1)]
@@ -98,6 +99,10 @@ def generate_refusal(body: Mapping[str, object]) -> Refusal | None:
         # The server does not catch the exception of SamplingParams, so its answer names no cause.
         return found and Refusal(server="vLLM", status=SERVER_ERROR, body="Internal Server Error", field=found[0], why=found[1])
     sampling = body.get("sampling_params")
+    if "token_ids" in body and isinstance(sampling, dict):  # of vLLM's ``/inference/v1/generate``, which ignores unknown fields
+        found = _misfit(Vllm, {name: value for name, value in sampling.items() if name in Vllm.model_fields})
+        told = error_body(": ".join(found or ()), kind="BadRequestError", code="400")
+        return found and Refusal(server="vLLM", status=BAD_REQUEST, body=told, field=found[0], why=found[1])
     if not isinstance(sampling, dict):
         return None
     found = _misfit(_Sglang, {name: value for name, value in sampling.items() if value is not None})

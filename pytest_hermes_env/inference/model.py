@@ -15,7 +15,17 @@ from pytest_hermes_env.inference.conversation import JOURNAL_LIMIT, Conversation
 from pytest_hermes_env.inference.generate import read_request
 from pytest_hermes_env.inference.refusals import chat_refusal, check_calls, completion_refusal, constrained, offered_tools
 from pytest_hermes_env.inference.steps import Garbage, Say, Turn
-from pytest_hermes_env.inference.token_engines import DEFAULT_MODES, Engine, LogprobsMode, endpoint_answer, vllm_refusal
+from pytest_hermes_env.inference.token_engines import (
+    DEFAULT_MODES,
+    VLLM_VERSION,
+    WITH_IDS,
+    Engine,
+    LogprobsMode,
+    endpoint_answer,
+    numbers_of,
+    vllm_refusal,
+)
+from pytest_hermes_env.inference.vllm_answers import add_tokens
 from pytest_hermes_env.inference.wire import (
     chat_chunks,
     chat_completion,
@@ -35,7 +45,9 @@ if TYPE_CHECKING:
     from pytest_hermes_env.inference.token_mode import TokenMode
     from pytest_hermes_env.types import JsonObject, JsonValue
 
-ENDPOINTS = "POST /v1/chat/completions, POST /v1/completions, POST /generate, GET /v1/models, GET /health"
+ENDPOINTS = (
+    "POST /v1/chat/completions, POST /v1/completions, POST /generate, POST /inference/v1/generate, GET /v1/models, GET /health"
+)
 OK, BAD_REQUEST, NOT_FOUND, METHOD_NOT_ALLOWED = 200, 400, 404, 405
 JSON, EVENTS, PLAIN = "application/json", "text/event-stream", "text/plain; charset=utf-8"
 SECRET_FIELDS = frozenset({"api_key", "apikey", "api-key", "authorization", "x-api-key"})
@@ -85,8 +97,10 @@ class MockModel:
         journal_limit: int | None = JOURNAL_LIMIT,
         engine: Engine = "any",
         logprobs_mode: LogprobsMode | None = None,
+        version: str = VLLM_VERSION,
     ) -> None:
         self.name = name
+        self.version = version
         self.engine = engine
         self._is_processed = (logprobs_mode or DEFAULT_MODES[engine]) == "processed_logprobs"
         self.log = RequestLog(journal_limit)
@@ -105,14 +119,14 @@ class MockModel:
         """
         retries = headers.get("x-stainless-retry-count", "0")
         attempt = int(retries) if retries.isdecimal() else 0
-        if (fixed := endpoint_answer(self.engine, path.removeprefix("/v1"), self.name)) is not None:
+        if (fixed := endpoint_answer(self.engine, path.removeprefix("/v1"), self.name, self.version)) is not None:
             return self._reply(_incoming(path, "health"), fixed[1], status=fixed[0])
         match method, path.removeprefix("/v1"):
             case "POST", "/chat/completions":
                 return self._answer(self._chat, chat_refusal, path, data, attempt)
             case "POST", "/completions":
                 return self._answer(self._completion, completion_refusal, path, data, attempt)
-            case "POST", "/generate":
+            case "POST", "/generate" | "/inference/v1/generate":
                 return self._answer(self._generate, self._generate_refusal, path, data, attempt)
             case (("GET" | "HEAD"), "/models"):
                 return self._reply(_incoming(path, "models"), model_list(self.name))
@@ -189,6 +203,8 @@ class MockModel:
             body = _parsed(path, data)
             body = {name: "[redacted]" if name.lower() in SECRET_FIELDS else value for name, value in body.items()}
             exchange = replace(exchange, request=body)
+            if self.engine == "vllm" and numbers_of(self.version) < WITH_IDS:
+                body.pop("return_token_ids", None)  # an unknown field
             if self.engine == "vllm" and (missing := vllm_refusal(body, self.name)) is not None:
                 return self._reply(exchange, missing[1], status=missing[0])
             if (refused := refusal_of(body)) is not None:
@@ -218,7 +234,7 @@ class MockModel:
 
         def complete(turns: Sequence[Turn]) -> JsonObject:
             key = f"{conversation.id}:{conversation.turn}"
-            return chat_completion(
+            completion = chat_completion(
                 turn=turns[0],
                 key=key,
                 model=conversation.model,
@@ -226,13 +242,17 @@ class MockModel:
                 prompt_bytes=prompt_bytes,
                 is_forced=isinstance(choice, dict) and choice["type"] != "allowed_tools",
             )
+            if (tokens := self.tokens) is not None and (body.get("logprobs") or body.get("return_token_ids")):
+                generation = tokens.chat(body, turns[0], conversation, is_processed=self._is_processed)
+                add_tokens(completion, body, generation, engine=self.engine, sampler=tokens.sampler)
+            return completion
 
         if _is_health_check(body):
             return _Question(kind="health", complete=complete)
         return _Question(kind="chat", conversations=[conversation], complete=complete, chunks=chat_chunks)
 
     def _completion(self, path: str, body: dict[str, Any]) -> _Question:
-        if body.get("return_token_ids") is True and self.tokens is not None:
+        if (body.get("return_token_ids") is True or self._scores(body)) and self.tokens is not None:
             return self._generate(path, body)
         prompts = _prompts(path, body, None if self.tokens is None else self.tokens.sampler.decode)
         located = [self._locate(({"role": "user", "content": prompt},), body) for prompt in prompts]
@@ -248,6 +268,9 @@ class MockModel:
         if _is_health_check(body):
             return _Question(kind="health", complete=complete, chunks=text_chunks)
         return _Question(kind="completion", conversations=conversations, complete=complete, chunks=text_chunks)
+
+    def _scores(self, body: Mapping[str, object]) -> bool:
+        return body.get("prompt_logprobs") is not None and self.engine != "sglang"  # where the field is unknown
 
     def _generate_refusal(self, body: Mapping[str, object]) -> Refusal | None:
         if self.tokens is None:  # `_generate` says so to every request
@@ -265,14 +288,14 @@ class MockModel:
             )
         tokens, request = self.tokens, read_request(path, body)
         prompt = tokens.read(path, request.prompt)
-        how: Any = {"is_processed": self._is_processed, "model": self.name}
+        how: Any = {"is_processed": self._is_processed, "model": self.name, "engine": self.engine, "version": self.version}
         if request.is_check:
             checked = tokens.check(prompt, request.max_tokens)
             return _Question(kind="health", complete=lambda _: tokens.answer(request, checked, **how))
         position = self._index.locate(prompt.identity, remember=not request.is_scoring)
         if request.is_scoring:
             scored = tokens.score(prompt, position.root, request.max_tokens)
-            return _Question(kind="score", complete=lambda _: tokens.answer(request, scored))
+            return _Question(kind="score", complete=lambda _: tokens.answer(request, scored, **how))
         messages = tokens.restore(prompt.messages, position.root)
         conversation = position.conversation(messages, tools=prompt.tools, model=self.name, sampling=request.sampling)
 

@@ -176,6 +176,8 @@ def _mistakes(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "messages", "must have at least one message"
     yield from _bad_messages(messages)
     yield from _out_of_limits(body)
+    if body.get("top_logprobs") is not None and body.get("logprobs") is not True:
+        yield "top_logprobs", "requires logprobs: true"
     yield from _bad_choice(body)
     yield from _bad_format(body.get("response_format"), messages)
 

@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from tokenizers import Tokenizer
 from tokenizers.pre_tokenizers import ByteLevel
 
-from pytest_hermes_env.errors import ScriptError, UsageError, shorten
+from pytest_hermes_env.errors import ScriptError, UnexpectedRequest, UsageError, shorten
 from pytest_hermes_env.inference.steps import DEFAULT_SAMPLING, Call, Sampled, Say, Think, Turn
 from pytest_hermes_env.inference.templates import (
     DEFAULT_TEMPLATE,
     TEMPLATES,
     Template,
+    chat_template,
     template_named,
     template_of_family,
 )
@@ -50,7 +52,8 @@ class Sample:
 class TokenSampler:
     """Samples turns with one tokenizer, one chat template, and the tool-call format of one model family."""
 
-    def __init__(self, tokenizer: Tokenizer, template: Template, family: str) -> None:
+    def __init__(self, tokenizer: Tokenizer, template: Template, family: str, directory: Path | None = None) -> None:
+        self._directory = directory
         self._tokenizer = tokenizer
         self._write_calls = call_format(family)
         self._thought_form = self._write_calls.thought or template.thought
@@ -71,9 +74,9 @@ class TokenSampler:
         """The id outside the vocabulary that ``sampled(wrong_id=True)`` appends."""
         return self.last_id + WRONG_ID_OFFSET
 
-    def encode(self, prompt: str) -> list[int]:
-        """Return the ids of a text prompt, encoded as a real server does: with the token that begins every text."""
-        return list(self._tokenizer.encode(_encodable(prompt)).ids)
+    def encode(self, prompt: str, *, is_rendered: bool = False) -> list[int]:
+        """Return the ids of a text prompt, as a real server encodes it: with the token that begins texts, unless a template wrote it."""
+        return list(self._tokenizer.encode(_encodable(prompt), add_special_tokens=not is_rendered).ids)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids, including special tokens; unknown ids decode to nothing.
@@ -84,6 +87,40 @@ class TokenSampler:
         special = self._special
         cuts = [0, *(place for place, token in enumerate(ids) if token in special), len(ids)]
         return "".join([self._decode_part(tuple(ids[start:end])) for start, end in pairwise(cuts)])
+
+    def render(self, body: Mapping[str, Any]) -> str:
+        """Return the prompt of a chat request by the tokenizer's own template, with arguments as objects, as vLLM does.
+
+        Raises: the template refuses the messages → UnexpectedRequest.
+        """
+        from jinja2 import TemplateError  # noqa: PLC0415 -- with transformers
+
+        options = {"tools": body.get("tools"), **(body.get("chat_template_kwargs") or {})}
+        messages = json.loads(json.dumps(body["messages"]))
+        if self.template.results == "after its id":  # nine letters and digits, which the parser of such a model makes
+            for one in [*messages, *(call for message in messages for call in message.get("tool_calls") or ())]:
+                one |= {name: one[name][-9:] for name in ("id", "tool_call_id") if name in one}
+        try:
+            for function in (call["function"] for message in messages for call in message.get("tool_calls") or ()):
+                function["arguments"] = json.loads(function["arguments"])
+            return str(self._renderer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, **options))
+        except (TemplateError, TypeError, ValueError) as error:
+            what = f"the chat template {self.template.name} refuses these messages: {shorten(str(error))}"
+            raise UnexpectedRequest(f"{what}.\n  fix       send what the model's template takes") from error
+
+    @cached_property
+    def _renderer(self) -> Any:
+        from transformers import AutoTokenizer, PreTrainedTokenizerFast  # noqa: PLC0415 -- takes a second
+
+        if self._directory is not None:
+            return AutoTokenizer.from_pretrained(self._directory)
+        names = {
+            "bos_token": self.template.begin,
+            "eos_token": self.template.eos,
+            "chat_template": chat_template(self.template),
+        }
+        fast: Any = PreTrainedTokenizerFast
+        return fast(tokenizer_object=self._tokenizer, **names)
 
     def text_of(self, turn: Turn, *, prompt: str = "", earlier_calls: int = 0) -> str:
         """Return the turn as a model of the family writes it after ``prompt``, without the end-of-turn token."""
@@ -215,7 +252,7 @@ def load_sampler(
             "  fix       pass a directory with a tokenizer.json, such as build_tokenizer() writes"
         ) from exc
     chosen = _template_of(path, loaded) if template is None else template_named(template)
-    return TokenSampler(loaded, chosen, family or chosen.family)
+    return TokenSampler(loaded, chosen, family or chosen.family, path)
 
 
 def _template_of(path: Path, tokenizer: Tokenizer) -> Template:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from typing import TYPE_CHECKING, Self
 
 from pytest_hermes_env.errors import ServerStartError, UsageError
 from pytest_hermes_env.inference.conversation import JOURNAL_LIMIT
 from pytest_hermes_env.inference.model import MockModel
 from pytest_hermes_env.inference.script import Judge, ScriptChoice, ScriptLike, as_judge, as_scripts
-from pytest_hermes_env.inference.token_engines import ENGINES, MODES, Engine, LogprobsMode
+from pytest_hermes_env.inference.token_engines import ENGINES, MODES, VLLM_VERSION, Engine, LogprobsMode
 
 if TYPE_CHECKING:
     import os
@@ -37,6 +38,7 @@ class MockServer:
     ``faults``: a `FaultPlan`, whose faults of the model are played on the connections.
     ``engine``: the server that it is like in token mode: "vllm" (`vllm serve`), "sglang", "atropos", or "any" of them.
     ``logprobs_mode``: "raw_logprobs" or "processed_logprobs"; the default is the engine's: raw, but processed for SGLang.
+    ``version``: that of vLLM, such as "0.31.0", which the answers of ``/inference/v1/generate`` and the missing endpoints are of.
 
     Use it as a context manager, or with `start` and `stop`. Leaving the context stops the server and does not verify.
     """
@@ -58,11 +60,14 @@ class MockServer:
         faults: FaultPlan | None = None,
         engine: Engine = "any",
         logprobs_mode: LogprobsMode | None = None,
+        version: str = VLLM_VERSION,
     ) -> None:
         scripts = ScriptChoice(as_scripts(script), as_judge(judge))
         for name, value, known in (("engine", engine, ENGINES), ("logprobs_mode", logprobs_mode, (None, *MODES))):
             if value not in known:
                 raise UsageError(f"MockServer has no {name} {value!r}.\n  expected  one of {', '.join(map(str, known))}")
+        if not re.fullmatch(r"\d+(\.\d+)*", version):
+            raise UsageError(f"MockServer has no version {version!r}.\n  expected  numbers, such as {VLLM_VERSION}")
         self._model = MockModel(
             scripts,
             name=model,
@@ -70,6 +75,7 @@ class MockServer:
             journal_limit=journal_limit,
             engine=engine,
             logprobs_mode=logprobs_mode,
+            version=version,
         )
         if (template, tokenizer, family) != (None, None, None):
             self.speak_tokens(template=template, tokenizer=tokenizer, family=family)

@@ -25,20 +25,34 @@ MODES: tuple[str, ...] = get_args(LogprobsMode)
 VERSIONS: Mapping[str, tuple[str, str]] = {"/version": ("vllm", "version"), "/model_info": ("sglang", "model_path")}
 """The engine that answers such a request, and the field of its answer."""
 _OPENAI = ("/chat/completions", "/completions", "/models")
-LACKING: Mapping[str, tuple[str, ...]] = {"vllm": ("/generate",), "sglang": (), "atropos": _OPENAI, "any": ()}
+_TOKENS = "/inference/v1/generate"
+LACKING: Mapping[str, tuple[str, ...]] = {
+    "vllm": ("/generate",),
+    "sglang": (_TOKENS,),
+    "atropos": (*_OPENAI, _TOKENS),
+    "any": (),
+}
+VLLM_VERSION = "0.33.0"
+WITH_TOKENS, WITH_IDS = (0, 11, 1), (0, 10, 2)
+"""The versions of vLLM from which it has ``/inference/v1/generate``, and ``return_token_ids``."""
 DEFAULT_MODES: Mapping[str, str] = dict.fromkeys(ENGINES, "raw_logprobs") | {"sglang": "processed_logprobs"}
 MAX_LOGPROBS = 20
 NOT_FOUND, BAD_REQUEST = 404, 400
 COLDEST = 0.01
 
 
-def endpoint_answer(engine: Engine, path: str, model: str) -> tuple[int, JsonObject] | None:
+def numbers_of(version: str) -> tuple[int, ...]:
+    """Return a version for comparisons. Raises: ValueError for one that is not numbers and dots."""
+    return tuple(int(part) for part in version.split("."))
+
+
+def endpoint_answer(engine: Engine, path: str, model: str, version: str = VLLM_VERSION) -> tuple[int, JsonObject] | None:
     """Return status and body of a request to an endpoint that the engine lacks, or that says what it is; None for any other."""
     if path in VERSIONS:
         owner, field = VERSIONS[path]
         if engine == owner:
-            return 200, {field: "0.33.0" if field == "version" else model}
-    elif not path.startswith(LACKING[engine]) or not LACKING[engine]:
+            return 200, {field: version if field == "version" else model}
+    elif not path.startswith(LACKING[engine]) and (path != _TOKENS or numbers_of(version) >= WITH_TOKENS):
         return None
     return NOT_FOUND, {"detail": "Not Found"}
 
@@ -48,9 +62,12 @@ def vllm_refusal(body: Mapping[str, Any], model: str) -> tuple[int, JsonObject] 
     if body.get("model") not in {None, model}:
         text = f"The model `{body['model']}` does not exist."
         return NOT_FOUND, error_body(text, kind="NotFoundError", param="model", code="404")
-    if isinstance(count := body.get("logprobs"), int) and count > MAX_LOGPROBS:
-        text = f"Requested sample logprobs of {count}, which is greater than max allowed: {MAX_LOGPROBS}"
-        return BAD_REQUEST, error_body(text, kind="BadRequestError", param="logprobs", code="400")
+    for field, kind in (("logprobs", "sample"), ("prompt_logprobs", "prompt")):
+        sampling = body.get("sampling_params")
+        count = (sampling if isinstance(sampling, dict) else body).get(field)
+        if isinstance(count, int) and count > MAX_LOGPROBS:
+            text = f"Requested {kind} logprobs of {count}, which is greater than max allowed: {MAX_LOGPROBS}"
+            return BAD_REQUEST, error_body(text, kind="BadRequestError", param=field, code="400")
     return None
 
 

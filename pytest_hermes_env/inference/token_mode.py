@@ -16,10 +16,11 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_hermes_env.errors import UnexpectedRequest
-from pytest_hermes_env.inference.generate import Generation, Request, completions_answer, seed_of, sglang_answer, vllm_answer
+from pytest_hermes_env.inference.generate import Generation, Request, seed_of, sglang_answer, vllm_answer
 from pytest_hermes_env.inference.refusals import offered_tools
 from pytest_hermes_env.inference.steps import DEFAULT_SAMPLING, EmptyChoices, Sampled, Say, Turn
-from pytest_hermes_env.inference.token_engines import COLDEST
+from pytest_hermes_env.inference.token_engines import COLDEST, VLLM_VERSION, Engine, numbers_of
+from pytest_hermes_env.inference.vllm_answers import completions_answer, tokens_answer
 from pytest_hermes_env.inference.wire import assistant_message
 
 if TYPE_CHECKING:
@@ -143,22 +144,48 @@ class TokenMode:
         )
 
     def answer(
-        self, request: Request, generation: Generation, *, is_processed: bool = False, model: str = ""
+        self,
+        request: Request,
+        generation: Generation,
+        *,
+        is_processed: bool = False,
+        model: str = "",
+        engine: Engine = "any",
+        version: str = VLLM_VERSION,
     ) -> JsonObject | list[JsonValue]:
         """Return the response body in the request's shape. ``is_processed``: the logprobs are those at the request's temperature."""
-        size, temperature = self.sampler.last_id + 1, request.sampling.get("temperature")
-        if is_processed and isinstance(temperature, int | float) and temperature >= COLDEST:
-            generation = replace(generation, temperature=float(temperature))
+        if engine == "atropos":  # which returns no logprobs of a prompt
+            request = replace(request, prompt_top=None)
+        size, generation = self.sampler.last_id + 1, _at_temperature(generation, request.sampling, is_processed)
         if request.shape == "completions":
             return completions_answer(request, generation, size=size, model=model)
+        if request.shape == "tokens":
+            return tokens_answer(request, generation, size=size, version=numbers_of(version))
         write = vllm_answer if request.shape == "vllm" else sglang_answer
         return write(request, generation, size=size)
+
+    def chat(self, body: Mapping[str, object], turn: Turn, conversation: Conversation, *, is_processed: bool) -> Generation:
+        """Return the reply to a chat request as tokens. Raises: it streams, as SGLang refuses it, too → UnexpectedRequest."""
+        if body.get("stream") is True:
+            raise UnexpectedRequest(
+                "the chat request asks to stream logprobs or token ids, which the mock model does not.\n  fix       ask without stream"
+            )
+        text = self.sampler.render(body)
+        prompt = Prompt(ids=tuple(self.sampler.encode(text, is_rendered=True)), text=text, messages=(), tools={})
+        limits = [limit for name in ("max_tokens", "max_completion_tokens") if isinstance(limit := body.get(name), int)]
+        return _at_temperature(self.generate(turn, prompt, conversation, min(limits, default=None)), body, is_processed)
 
     def check(self, prompt: Prompt, max_tokens: int | None) -> Generation:
         """Return the answer to a question about logprobs, which no script answers."""
         sample = self.sampler.sample(Turn(steps=(Say(text="hi"),)), max_tokens=max_tokens)
         key = "logprobs"
         return Generation(prompt=prompt.ids, prompt_text=prompt.text, sample=sample, seed=seed_of(key), key=key, logprobs="all")
+
+
+def _at_temperature(generation: Generation, sampling: Mapping[str, object], is_processed: bool) -> Generation:
+    temperature = sampling.get("temperature")
+    is_divided = is_processed and isinstance(temperature, int | float) and temperature >= COLDEST
+    return replace(generation, temperature=float(str(temperature))) if is_divided else generation
 
 
 def read_transcript(text: str, template: Template) -> tuple[tuple[Message, ...], Tools]:

@@ -5,11 +5,24 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import numpy as np
 import pytest
+from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 
 from environments.agentic_opd_env import AgenticOPDConfig, AgenticOPDEnv
-from environments.agentic_opd_env.teacher import TeacherError, Turn, distribution_of, majority_hints, sampled_spans, turns_of
+from environments.agentic_opd_env.teacher import (
+    TeacherError,
+    Turn,
+    distribution_of,
+    hinted_prompt,
+    majority_hints,
+    sampled_spans,
+    turns_of,
+)
+from environments.tokens.server_check import ModelServerError
 from pytest_hermes_env.inference import Script, call, fail, say
+from pytest_hermes_env.play.builder import shared_tokenizer
+from tests.reference.servers import MODEL, Reference, serving
 
 ITEM = {"prompt": "Write a function double(n).", "test": "assert double(2) == 4", "entry_point": "double"}
 GOOD = "def double(n):\n    return n * 2\n"
@@ -223,6 +236,81 @@ def test_the_group_reaches_the_trainer_with_its_distributions(make_env: Any) -> 
 
     for name in ("distill_token_ids", "distill_logprobs"):
         assert [len(row) for row in sent[name]] == [len(row) for row in sent["tokens"]]
+
+
+# ---------------------------------------------------------------------- teachers that the test computes, too
+
+SAID = [
+    '<tool_call>\n{"name": "terminal", "arguments": {"command": "cat missing.txt"}}\n</tool_call>',
+    "done",
+]
+
+
+def referee(shape: str, **settings: Any) -> Reference:
+    return Reference(shape=shape, tokenizer_dir=shared_tokenizer("chatml"), plan=SAID, judge=YES, **settings)
+
+
+async def environment_at(make_env: Any, url: str, **fields: Any) -> Any:
+    """An environment on a server, checked as ``serve`` does."""
+    config = APIServerConfig(
+        base_url=url,
+        model_name=MODEL,
+        api_key="k",
+        server_type=fields.pop("server_type", "vllm"),
+        tokenizer_name=shared_tokenizer("chatml"),
+        health_check=False,
+    )
+    settings = {"group_size": 2, "distill_topk": TOP, "prm_votes": 3, "dataset_name": None, "eval_size": 2, **fields}
+    env = make_env(AgenticOPDEnv, server=config, **settings)
+    await env.setup()
+    await env.check_model_servers(fields.pop("mode", "serve"))
+    return env
+
+
+@pytest.mark.parametrize(("shape", "server_type"), [("vllm", "vllm"), ("sglang", "sglang"), ("vllm", "sglang")])
+def test_distributions_are_exact_on_stock_servers(make_env: Any, shape: str, server_type: str) -> None:
+    """At each position those of the model after the tokens before; in the taught turn, after the hinted prompt and the turn so far."""
+    served = referee(shape)
+
+    async def scenario(url: str) -> Any:
+        env = await environment_at(make_env, url, server_type=server_type)
+        return env, (await env.collect_trajectories(ITEM))[0]
+
+    with serving(served) as url:
+        env, group = asyncio.run(scenario(url))
+
+    assert dict(env.opd_counts) == {"opd/turns_judged": 2, "opd/hints": 2, "opd/turns_taught": 2}
+    tokens, ids, logprobs = (group[name][0] for name in ("tokens", "distill_token_ids", "distill_logprobs"))
+    (start, stop), (last, end) = sampled_spans(group["masks"][0])
+    hinted = hinted_prompt(env.tokenizer, tokens[:start], env.format_prompt(ITEM), HINT)
+    places = [1, 2, start - 1, stop, last, end - 1, len(tokens) - 1]
+    contexts = {place: tokens[:place] for place in places} | {
+        place: [*(hinted or []), *tokens[start:place]] for place in range(start, stop)
+    }
+    for place, context in contexts.items():
+        own = served.model.logprobs(context)
+        expected = [int(token) for token in np.argsort(-own)[:TOP]]
+        assert (place, ids[place]) == (place, expected)
+        np.testing.assert_allclose(logprobs[place], own[expected], atol=1e-9)
+    assert [len(row) for row in ids] == [TOP] * len(tokens)
+
+
+@pytest.mark.parametrize(
+    ("shape", "settings", "seen"),
+    [
+        ("vllm", {"max_logprobs": 2}, "Requested prompt logprobs of 3, which is greater than max allowed: 2"),
+        ("atropos", {}, "returned no logprobs of the prompt. On-policy distillation needs `vllm serve` or SGLang"),
+    ],
+)
+def test_a_server_that_is_no_teacher_is_found_before_the_run(make_env: Any, shape: str, settings: Any, seen: str) -> None:
+    """With what it said, and the ways out; without distillation it serves."""
+    with serving(referee(shape, **settings)) as url:
+        with pytest.raises(ModelServerError, match=seen) as error:
+            asyncio.run(environment_at(make_env, url))
+        asyncio.run(environment_at(make_env, url, opd_enabled=False))
+
+    assert "vllm serve --max-logprobs 3" in str(error.value)
+    assert "--env.opd_enabled false" in str(error.value)
 
 
 # ---------------------------------------------------------------------- without distillation

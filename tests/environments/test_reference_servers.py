@@ -207,7 +207,31 @@ def test_server_that_returns_few_logprobs(make_env):
     served = reference("vllm", max_logprobs=0, spread=6)
 
     assert checked(make_env, served) == "processed"
-    assert [body["logprobs"] for path, body in served.requests if path == "/v1/completions"] == [20, 0, 20, 0]
+    assert [body["logprobs"] for path, body in served.requests if path == "/v1/completions"] == [20, 5, 1, 0, 0]
+
+
+def test_server_of_which_nothing_tells(make_env, capfd):
+    """Flat distributions, and no logprobs but those of the sampled tokens: it says so, and what would tell."""
+    served = reference("vllm", max_logprobs=0, spread=0.1)
+
+    assert checked(make_env, served, agent_temperature=0.7) == "unknown"
+
+    assert [body["logprobs"] for path, body in served.requests if path == "/v1/completions"] == [20, 5, 1, 0, 0, 0, 0]
+    (line,) = [line for line in capfd.readouterr().out.splitlines() if line.startswith("model server")]
+    assert line.endswith(
+        "; logprobs that may be raw or processed: its answers at different temperatures do not tell. To be sure, start it with "
+        "--logprobs-mode processed_logprobs (vLLM's default is raw_logprobs), or let it return 20 logprobs for each token"
+    )
+
+
+def test_questions_cut_nothing(make_env):
+    """A server's defaults of sampling, such as those of a model's generation_config.json, do not reach the check."""
+    served = reference("vllm")
+    checked(make_env, served)
+
+    asked = [body for path, body in served.requests if path == "/v1/completions"]
+    names = ("top_p", "top_k", "min_p", "repetition_penalty")
+    assert [[body[name] for name in names] for body in asked] == [[1, -1, 0, 1]] * 2
 
 
 def test_server_that_is_restarted_is_waited_for(make_env):

@@ -38,6 +38,8 @@ class Reference:
     requests: list[tuple[str, Any]] = field(default_factory=list)
     refuses_with: int = 0
     spread: float = 2.5
+    judge: str = ""
+    """The answer to a chat completion."""
 
     def __post_init__(self) -> None:
         self.tokenizer = Tokenizer.from_file(f"{self.tokenizer_dir}/tokenizer.json")
@@ -76,6 +78,10 @@ class Reference:
             rows.append({token: float(told), **{one: float(own[one]) for one in likeliest[:top] if one != token}})
         return rows
 
+    def likeliest(self, prompt: list[int], top: int) -> list[dict[int, float]]:
+        """Return for each token of a prompt but the first its own logprob, then the likeliest ones, of the model at temperature 1."""
+        return [self.scored(prompt[:place], [prompt[place]], 1.0, 0.0, top)[0] for place in range(1, len(prompt))]
+
     # ------------------------------------------------------------------ HTTP
 
     def answer(self, method: str, path: str, body: Any, key: str) -> tuple[int, Any]:
@@ -94,6 +100,10 @@ class Reference:
                 return 200, {"version": "0.33.0"}
             case "vllm", "POST", "/v1/completions":
                 return self._vllm(body)
+            case "vllm" | "sglang", "POST", "/v1/chat/completions":
+                message = {"role": "assistant", "content": self.judge}
+                choices = [{"index": one, "message": message, "finish_reason": "stop"} for one in range(body.get("n", 1))]
+                return 200, {"id": "c", "object": "chat.completion", "created": 1, "model": MODEL, "choices": choices}
             case "sglang", "GET", "/model_info":
                 return 200, {"model_path": MODEL, "is_generation": True}
             case "sglang", "POST", "/generate":
@@ -111,6 +121,9 @@ class Reference:
         prompt, top, limit = body["prompt"], body.get("logprobs"), body.get("max_tokens", 16)
         if top is not None and top > self.max_logprobs:
             return bad(f"Requested sample logprobs of {top}, which is greater than max allowed: {self.max_logprobs}")
+        scoring = body.get("prompt_logprobs")
+        if scoring is not None and scoring > self.max_logprobs:
+            return bad(f"Requested prompt logprobs of {scoring}, which is greater than max allowed: {self.max_logprobs}")
         if len(prompt) + limit > self.context:
             return bad(
                 f"This model's maximum context length is {self.context} tokens. However, you requested {len(prompt) + limit}."
@@ -130,6 +143,12 @@ class Reference:
                 }
             )
             ids_told = {"prompt_token_ids": prompt, "token_ids": ids} if body.get("return_token_ids") and self.gives_ids else {}
+            if scoring is not None:
+                rows = [
+                    {str(one): {"logprob": own, "rank": 1} for one, own in row.items()}
+                    for row in self.likeliest(prompt, scoring)
+                ]
+                ids_told["prompt_logprobs"] = [None, *rows]
             text = self.tokenizer.decode(ids, skip_special_tokens=True)
             choices.append(
                 {"index": index, "text": text, "logprobs": logged, "finish_reason": finish, "stop_reason": None, **ids_told}
@@ -150,12 +169,14 @@ class Reference:
             "min_p",
             "presence_penalty",
             "frequency_penalty",
+            "repetition_penalty",
         }
         if unknown := set(sampling) - known:
             return 400, {"error": {"message": f"Unexpected keyword argument {sorted(unknown)}"}}
         answers = []
         for index in range(sampling.get("n", 1)):
-            ids, finish, rows = self._drawn(prompt, sampling, sampling.get("max_new_tokens", 128), top)
+            limit = sampling.get("max_new_tokens", 128)
+            ids, finish, rows = self._drawn(prompt, sampling, limit, top) if limit else ([], "length", [])
             reason = {"type": "stop", "matched": self.end} if finish == "stop" else {"type": "length", "length": len(ids)}
             told = [[row[token], token, None] for row, token in zip(rows, ids, strict=True)]
             meta = {
@@ -167,6 +188,12 @@ class Reference:
             }
             if body.get("return_logprob"):
                 meta["output_token_logprobs"] = told
+                if body.get("logprob_start_len") == 0:
+                    scored = self.likeliest(prompt, top)
+                    own = [[row[token], token, None] for row, token in zip(scored, prompt[1:], strict=True)]
+                    meta["input_token_logprobs"] = [[None, prompt[0], None], *own]
+                    tops = [sorted(([own, one, None] for one, own in row.items()), reverse=True)[:top] for row in scored]
+                    meta["input_top_logprobs"] = [None, *tops]
                 if top:
                     meta["output_top_logprobs"] = [[[own, one, None] for one, own in row.items()][-top:] for row in rows]
             answers.append({"text": self.tokenizer.decode(ids), "output_ids": ids, "meta_info": meta})

@@ -212,7 +212,7 @@ def test_an_unknown_endpoint_is_a_404_and_fails_in_verify(method: str, path: str
     assert (status, str(caught.value)) == (
         404,
         f"the mock model has no endpoint {method} {path}.\n"
-        "  expected  POST /v1/chat/completions, POST /v1/completions, POST /generate, GET /v1/models, GET /health\n"
+        "  expected  POST /v1/chat/completions, POST /v1/completions, POST /generate, POST /inference/v1/generate, GET /v1/models, GET /health\n"
         f"  fix       {fix}",
     )
 
@@ -315,7 +315,7 @@ def test_all_problems_are_in_one_error_and_equal_ones_once(ask: Ask) -> None:
         "     repeated  3 times\n"
         "\n"
         "2. UnexpectedRequest: the mock model has no endpoint GET /x.\n"
-        "     expected  POST /v1/chat/completions, POST /v1/completions, POST /generate, GET /v1/models, GET /health\n"
+        "     expected  POST /v1/chat/completions, POST /v1/completions, POST /generate, POST /inference/v1/generate, GET /v1/models, GET /health\n"
         "     fix       point the client at the server's base_url, which ends in /v1"
     )
 
