@@ -42,7 +42,7 @@ _SHELL = (
     ("duplicates kept", r"\bsort -u\b|\|\s*uniq\b", lambda found: "sort" if found[0].startswith("sort") else ""),
     ("a whole line no longer asked for", r"\bgrep -(\w*)x", r"grep -\1i"),
     ("capital letters told apart", r"\bgrep -(\w*)i", r"grep -\1e"),
-    ("a check dropped", r"(?m)^\s*\[[^\n]*\] *(?:\|\||&&) *(?:continue|exit[ \d]*|return[ \d]*)$", ":"),
+    ("a check dropped", r"(?m)^([ \t]*)\[[^\n]*\] *(?:\|\||&&) *(?:continue|exit[ \d]*|return[ \d]*)$", r"\1:"),
 )
 _PATTERN = (
     ("the beginning may stand anywhere", r"\A\^|\A\\A", ""),
