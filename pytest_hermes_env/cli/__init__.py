@@ -63,8 +63,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return USAGE
     try:
         options, others = parser.parse_known_args(words, argparse.Namespace(rest=[]))
-        if others and words[0] not in TAKE_FLAGS:
-            parser.error(f"unrecognized arguments: {' '.join(others)}")
+        if problem := _problem_of(others, words[0] if words else "", parser):
+            print(shown(f"hermes-env: error: {problem}"), file=sys.stderr)
+            return USAGE
         options.rest += others
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else USAGE
@@ -92,6 +93,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         return FINDINGS
 
 
+def _problem_of(others: Sequence[str], command: str, parser: argparse.ArgumentParser) -> str:
+    """Return what is wrong with arguments that are not the command's own; flags of pytest, or of an environment, are far from its own."""
+    about = parser.get_default("commands").get(command, parser)
+    usage = about.format_usage() if others else ""
+    own = re.findall(r"(?<![\w-])--?[a-z][\w-]*", usage)
+    for other in others:
+        name = other.partition("=")[0]
+        near = difflib.get_close_matches(name, own, n=1, cutoff=0.75) if name.startswith("-") else []
+        if near:
+            return f"{about.prog} has no option {name}. Did you mean {near[0]}?"
+    if not others or command in TAKE_FLAGS:
+        return ""
+    return f"{about.prog} knows nothing of {' '.join(others)}.\n  fix  {about.prog} --help shows what it takes"
+
+
 def _parser(command: str) -> argparse.ArgumentParser:
     """Return the parser. The arguments of commands with slow imports are added only if ``command`` is one of them."""
     parser = argparse.ArgumentParser(
@@ -103,6 +119,7 @@ def _parser(command: str) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     parser.set_defaults(run=None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    parser.set_defaults(commands=commands.choices)
 
     check.add(commands)
     add_commands(commands)

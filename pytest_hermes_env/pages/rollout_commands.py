@@ -144,4 +144,5 @@ def _check(file: Path) -> None:
             return
         first = first or group
     seen = f"line {first.line}: {first.problem}" if first is not None else "an empty file"
-    raise UsageError(f"{file} has no rollouts.\n{expected}\n  seen      {seen}")
+    fix = "  fix       name a file that process or evaluate of your environment wrote; hermes-env docs view-rollouts"
+    raise UsageError(f"{file} has no rollouts.\n{expected}\n  seen      {seen}\n{fix}")

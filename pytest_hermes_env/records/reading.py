@@ -20,6 +20,7 @@ from pytest_hermes_env.errors import UsageError, shorten
 
 OLD = "this file says no item, and keeps no sandbox: it was written before rollouts were recorded, or is not the file *.rollouts.jsonl"
 EXPECTED = "  expected  JSON lines as process, evaluate and serve write them (*.rollouts.jsonl), ATIF, or a cassette"
+FIX = "  fix       name a file that process, evaluate or serve of your environment wrote; hermes-env docs rollouts-again"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +72,7 @@ def read_records(files: Sequence[str | Path]) -> list[Line]:
 def none_in(files: Sequence[str | Path], first: Line | None) -> UsageError:
     """Return the error for files without a rollout."""
     seen = f"line {first.line}: {first.problem}" if first is not None else "an empty file"
-    return UsageError(f"{', '.join(map(str, files)) or 'nothing'} has no rollouts.\n{EXPECTED}\n  seen      {seen}")
+    return UsageError(f"{', '.join(map(str, files)) or 'nothing'} has no rollouts.\n{EXPECTED}\n  seen      {seen}\n{FIX}")
 
 
 def _of_line(file: Path, number: int, text: bytes) -> Iterator[Line]:

@@ -347,3 +347,20 @@ def test_attack_asks_for_gold_and_plays_all(monkeypatch: pytest.MonkeyPatch) -> 
     (words,) = ran
     assert words[1:7] == ["-m", "pytest", "--hermes-env", "my_env.py", "--hermes-rules", "HE405,HE410,HE412"]
     assert words[-2:] == ["--hermes-report-json", "x.json"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["init", "my_env.py", "--frm", "x"], "hermes-env init has no option --frm. Did you mean --from?"),
+        (["attack", "my_env.py", "--minuts=3"], "hermes-env attack has no option --minuts. Did you mean --minutes?"),
+        (
+            ["health", "a.jsonl", "--colour"],
+            "hermes-env health knows nothing of --colour.\n  fix  hermes-env health --help shows what it takes",
+        ),
+    ],
+)
+def test_an_unknown_option_is_refused(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the near one, also by commands that take flags of pytest."""
+    assert main(words) == 2
+    assert capsys.readouterr().err == f"hermes-env: error: {told}\n"

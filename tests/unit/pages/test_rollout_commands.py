@@ -42,7 +42,7 @@ def nothing(directory: Path) -> list[str]:
         (two_names, "would both be written to"),
         (a_page_of_the_user, "exists, and is not a page of rollouts: move it"),
         (no_file, "nope.jsonl\n"),
-        (another_format, "seen      line 1: this line is not JSON"),
+        (another_format, "seen      line 1: this line is not JSON\n  fix       name a file that"),
         (nothing, "seen      an empty file"),
     ],
 )
