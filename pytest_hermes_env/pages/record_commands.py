@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import os
 import sys
@@ -14,6 +15,7 @@ from pytest_hermes_env.errors import UsageError
 from pytest_hermes_env.pages.findings_page import link_of, write_findings
 
 if TYPE_CHECKING:
+    from pytest_hermes_env.records.live_judge import LiveJudge
     from pytest_hermes_env.records.rescored_run import GroupChange
 
 MOST_ROWS = 500
@@ -51,6 +53,20 @@ def _add_rescore(commands: Any) -> None:
     parser.add_argument("--allow", action="append", default=[], metavar="NAME", help=vouched)
     fields = "a setting of the environment"
     parser.add_argument("--set", action="append", default=[], dest="settings", metavar="NAME=VALUE", help=fields)
+    live = parser.add_argument_group(
+        "judges that are asked anew", "What a reward asks a model and no recording holds costs money."
+    )
+    live.add_argument("--live", metavar="PROVIDER", default="", help="ask it: openrouter, openai, vllm, sglang, custom")
+    live.add_argument("--model", "--hermes-model", metavar="M", default="", help="the model")
+    live.add_argument(
+        "--base-url", "--hermes-base-url", metavar="URL", default="", help="the server's, where it is not the usual one"
+    )
+    live.add_argument(
+        "--api-key-env", "--hermes-api-key-env", metavar="NAME", default="", help="the variable that holds the key"
+    )
+    live.add_argument("--max-calls", type=int, default=100, metavar="N", help="calls at the most, in all processes (100)")
+    live.add_argument("--max-tokens", type=int, metavar="N", help="tokens at the most")
+    live.add_argument("--max-usd", type=float, metavar="X", help="dollars at the most, where the provider tells the cost")
     _add_outputs(parser)
     parser.set_defaults(run=_rescore)
 
@@ -62,6 +78,7 @@ def _add_outputs(parser: Any) -> None:
 
 def _rescore(options: argparse.Namespace) -> int:
     import logging  # noqa: PLC0415
+    import tempfile  # noqa: PLC0415
 
     from pytest_hermes_env.records.rescored_run import Settings, findings, rescore_files, summary_lines  # noqa: PLC0415
 
@@ -75,9 +92,12 @@ def _rescore(options: argparse.Namespace) -> int:
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)  # what rewards log is not the answer to this command
     try:
-        summary = rescore_files(
-            options.files, settings, output=Path(options.output) if options.output else None, progress=_progress
-        )
+        with tempfile.TemporaryDirectory(prefix="hermes-env-rescore-") as directory:
+            if options.live:
+                settings = dataclasses.replace(settings, live=_live_judge(options, directory))
+            output = Path(options.output) if options.output else None
+            summary = rescore_files(options.files, settings, output=output, progress=_progress)
+            spent = settings.live.spending().total() if settings.live is not None else None
     finally:
         logging.disable(before)
     if not summary.results:
@@ -92,7 +112,7 @@ def _rescore(options: argparse.Namespace) -> int:
     ]
     _report(
         options,
-        summary_lines(summary),
+        [*summary_lines(summary), *([f"  judges asked anew: {spent.describe()}"] if spent is not None else [])],
         summary.as_json(),
         title=f"{Path(options.target).name}: rewards computed again",
         verdict=f"{summary.share_of_findings:.1%} of {len(summary.results):,} rewards are not what they were",
@@ -104,6 +124,18 @@ def _rescore(options: argparse.Namespace) -> int:
         ],
     )
     return int(summary.share_of_findings > options.threshold)
+
+
+def _live_judge(options: argparse.Namespace, directory: str) -> LiveJudge:
+    """Return the judge that was asked for. Raises: it is not named whole, its key is missing → UsageError, LiveModeError."""
+    from pytest_hermes_env.live.limits import Limits  # noqa: PLC0415
+    from pytest_hermes_env.records.live_judge import LiveJudge  # noqa: PLC0415
+
+    limits = Limits(calls=options.max_calls, tokens=options.max_tokens, usd=options.max_usd)
+    about = {"provider": options.live, "model": options.model, "base_url": options.base_url, "key_name": options.api_key_env}
+    judge = LiveJudge(**about, limits=limits, directory=directory)
+    judge.server()
+    return judge
 
 
 def _became(group: GroupChange) -> str:

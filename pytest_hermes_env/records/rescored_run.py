@@ -23,7 +23,8 @@ from pytest_hermes_env.records.found import Found
 from pytest_hermes_env.records.reading import Line, read_lines
 
 if TYPE_CHECKING:
-    from pytest_hermes_env.records.rescoring import Rescored
+    from pytest_hermes_env.records.live_judge import LiveJudge
+    from pytest_hermes_env.records.rescoring import Rescored, Rescorer
 
 SHOWN = 3
 """Rollouts that are named for each thing that was found."""
@@ -38,6 +39,15 @@ class Settings:
     pass_score: float = 0.5
     settings: tuple[tuple[str, Any], ...] = ()
     workers: int = 1
+    live: LiveJudge | None = None
+
+    def rescorer(self) -> Rescorer:
+        """Return what scores one rollout."""
+        from pytest_hermes_env.records.rescoring import Rescorer  # noqa: PLC0415 - heavy
+
+        return Rescorer(
+            self.target, allowed=self.allowed, pass_score=self.pass_score, settings=dict(self.settings), live=self.live
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,11 +160,7 @@ def rescore_files(
 def _results(lines: Sequence[Line], settings: Settings) -> Iterator[Rescored]:
     if settings.workers <= 1 or len(lines) < 2:  # noqa: PLR2004
         if lines:
-            from pytest_hermes_env.records.rescoring import Rescorer  # noqa: PLC0415 - heavy
-
-            with Rescorer(
-                settings.target, allowed=settings.allowed, pass_score=settings.pass_score, settings=dict(settings.settings)
-            ) as rescorer:
+            with settings.rescorer() as rescorer:
                 yield from map(rescorer.rescore, lines)
         return
     pool = concurrent.futures.ProcessPoolExecutor(
@@ -182,12 +188,8 @@ def _begin(settings: Settings, path: Sequence[str]) -> None:
 
 
 def _one(line: Line) -> Rescored:
-    from pytest_hermes_env.records.rescoring import Rescorer  # noqa: PLC0415 - heavy
-
     if isinstance(settings := _workers[0], Settings):
-        rescorer = Rescorer(
-            settings.target, allowed=settings.allowed, pass_score=settings.pass_score, settings=dict(settings.settings)
-        )
+        rescorer = settings.rescorer()
         _workers[0] = rescorer.__enter__()  # until the process ends
         multiprocessing.util.Finalize(None, rescorer.__exit__, args=(None, None, None), exitpriority=10)
     result: Rescored = _workers[0].rescore(line)
@@ -200,7 +202,9 @@ def _key(file: str, line: int, rollout: str) -> str:
 
 def _fingerprint(settings: Settings) -> str:
     """Return what stands for the reward: the Python files next to the environment's, and the settings."""
-    digest = hashlib.sha256(repr((settings.target, settings.allowed, settings.pass_score, settings.settings)).encode())
+    judge = settings.live and (settings.live.provider, settings.live.model, settings.live.base_url)
+    told = (settings.target, settings.allowed, settings.pass_score, settings.settings, *([judge] if judge else []))
+    digest = hashlib.sha256(repr(told).encode())
     file = Path(settings.target.rpartition(":")[0] or settings.target)
     if not file.suffix:
         file = Path(settings.target)

@@ -27,6 +27,7 @@ from pytest_hermes_env.play.builder import EnvironmentBuilder
 from pytest_hermes_env.play.hermes_home import HermesHome
 from pytest_hermes_env.play.tool_backend import SYSTEM_DIRECTORIES
 from pytest_hermes_env.play.watchers.call_site import EnvironmentCode
+from pytest_hermes_env.records.live_judge import LiveJudge
 from pytest_hermes_env.records.reading import Line
 from pytest_hermes_env.records.unstored import SIZES, Unstored, host_paths, read_by_text, set_in
 
@@ -75,8 +76,9 @@ class Rescorer:
         allowed: Collection[str] = (),
         pass_score: float = PASS,
         settings: Mapping[str, Any] | None = None,
+        live: LiveJudge | None = None,
     ) -> None:
-        self._target, self._allowed, self._pass = target, frozenset(allowed), pass_score
+        self._target, self._allowed, self._pass, self._live = target, frozenset(allowed), pass_score, live
         self._settings = dict(settings or {})
         self._stack = contextlib.ExitStack()
         self._env: Any = None
@@ -121,6 +123,7 @@ class Rescorer:
         if why := _why_not(record):
             return Rescored(**where, status="not rescorable", why=why)
         unstored = Unstored(self._code, self._allowed)
+        self._asked: list[Any] = []
         reward, error = self._runner.run(self._reward(line, record, unstored))
         if unstored.found:
             return Rescored(**where, status="not rescorable", why="; ".join(unstored.found))
@@ -146,7 +149,7 @@ class Rescorer:
         while vars(reward).get("__bridged__") and hasattr(reward, "__wrapped__"):
             reward = reward.__wrapped__
         given = decode_item(copy.deepcopy(record.item)), self._result(record), ctx
-        held, env.server = env.server, _RecordedJudge(record, unstored)
+        held, env.server = env.server, _RecordedJudge(record, unstored, self._live, self._asked)
         try:
             with unstored.watching():
                 answer = reward(env, *given)
@@ -331,28 +334,39 @@ def _is_inside(path: str, root: str) -> bool:
 
 
 class _RecordedJudge:
-    """Answers what the reward asks a model as it was answered then; each answer once."""
+    """Answers what the reward asks a model as it was answered then, each answer once; what was not asked then, ``live`` answers.
 
-    def __init__(self, record: Record, unstored: Unstored) -> None:
-        self._left = list(record.judges)
-        self._unstored = unstored
+    ``asked``: what it answered already on this rollout, whose reward is computed twice.
+    """
+
+    def __init__(self, record: Record, unstored: Unstored, live: LiveJudge | None, asked: list[Any]) -> None:
+        self._left = [*record.judges, *asked]
+        self._unstored, self._live, self._asked = unstored, live, asked
         self.servers: list[Any] = []
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
 
-        async def asked(*args: Any, **kwargs: Any) -> Any:
+        async def ask(*args: Any, **kwargs: Any) -> Any:
             request = json.loads(json.dumps({"args": args, **kwargs}, default=str))
             for call in self._left:
                 if call.method == name and call.request == request and call.answer is not None:
                     self._left.remove(call)
                     return _answer(name, call.answer)
             how = "was asked something else than it was then" if self._left else "was not asked then"
-            self._unstored.note("judge", f"self.server.{name}, which {how}: its answer is not stored")
+            told = f"self.server.{name}, which {how}: its answer is not stored"
+            if self._live is not None and name in {"chat_completion", "completion"}:
+                try:
+                    answer = await asyncio.to_thread(self._unstored.unwatched, self._live.answer, name, request)
+                    self._asked.append(SimpleNamespace(method=name, request=request, answer=answer))
+                    return _answer(name, answer)
+                except Exception as error:  # noqa: BLE001 - the reward may catch it, and would pay something else then
+                    told = f"self.server.{name}: {shorten(str(error).splitlines()[0])}"
+            self._unstored.note("judge", told)
             raise NotStored(f"the judge {how}")
 
-        return asked
+        return ask
 
 
 def _answer(method: str, answer: Any) -> Any:

@@ -106,3 +106,86 @@ def test_a_missing_file_is_refused(environment):
     """It is named, with what would be read."""
     with pytest.raises(UsageError, match=r"missing\.jsonl cannot be read: No such file"):
         rescore_files(["missing.jsonl"], Settings(target=environment("return 1.0")))
+
+
+JUDGED = """
+answer = await self.server.chat_completion(messages=[{"role": "user", "content": f"Good? {result.messages[-1]['content']}"}], max_tokens=5)
+return float(answer.choices[0].message.content)
+"""
+
+
+@pytest.fixture
+def judge():
+    """A server that counts what it is asked, and answers with 0.25 when it was asked for the second time; its first answer is an error."""
+    from starlette.applications import Starlette
+    from starlette.responses import JSONResponse
+    from starlette.routing import Route
+
+    from pytest_hermes_env.inference.server_thread import ServerThread
+
+    asked: list[str] = []
+
+    async def reply(request):
+        body = await request.json()
+        asked.append(f"{body['model']}: {body['messages'][0]['content']}")
+        if len(asked) == 1:
+            return JSONResponse({"error": {"message": "overloaded"}}, 503)
+        message = {"role": "assistant", "content": "0.25"}
+        choice = {"index": 0, "finish_reason": "stop", "message": message}
+        usage = {"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9}
+        return JSONResponse(
+            {"id": "1", "created": 1, "model": "j", "object": "chat.completion", "choices": [choice], "usage": usage}
+        )
+
+    thread = ServerThread(Starlette(routes=[Route("/v1/chat/completions", reply, methods=["POST"])]), "127.0.0.1", 0)
+    thread.start()
+    yield f"http://127.0.0.1:{thread.port}/v1", asked
+    thread.stop()
+
+
+def test_a_judge_is_asked_anew_where_it_is_asked_for(environment, record_file, judge, capsys):
+    """Once for each rollout although its reward is computed twice, again after a passing error, and what it cost is told."""
+    url, asked = judge
+    file, target = record_file(*group(1, 1.0, 0.25)), environment(JUDGED)
+
+    assert main(["rescore", target, str(file), "--workers", "1"]) == 1
+    assert asked == []
+    live = ["--live", "custom", "--model", "j", "--base-url", url]
+    assert main(["rescore", target, str(file), "--workers", "1", *live]) == 1
+
+    out = capsys.readouterr().out
+    assert asked == ["j: Good? 1.0", "j: Good? 1.0", "j: Good? 0.25"]
+    assert "flipped  1 -> 0.25" in out
+    assert "judges asked anew: 3 calls, 18 tokens" in out
+
+
+def test_a_judge_is_asked_no_more_than_it_may_be(environment, record_file, judge, capsys):
+    """What the limit left out has no number."""
+    url, asked = judge
+    file = record_file(*group(1, 0.25, 0.25, 0.25, answers=[1, 2, 3]))
+
+    live = ["--live", "custom", "--model", "j", "--base-url", url, "--max-calls", "2", "--json", "-"]
+    assert main(["rescore", environment(JUDGED), str(file), "--workers", "1", *live]) == 1
+
+    document = json.loads(capsys.readouterr().out)
+    assert len(asked) == 2
+    assert document["counts"] == {"unchanged": 1, "not rescorable": 2}
+    assert "--hermes-max-calls 2 is reached" in document["rollouts"][1]["why"]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["--live", "opanai"], "Nearest: openai"),
+        (["--live", "openai", "--model", "j"], "the environment variable OPENAI_API_KEY is not set"),
+        (["--live", "custom", "--base-url", "http://127.0.0.1:1/v1"], "requires a model"),
+        (["--live", "vllm"], "requires a model"),
+        (["--live", "vllm", "--model", "j", "--max-usd", "1"], "use --max-calls or --max-tokens instead"),
+    ],
+)
+def test_a_judge_that_is_not_named_whole_is_refused(environment, record_file, monkeypatch, capsys, given, told):
+    """Before anything is asked."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+    assert main(["rescore", environment(JUDGED), str(record_file(*group(1, 1.0))), *given]) in {1, 2}
+    assert told in capsys.readouterr().err
