@@ -22,21 +22,19 @@ _CLOCK = re.compile(r"(?<![\d:])(?:[01]\d|2[0-3])(?=:[0-5]\d)")
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """``asked`` is how a prompt speaks of it, ``holds`` tells it of ``given`` arguments and all ``values`` in them, ``put`` makes data of it."""
+    """``asked`` is how a prompt speaks of it, ``holds`` tells it of ``given`` arguments and all ``values`` in them.
+
+    ``puts`` are the ways to make data of it.
+    """
 
     name: str
     asked: str
     holds: str
-    put: Callable[[Any], Any]
+    puts: tuple[Callable[[Any], Any], ...]
 
     def value(self, value: Any, chance: random.Random) -> Any:
         """Return data like ``value`` of this kind."""
-        made = self.put(value)
-        return chance.choice(made) if isinstance(made, _Ways) else made
-
-
-class _Ways(list[Any]):
-    """Several values, one of which is taken."""
+        return chance.choice(self.puts)(value)
 
 
 def _each(value: Any, change: Callable[[Any], Any]) -> Any:
@@ -81,10 +79,6 @@ def _same(parts: list[Any]) -> list[Any]:
     return [max(numbers) if _is_number(part) else part for part in parts] if len(numbers) > 1 else parts
 
 
-def _empty(value: Any) -> Any:
-    return _Ways([_inmost(value, lambda _: []), _each(value, lambda one: "" if isinstance(one, str) else one)])
-
-
 def _long(parts: list[Any]) -> list[Any]:
     return (parts * MANY)[:MANY] if len(parts) > 1 else parts
 
@@ -99,58 +93,58 @@ KINDS = (
         name="values that are equal",
         asked=r"\bequal\b|\bties?\b|\btied\b|(?<!no )(?<!without )\bduplicates?\b|more than once|\bstable\b|same (?:number|value|count|score|length)",
         holds="any(map(_repeats, values))",
-        put=lambda value: _inmost(value, _tied),
+        puts=(lambda value: _inmost(value, _tied),),
     ),
     Kind(
         name="inputs without a value",
         asked=r"\bempty\b|\bno \w+ (?:gives?|returns?)\b|if there (?:is|are) no(?:ne)?\b",
         holds="any(isinstance(one, (str, list, tuple, dict)) and not one for one in values)",
-        put=_empty,
+        puts=(lambda value: _inmost(value, lambda _: []), _of_texts(lambda _: "")),
     ),
     Kind(
         name="characters beyond ASCII",
         asked=r"unicode|\baccent|\bscript\b|umlaut|non-?ascii|emoji|any language|every language",
         holds="any(isinstance(one, str) and not one.isascii() for one in values)",
-        put=_of_texts(_accented),
+        puts=(_of_texts(_accented),),
     ),
     Kind(
         name="numbers below 0",
         asked=r"(?<!non-)(?<!non)\bnegative\b|below (?:0|zero)\b|less than (?:0|zero)\b",
         holds="any(isinstance(one, (int, float)) and one < 0 for one in values)",
-        put=lambda value: _each(value, lambda one: -one if _is_number(one) else one),
+        puts=(lambda value: _each(value, lambda one: -one if _is_number(one) else one),),
     ),
     Kind(
         name=f"inputs of more than {MANY - 1} values",
         asked=r"\bfast\b|\bseconds\b|\befficient|\bmillions?\b|\blinear time\b|\bO\(n|\b\d{5,} (?:\w+ )?(?:values|rows|lines|numbers|items|elements|words)",
         holds=f"any(isinstance(one, (list, tuple)) and len(one) >= {MANY} for one in values)",
-        put=lambda value: _inmost(value, _long),
+        puts=(lambda value: _inmost(value, _long),),
     ),
     Kind(
         name="numbers that are the same as another argument",
         asked=r"as far as|one of (?:them|these)\b|\binclusive\b|\bincluding\b|\bup to and\b",
         holds="len({one for one in given if _is_number(one)}) < sum(map(_is_number, given))",
-        put=lambda value: _inmost(value, _same),
+        puts=(lambda value: _inmost(value, _same),),
     ),
     Kind(
         name="times near midnight",
         asked=r"\boffset\b|time ?zone|local (?:time|date)|\bmidnight\b",
         holds="any(isinstance(one, str) and re.search(r'(?<![0-9:])(?:23|00):[0-5]', one) for one in values)",
-        put=lambda value: _Ways([_of_texts(functools.partial(_CLOCK.sub, hour))(value) for hour in ("23", "00")]),
+        puts=tuple(_of_texts(functools.partial(_CLOCK.sub, hour)) for hour in ("23", "00")),
     ),
     Kind(
         name="capital letters",
         asked=r"case-?insensitive|lower case|upper case|lowercase|uppercase|\bcapital",
         holds="any(isinstance(one, str) and one != one.lower() for one in values)",
-        put=_of_texts(str.upper),
+        puts=(_of_texts(str.upper),),
     ),
     Kind(
         name="texts with blanks around them",
         asked=r"(?:leading|trailing|surrounding) (?:and trailing )?(?:blanks?|spaces?|white ?space)|\bstripped\b|\btrim",
         holds="any(isinstance(one, str) and one != one.strip() for one in values)",
-        put=_of_texts(lambda text: f"  {text} "),
+        puts=(_of_texts(lambda text: f"  {text} "),),
     ),
 )
-NAMES_WITH_BLANKS = Kind(name="names with blanks", asked="", holds="", put=_of_texts(lambda text: f"{text[:1]} {text[1:]}"))
+NAMES_WITH_BLANKS = Kind(name="names with blanks", asked="", holds="", puts=(_of_texts(lambda text: f"{text[:1]} {text[1:]}"),))
 """For programs of a shell, which takes them apart."""
 _TELLING = """
 import re

@@ -58,7 +58,7 @@ _LANGUAGES = ((".sql", _SQL), (".sh", _SHELL), (".bash", _SHELL))
 
 def text_mutants(path: str, text: str, most: int) -> list[Mutant]:
     """Return the mutants of a text, at most so many; none of one that is neither SQL, nor a shell script, nor a pattern of one line."""
-    found = {new.text: new for ways in [_ways_of(path, text)] for way in ways for new in _of_way(text, *way)}
+    found = {new.text: new for way in _ways_of(path, text) for new in _of_way(text, *way)}
     return spread([one for one in found.values() if one.text != text], most)
 
 
