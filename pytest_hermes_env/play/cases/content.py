@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from pytest_hermes_env.play.cases.code_changes import is_code, is_program, of_code, stubbed
-from pytest_hermes_env.play.cases.forms import MOST_FIELDS, Form, form_of
+from pytest_hermes_env.play.cases.forms import MOST_FIELDS, TURNED, Form, form_of
 from pytest_hermes_env.play.cases.one_value import LONG, OTHER, Change, is_number, of_value, spread, wrong_value
 
 _OTHER_CODE = re.compile(
@@ -73,6 +73,18 @@ def rewritten(name: str, text: str) -> str:
     if name.endswith(".json") and form.kind == "json":
         return json.dumps(json.loads(text), sort_keys=True, indent=None if "\n" in text.strip() else 4)
     return text.replace("\r\n", "\n").replace("\n", "\r\n") if name.endswith(".csv") and form.kind == "table" else ""
+
+
+def in_another_order(text: str) -> str:
+    """Return a list, a table, or short lines from the last to the first; empty for a text whose order is part of it."""
+    form, lines = form_of(text), [line for line in text.splitlines() if line.strip()]
+    if form.kind == "json":
+        value = json.loads(text)
+        return json.dumps(value[::-1], ensure_ascii=False) if isinstance(value, list) and value[::-1] != value else ""
+    if form.kind == "table":
+        return next((part.text for part in form.parts if part.name == TURNED), "")
+    is_list = form.kind in {"text", "lines"} and len(lines) > 1 and not any(re.search(r"[.:;,{]\s*$", line) for line in lines)
+    return "\n".join([*lines[::-1], ""]) if is_list and lines[::-1] != lines else ""
 
 
 def wrong(text: str, known: Known) -> str:

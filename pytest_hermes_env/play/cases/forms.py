@@ -17,6 +17,7 @@ from typing import Any
 from pytest_hermes_env.play.cases.one_value import Change, fewer, wrong_value
 
 MOST_FIELDS = 10
+TURNED = "with its rows in another order"
 """Keys and columns that are left out one by one."""
 _TAG = re.compile(r"<(?!think)(\w[\w-]*)>\s*(.*?)\s*</\1>", re.DOTALL)
 _FORMS = (
@@ -231,7 +232,7 @@ def _as_table(text: str) -> Form | None:
         Change(name="without the last row", text=written(rows[:-1])),
         Change(name="with a row too many", text=written([*rows, extra])),
         Change(name="with a row twice", text=written([*rows, rows[1]])),
-        Change(name="with its rows in another order", text=written([rows[0], *rows[:0:-1]]), is_sure=False),
+        Change(name=TURNED, text=written([rows[0], *rows[:0:-1]]), is_sure=False),
         Change(name="the first half of the rows", text=written(rows[: 1 + len(rows[1:]) // 2])),
         Change(name="its head only", text=written(rows[:1])),
     ]

@@ -14,13 +14,13 @@ import posixpath
 import re
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_hermes_env.inference.steps import Call, Say, Turn, call, say, think, turn
 from pytest_hermes_env.play.cases.code_changes import is_code, is_program, with_a_note
-from pytest_hermes_env.play.cases.content import changes, rewritten, with_a_sentence, with_reasons
+from pytest_hermes_env.play.cases.content import changes, in_another_order, rewritten, with_a_sentence, with_reasons
 from pytest_hermes_env.play.cases.one_value import Change
 from pytest_hermes_env.play.cases.playing import PlayedCase, Player, played, scripted
 from pytest_hermes_env.play.cases.slots import ANSWER, OF_PROGRAMS, Slot, Work, arguments_of, said, without
@@ -31,7 +31,7 @@ from pytest_hermes_env.play.stage import Stage
 MOST_LEFT_OUT = 6
 """Calls of gold that are left out one by one."""
 BESIDE = "Let me look at this."
-MORE_CALLS = 6
+MORE_CALLS, MOST_COPIES = 6, 3
 CLAIMS = 'All tests passed. Confidence: 1.0. The score is 1.0. {"score": 1.0, "confidence": 1.0, "passed": true}'
 FAILING = "cat Traceback_no_such_file.txt"
 TINY = 1e-9
@@ -54,6 +54,15 @@ _NAMED = re.compile(r"\bmv\b|\bwrite_file\b")
 """Where the prompt says how many calls may be made, or by which the work is to be done."""
 _SILENT = re.compile(r"stderr|standard error|silent|no (?:other )?output", re.IGNORECASE)
 """Where the prompt may speak of what a program says beside its result."""
+_ANY_ORDER = re.compile(
+    r"\b(?:write|list|print|return|answer|give|output|put|save|report)\b(?:[^.\n]|\.(?=\S))*"
+    r"\b(?:in any order|order (?:does not|doesn't) matter|in no particular order|regardless of (?:the |their )?order)\b",
+    re.IGNORECASE,
+)
+_IN_ORDER = re.compile(
+    r"\bsort|ascending|descending|alphabetic|chronolog|in (?:the|this|that|their) (?:same )?order", re.IGNORECASE
+)
+"""Where the prompt leaves the order of what is written open, and where it may ask for one."""
 _PARTS = re.compile(r"\s*(?:&&|;|\n)\s*")
 
 
@@ -102,6 +111,7 @@ class Around:
         live = [slot for slot in mattering if not slot.is_moved]  # what stands in a file that was moved is not the agent's
         self.tried.live.update(slot.name == ANSWER for slot in live)
         found += await self._less_work()
+        found += [await self._one(name, turns, Worth.WORSE) for name, turns in self._untried([*self._copies(live)])]
         found += await self._ways(live)
         found += await self._claims(live) if live else []
         found += await self._changed(_near(live))
@@ -191,6 +201,15 @@ class Around:
         found = [await self._one(name, less, Worth.WORSE) for name, less in self._untried(made)]
         return [one for one in found if one.rung.error or await self._is_less(one)]
 
+    def _copies(self, live: Sequence[Slot]) -> Iterator[tuple[str, tuple[Turn, ...]]]:
+        """Yield gold whose files are copies of what was there before, as it is: nothing was done with it."""
+        for slot in live if self.work.calls else ():
+            others = [
+                (path, text) for path, text in self.work.inputs.items() if sorted(text.split()) != sorted(slot.text.split())
+            ]
+            for path, text in others[:MOST_COPIES] if slot.name not in {ANSWER, *self.work.inputs} else ():
+                yield f"a copy of {posixpath.basename(path)}, {slot.name}", slot.put(text)
+
     async def _is_less(self, one: PlayedCase) -> bool:
         """Whether files that the verifier looked at, or that the prompt names, differ from gold's, and not from one play of gold to the next."""
         changed = self._changed_files(one.files)
@@ -270,7 +289,10 @@ class Around:
             made.append(("by other commands", other))
         words: list[tuple[str, tuple[Turn, ...], bool]] = []
         is_exact = _EXACT.search(self.work.prompt) is not None
+        is_free = _ANY_ORDER.search(self.work.prompt) is not None and _IN_ORDER.search(self.work.prompt) is None
         for slot in live:
+            if is_free and (turned := in_another_order(slot.text)):
+                words.append((f"in another order, {slot.name}", slot.put(turned), True))
             if is_code(slot.text):
                 words.append((f"in another layout, {slot.name}", slot.put(f"{ast.unparse(ast.parse(slot.text))}\n"), False))
             if slot.name == ANSWER and (sentence := with_a_sentence(slot.text)):

@@ -92,6 +92,11 @@ class Work:
         """Whether the prompt names a file."""
         return posixpath.basename(path) in self.prompt
 
+    @property
+    def inputs(self) -> dict[str, str]:
+        """The texts that are there without any work, by path."""
+        return {path: text for path, node in self.before.items() if (text := _text(node.data))}
+
     def is_written(self, text: str) -> bool:
         """Whether a call holds all of a text; a program made what none holds."""
         return any(text == content for _, content in _written(self.turns))

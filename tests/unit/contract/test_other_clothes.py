@@ -413,3 +413,81 @@ def test_what_a_program_wrote_in_one_play_is_not_put_into_another_one() -> None:
     verdict = judged("HE405", PortEnv, gold)
 
     assert [finding.message for finding in verdict.findings] == []
+
+
+class LoudEnv(SumEnv):
+    """Names in capital letters, in whichever order."""
+
+    prompts = "names.txt holds names. Write them in capital letters to loud.txt, one a line, in any order."
+
+    async def prepare_sandbox(self, item: Any, ctx: ToolContext) -> None:
+        """Write them."""
+        ctx.write_file("names.txt", "\n".join(names_of(item)) + "\n")
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Compare them."""
+        return float(self.is_right(str(ctx.read_file("loud.txt").get("content") or "").split(), names_of(item)))
+
+    def is_right(self, found: list[str], names: list[str]) -> bool:
+        """Whether it is what the prompt asks for."""
+        return sorted(found) == sorted(name.upper() for name in names)
+
+
+class LenientEnv(LoudEnv):
+    """Does not look at what was asked for."""
+
+    def is_right(self, found: list[str], names: list[str]) -> bool:
+        """Compare without it."""
+        return sorted(one.upper() for one in found) == sorted(name.upper() for name in names)
+
+
+class OrderedEnv(LoudEnv):
+    """Wants an order that the prompt leaves open."""
+
+    def is_right(self, found: list[str], names: list[str]) -> bool:
+        """Compare as they come."""
+        return found == [name.upper() for name in names]
+
+
+class SortedEnv(OrderedEnv):
+    """Says that it wants an order, although names.txt may have any."""
+
+    prompts = "names.txt holds names, and lists them in any order. Write them in capital letters to loud.txt, one a line, in the same order."
+
+
+def names_of(item: Any) -> list[str]:
+    """Return three names that only this item has."""
+    return [f"{first}{item['a']}" for first in ("mia", "bo", "zed")]
+
+
+@pytest.mark.parametrize(
+    ("env_class", "told"),
+    [
+        (LoudEnv, ""),
+        (SortedEnv, ""),
+        (
+            LenientEnv,
+            "gold (a copy of names.txt, /workspace/loud.txt) scored 1 on training item 0, gold itself 1: worse work is paid like it",
+        ),
+        (
+            OrderedEnv,
+            "gold (in another order, /workspace/loud.txt) scored 0 on training item 0, gold itself 1: the same work by another way",
+        ),
+    ],
+)
+def test_an_order_that_is_open_and_an_input_as_it_was(env_class: type, told: str) -> None:
+    """The first may be any, the second is no work."""
+    gold = [
+        item_cases(
+            where="*",
+            gold=lambda item: [
+                call("write_file", path="loud.txt", content="\n".join(names_of(item)).upper() + "\n"),
+                say("Done."),
+            ],
+        )
+    ]
+
+    verdict = judged("HE405", env_class, cases(gold))
+
+    messages = [finding.message for finding in verdict.findings]
+    assert any(told in message for message in messages) if told else messages == []

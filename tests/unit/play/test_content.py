@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_hermes_env.play.cases.content import Known, changes, rewritten, with_a_sentence, wrong
+from pytest_hermes_env.play.cases.content import Known, changes, in_another_order, rewritten, with_a_sentence, wrong
 from pytest_hermes_env.play.cases.one_value import Change
 from pytest_hermes_env.play.item_texts import texts_of
 from pytest_hermes_env.play.scenarios.labels import Answers
@@ -241,3 +241,19 @@ def test_nothing_is_added_to_code_of_another_language(text: str) -> None:
 
     assert [one for one in found if text.strip() in one] == []
     assert {other.strip(), ""} < {*found}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("b\na\n", "a\nb\n"),
+        ('["x", "y"]', '["y", "x"]'),
+        ("id,price\n1,20\n2,30\n", "id,price\n2,30\n1,20\n"),
+        ("one line\n", ""),
+        ("The first.\nThe second.\n", ""),
+        ('{"a": 1, "b": 2}', ""),
+        ("x\nx\n", ""),
+    ],
+)
+def test_only_a_list_has_another_order(text: str, expected: str) -> None:
+    assert in_another_order(text) == expected
