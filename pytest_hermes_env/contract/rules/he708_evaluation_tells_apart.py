@@ -3,7 +3,7 @@ An evaluation says whether the model is good: a metric rises with good work, by 
 
 What: `evaluate` is played three times on the same held-out items: no rollout works, each one plays the gold of its item, and every
 other one does. A logged metric is higher with gold than without, by at least half of what the rewards differ, and lies between with half of it:
-rollouts that fail count. It is lower, too, where the work on one item earns less than half of what gold does. No item is asked more often than the others. The agent is offered the tools that it has in training, and its
+rollouts that fail count. It is lower, too, where the work on one item earns less than half of what gold does, and where each rollout plays the gold of another item. No item is asked more often than the others. The agent is offered the tools that it has in training, and its
 prompt is what `format_prompt` gives for the item.
 
 Why: A metric that is the same for every model, counts only what succeeded, or falls when the model gets better, steers a run for days in the wrong
@@ -28,6 +28,8 @@ from pytest_hermes_env.play.journal import EvaluationLogged, LoopStarted, Reward
 from pytest_hermes_env.play.probing.record import as_number
 from pytest_hermes_env.play.scenario import Scenario, item_key
 
+OTHERS = "evaluate_others"
+"""An evaluation in which each rollout plays the gold of another item."""
 PART = "evaluate_part"
 """An evaluation that is played where work is known that earns little."""
 IDLE, GOOD, HALF = SCENARIOS = ("evaluate_nothing", "evaluate_gold", "evaluate_half")
@@ -66,7 +68,7 @@ def dynamic(evidence: Evidence) -> Verdict:
             f"gold of held-out items earned {_mean(good):g}, and no work {_mean(idle):g}", "HE412", "HE405"
         )
     message = _of_metrics(metrics, differ, _share(half) / (_share(good) or 1.0)) or _of_items(good)
-    message = message or _of_part(evidence.scenario(PART), good, metrics)
+    message = message or _of_part(evidence.scenario(PART), good, metrics) or _of_others(evidence.scenario(OTHERS), good)
     if message:
         found = evidence.finding(message, "evaluate", scenario=GOOD, seen=_shown(metrics))
         rewards = [reward for scenario in (idle, good, half) for reward in scenario.of(Reward)]
@@ -132,6 +134,14 @@ def _of_part(part: Scenario, good: Scenario, metrics: list[dict[str, float]]) ->
     return f"{_best(metrics)} is {logged.get(_best(metrics), 0.0):g}, as with gold, where the work on one item earned {least:g}"
 
 
+def _of_others(others: Scenario, good: Scenario) -> str:
+    """Return that any answer is paid in evaluation, as long as it has the form of one."""
+    asked = len({item_key(reward.item) for reward in others.of(Reward)})
+    if not others.happened or others.error or not asked or _mean(others) < _mean(good) - TINY:
+        return ""
+    return f"evaluate() pays the gold of another item like the item's own, on each of {asked} held-out items"
+
+
 def _of_items(good: Scenario) -> str:
     """Return which items are asked more often than others."""
     times = Counter(item_key(reward.item) for reward in good.of(Reward))
@@ -165,4 +175,4 @@ def _shown(metrics: list[dict[str, float]]) -> str:
     return "{} (no work), {} (gold), {} (gold on every other item)".format(*values)
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*SCENARIOS, PART, "happy", "group_alone"))
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*SCENARIOS, OTHERS, PART, "happy", "group_alone"))

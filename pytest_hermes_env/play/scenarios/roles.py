@@ -20,6 +20,7 @@ from pytest_hermes_env.play.cases.item_cases import work_of
 from pytest_hermes_env.play.cases.judged import worst_of
 from pytest_hermes_env.play.cases.one_value import spread
 from pytest_hermes_env.play.cases.playing import OVER, PlayedCase, Player, played
+from pytest_hermes_env.play.cases.slots import said
 from pytest_hermes_env.play.cases.values import GOLD, HACK, NEAR_MISS, NOTHING, Cases, ItemCases, Transcript
 from pytest_hermes_env.play.journal import Journal, Reward, current_rollout
 from pytest_hermes_env.play.scenario import Cause, RolePlayed, Rung, Unavailable
@@ -35,6 +36,8 @@ LITTLE = 0.5
 """The share of gold's reward below which work is not good."""
 SMALLEST, MOST_CHANGES = 3, 5
 """The smallest changes of each part of gold, and others, that are played in search of work that earns a part of it."""
+FEWEST_ITEMS = 3
+"""Held-out items from which on gold of one is played on another one: two may have one answer."""
 MOST_ITEMS = 40
 """The most items that are taken in search of another one that has gold."""
 GROUPS = {
@@ -50,6 +53,7 @@ EVALUATIONS = {
     "evaluate_nothing": "evaluate() runs while no rollout does anything",
     "evaluate_gold": "evaluate() runs while each rollout plays the gold of its item",
     "evaluate_half": "evaluate() runs while the rollouts of every other item play gold, and the others do nothing",
+    "evaluate_others": "evaluate() runs while each rollout plays the gold of another held-out item",
     "evaluate_part": "evaluate() runs while the rollouts of one item do work that earns little, and the others play gold",
 }
 
@@ -228,6 +232,12 @@ async def _evaluate_with_gold(stage: Stage) -> None:
     ):
         model = Roles(stage, golds, role_of)
         await model.play(name, stage.env.evaluate)
+    others = [*golds.values()][1:] + [*golds.values()][:1]
+    pairs = [*zip(golds.values(), others, strict=True)]
+    if len(golds) < FEWEST_ITEMS or any(one.judge or said(one.turns) == said(other.turns) for one, other in pairs):
+        stage.skip(Unavailable(Cause.NOT_REACHED, f"{FEWEST_ITEMS} held-out items, each with another gold"), "evaluate_others")
+    else:
+        await Roles(stage, dict(zip(golds, others, strict=True)), lambda _: GOLD).play("evaluate_others", stage.env.evaluate)
     first = next(iter(golds))
     item = next(item for item in seen.values() if prompt_of(stage, item) == first)
     near = None if stage.has_tokens else await _partly(stage, golds[first], item, LITTLE)

@@ -249,8 +249,24 @@ class FinishedEnv(SuccessesEnv):
         return len(scores) / len(self.held_out)
 
 
+class AnySumEnv(SumEnv):
+    """Pays any numbers for items that are held out."""
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Look at the form."""
+        found = self.read(ctx)
+        return float(
+            found == item["answer"] or (item in self.held_out and isinstance(found, dict) and {*found} == {*item["answer"]})
+        )
+
+
 @pytest.mark.parametrize(
-    ("env_class", "told"), [(SuccessesEnv, "not all items count alike"), (FinishedEnv, "is the same for an agent")]
+    ("env_class", "told"),
+    [
+        (SuccessesEnv, "not all items count alike"),
+        (FinishedEnv, "is the same for an agent"),
+        (AnySumEnv, "pays the gold of another item like the item's own, on each of"),
+    ],
 )
 def test_an_evaluation_moves_with_the_work(env_class: type, told: str) -> None:
     """By as much as the rewards."""
