@@ -68,7 +68,10 @@ def dynamic(evidence: Evidence) -> Verdict:
             f"gold of held-out items earned {_mean(good):g}, and no work {_mean(idle):g}", "HE412", "HE405"
         )
     message = _of_metrics(metrics, differ, _share(half) / (_share(good) or 1.0)) or _of_items(good)
-    message = message or _of_part(evidence.scenario(PART), good, metrics) or _of_others(evidence.scenario(OTHERS), good)
+    message = message or _of_part(evidence.scenario(PART), good, metrics)
+    if not message and (message := _of_others(evidence.scenario(OTHERS), good)):
+        fix = "Score held-out items as training does, by comparing the answer with the item's own."
+        return Verdict.failed([dataclasses.replace(evidence.finding(message, "compute_reward", scenario=OTHERS), fix=fix)])
     if message:
         found = evidence.finding(message, "evaluate", scenario=GOOD, seen=_shown(metrics))
         rewards = [reward for scenario in (idle, good, half) for reward in scenario.of(Reward)]
