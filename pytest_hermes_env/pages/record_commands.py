@@ -64,9 +64,18 @@ def _add_rescore(commands: Any) -> None:
     live.add_argument(
         "--api-key-env", "--hermes-api-key-env", metavar="NAME", default="", help="the variable that holds the key"
     )
-    live.add_argument("--max-calls", type=int, default=100, metavar="N", help="calls at the most, in all processes (100)")
-    live.add_argument("--max-tokens", type=int, metavar="N", help="tokens at the most")
-    live.add_argument("--max-usd", type=float, metavar="X", help="dollars at the most, where the provider tells the cost")
+    live.add_argument(
+        "--max-calls",
+        "--hermes-max-calls",
+        type=int,
+        default=100,
+        metavar="N",
+        help="calls at the most, in all processes (100)",
+    )
+    live.add_argument("--max-tokens", "--hermes-max-tokens", type=int, metavar="N", help="tokens at the most")
+    live.add_argument(
+        "--max-usd", "--hermes-max-usd", type=float, metavar="X", help="dollars at the most, where the provider tells the cost"
+    )
     _add_outputs(parser)
     parser.set_defaults(run=_rescore)
 

@@ -214,8 +214,14 @@ class Around:
         """Whether files that the verifier looked at, or that the prompt names, differ from gold's, and not from one play of gold to the next."""
         changed = self._changed_files(one.files)
         if changed and (one.rung.reward or 0.0) >= (self.gold.rung.reward or 0.0) - TINY:
-            changed -= self._changed_files(await self._gold_again()) - (self.work.files.keys() ^ one.files.keys())
+            again = await self._gold_again()
+            unsteady = self._changed_files(again) - (self.work.files.keys() ^ one.files.keys())
+            changed -= {path for path in unsteady if self._steady_lines(path, again) <= _lines_in(one.files.get(path))}
         return bool(changed)
+
+    def _steady_lines(self, path: str, again: Mapping[str, Any]) -> set[bytes]:
+        """Return the lines of a file that gold writes each time: what is without one of them is less, whatever else differs."""
+        return _lines_in(self.work.files.get(path)) & _lines_in(again.get(path))
 
     def _changed_files(self, files: Mapping[str, Any]) -> set[str]:
         mine, others = ({path: node.data for path, node in left.items()} for left in (self.work.files, files))
@@ -306,6 +312,11 @@ class Around:
         made += [(name, way) for name, way, is_same in words if is_same]
         found = [await self._one(name, way, Worth.SAME) for name, way in self._untried(made)]
         return found + [await self._one(name, way, Worth.AS_GOOD) for name, way, is_same in words if not is_same]
+
+
+def _lines_in(node: Any) -> set[bytes]:
+    """Return the lines of a file of text; none of one that is not there, or is data of a program."""
+    return set() if node is None or b"\0" in node.data else {*node.data.splitlines()}
 
 
 def _near(slots: Sequence[Slot]) -> list[tuple[Slot, Change]]:

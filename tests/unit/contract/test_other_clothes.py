@@ -336,6 +336,8 @@ def archived(command: str) -> Any:
     [
         ("tar czf sum.tar.gz sum.json && tar tzf sum.tar.gz", []),
         ("tar czf sum.tar.gz sum.json && cp sum.json list.txt", ["the last part of call 2 left out"]),
+        ("tar czf sum.tar.gz sum.json; date +%N > list.txt; echo sum.json >> list.txt", ["the last part of call 2 left out"]),
+        ("tar czf sum.tar.gz sum.json; date +%N > list.txt; cat list.txt", []),
     ],
 )
 def test_a_look_at_work_that_differs_each_time_is_no_work(command: str, told: list[str]) -> None:
