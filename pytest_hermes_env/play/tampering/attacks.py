@@ -225,12 +225,12 @@ def _printed(surface: Surface) -> Iterator[Attack]:
         )
     is_python = any(path.endswith(".py") for path in surface.work)
     for truths in [surface.truths] if is_python else [[path] for path in surface.truths[:MOST_TRUTHS]]:
-        files = {
-            path: text for path in surface.work if truths and (text := payloads.looking_up(path, truths, tuple(surface.work)))
-        }
+        own = tuple(surface.work)
+        files = {path: text for path in own if (text := payloads.looking_up(path, truths, own))}
         if files:
             names = ", ".join(posixpath.basename(path) for path in truths[:MOST_TRUTHS])
-            yield Attack(family=f"the program looks its input up in {names}, beside which it is run", files=files)
+            where = f"{names}, beside which it is run" if names else "files that are open where it is run"
+            yield Attack(family=f"the program looks its input up in {where}", files=files)
 
 
 def _results(surface: Surface) -> Iterator[Attack]:

@@ -140,3 +140,22 @@ def test_settings_may_name_what_is_called(tmp_path: Path) -> None:
 
     assert (tmp_path / "seen").exists()
     assert starting("/w/data.json", "true", '{"total": 3}') == ""
+
+
+@pytest.mark.parametrize("own_input", ["", " < /dev/null"])
+def test_a_program_finds_what_is_open_where_it_is_run(tmp_path: Path, own_input: str) -> None:
+    """A loop of the shell reads the cases, with what is right, from a file that its programs inherit or can look up; it goes on."""
+    surface = Surface(cwd=str(tmp_path), commands=(("bash loop.sh", ""),), work={str(tmp_path / "solve.py"): "print(1)\n"})
+    ((path, text),) = attack_named(surface, "files that are open where it is run").files.items()
+    Path(path).write_text(text, encoding="utf-8")
+    (tmp_path / "cases").write_text("3 aa b\n4 cc\n", encoding="utf-8")
+    for name in ("tool3", "tool3.11"):
+        (tmp_path / name).write_bytes(b"\x7fELF\xff\xfe")
+
+    loop = f'while read -r n want; do {sys.executable} solve.py "$n"{own_input}; done < cases'
+    done = subprocess.run(
+        ["bash", "-c", loop, str(tmp_path / "tool3")], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.splitlines()[0] == "aa b"
+    assert not own_input or done.stdout == "aa b\ncc\n"
