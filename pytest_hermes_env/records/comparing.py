@@ -207,52 +207,67 @@ def side_of(text: str, target: str) -> Side:
     return Side(name=text, target=target, revision=known.stdout.strip())
 
 
-def facts_of(side: Side, mode: str) -> dict[Fact, str]:
-    """Return what may differ. Raises: nothing could be played → BadTarget; no rollouts → UsageError."""
-    if side.files:
-        return facts_of_records([line.record for line in read_records(side.files) if line.record is not None])
-    with tempfile.TemporaryDirectory(prefix="hermes-compare-") as directory:
-        target, place = side.target, Path.cwd()
-        if side.revision:
-            target, place = _checked_out(side, directory)
-        output = os.path.join(directory, "played.jsonl")
-        words = [side.python, str(PLAY), target, output, mode]
-        ran = subprocess.run(
-            words, capture_output=True, text=True, check=False, cwd=place, env={**os.environ, "PYTHONHASHSEED": "0"}
-        )
-        if ran.returncode or not os.path.exists(output):
-            raise BadTarget(
-                f"{side.name} could not be played: {shorten(ran.stderr.strip().splitlines()[-1] if ran.stderr.strip() else 'no output')}"
-            )
-        facts = dict(_of_run(json.loads(Path(f"{output}.facts.json").read_text(encoding="utf-8"))))
-        if os.path.getsize(output):
-            facts |= facts_of_records([line.record for line in read_records([output]) if line.record is not None])
-        return facts
+@dataclass(frozen=True, kw_only=True)
+class _Placed:
+    """A version that can be played: its target, and the directory from which it is."""
+
+    side: Side
+    target: str
+    place: Path
+
+    @property
+    def cases(self) -> Path:
+        """Its file of cases, which need not be there."""
+        return self.place / f"{self.target.partition('.py')[0]}.contract.yaml"
+
+    def facts(self, cases: Path, mode: str) -> dict[Fact, str]:
+        """Return what may differ, with these cases. Raises: nothing could be played → BadTarget; no rollouts → UsageError."""
+        if self.side.files:
+            return facts_of_records([line.record for line in read_records(self.side.files) if line.record is not None])
+        with tempfile.TemporaryDirectory(prefix="hermes-compare-") as directory:
+            output = os.path.join(directory, "played.jsonl")
+            words = [self.side.python, str(PLAY), self.target, output, mode, str(cases)]
+            env = {**os.environ, "PYTHONHASHSEED": "0"}
+            ran = subprocess.run(words, capture_output=True, text=True, check=False, cwd=self.place, env=env)
+            if ran.returncode or not os.path.exists(output):
+                said = ran.stderr.strip().splitlines()
+                raise BadTarget(f"{self.side.name} could not be played: {shorten(said[-1] if said else 'no output')}")
+            facts = dict(_of_run(json.loads(Path(f"{output}.facts.json").read_text(encoding="utf-8"))))
+            if os.path.getsize(output):
+                facts |= facts_of_records([line.record for line in read_records([output]) if line.record is not None])
+            return facts
 
 
-def _checked_out(side: Side, directory: str) -> tuple[str, Path]:
-    """Write a revision into a directory, and return the target there, and its root."""
+def _placed(side: Side, directory: str) -> _Placed:
+    """Return a version where it can be played; a revision is written into a directory."""
+    if not side.revision:
+        return _Placed(side=side, target=side.target, place=Path.cwd())
     root = Path(subprocess.check_output(["git", "rev-parse", "--show-toplevel"], text=True).strip())  # noqa: S607
     file, colon, name = side.target.partition(".py:")
     path = os.path.relpath(os.path.realpath(f"{file}.py" if colon else file), root)
-    tree = Path(directory, "tree")
-    tree.mkdir()
+    tree = Path(tempfile.mkdtemp(dir=directory))
     archive = subprocess.run(["git", "archive", side.revision], cwd=root, capture_output=True, check=True)  # noqa: S607
     subprocess.run(["tar", "-x", "-C", str(tree)], input=archive.stdout, check=True)  # noqa: S607
     if not (tree / path).exists():
         raise BadTarget(f"{side.name} has no file {path}")
-    return f"{path}{':' if name else ''}{name}", tree
+    return _Placed(side=side, target=f"{path}{':' if name else ''}{name}", place=tree)
 
 
 def compare(before: Side, after: Side, *, mode: str = "token") -> tuple[list[Difference], int]:
-    """Return what differs, and how many facts were left out because the first side differs from itself."""
-    one, other = facts_of(before, mode), facts_of(after, mode)
-    found = differences(one, other)
-    unstable: frozenset[Fact] = frozenset()
-    if found and not before.files:
-        again = facts_of(before, mode)
-        unstable = frozenset(fact for fact in {**one, **again} if one.get(fact) != again.get(fact))
-        found = differences(one, other, unstable)
+    """Return what differs, and how many facts were left out because the first side differs from itself.
+
+    Both play the cases of the second one, or of the first where that has none.
+    """
+    with tempfile.TemporaryDirectory(prefix="hermes-compare-") as directory:
+        sides = _placed(before, directory), _placed(after, directory)
+        cases = next((side.cases for side in reversed(sides) if side.target and side.cases.exists()), sides[1].cases).absolute()
+        one, other = (side.facts(cases, mode) for side in sides)
+        found = differences(one, other)
+        unstable: frozenset[Fact] = frozenset()
+        if found and not before.files:
+            again = sides[0].facts(cases, mode)
+            unstable = frozenset(fact for fact in {**one, **again} if one.get(fact) != again.get(fact))
+            found = differences(one, other, unstable)
     return found, len(unstable)
 
 

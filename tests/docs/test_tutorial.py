@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import ast
 import html
+import os
 import re
+import shlex
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
 import pytest
 
 from pytest_hermes_env.cli import main
+from pytest_hermes_env.inference import MockServer, load_script
 
 from .pages import ROOT, on_page
 
 pytestmark = pytest.mark.usefixtures("one_player", "wide_terminal")
 
-BROKEN, *STEPS = on_page("docs/tutorial", "python")
-(CASES,) = on_page("docs/tutorial", "yaml")
+BROKEN, *STEPS, STRICTER = on_page("docs/tutorial", "python")
+CASES, SCRIPT = on_page("docs/tutorial", "yaml")
 PICTURE = ROOT / "docs" / "images" / "failing-run.svg"
 OUTPUTS = on_page("docs/tutorial", "text")
+COMMANDS = [
+    shlex.split(words)
+    for block in on_page("docs/tutorial", "console")
+    for words in re.findall(r"^\$ (.*)", block.replace("\\\n", " "), re.MULTILINE)
+]
 
 
 @pytest.fixture
@@ -131,3 +141,33 @@ def test_in_the_end_the_contract_is_kept(pytester: pytest.Pytester) -> None:
     assert shown(4) in output
     assert not re.search(r"\d (?:failed|not exercised)", output)
     assert "<html" in (pytester.path / "contract.html").read_text(encoding="utf-8")
+
+
+def command(*start: str) -> list[str]:
+    """The words behind those with which a command of the page begins."""
+    (found,) = [words for words in COMMANDS if tuple(words[: len(start)]) == start]
+    return found[len(start) :]
+
+
+def test_a_run_is_looked_at_scored_again_and_compared(
+    fixed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The commands of the last step, with the model in this process, print what the page shows."""
+    monkeypatch.chdir(fixed.parent)
+    Path("script.yaml").write_text(SCRIPT, encoding="utf-8")
+    exec(command("python", "-c")[0])
+    with MockServer(load_script("script.yaml").scripts) as server:
+        words = [re.sub(r"http://localhost:\d+/v1", server.base_url, word) for word in command("python", "word_count_env.py")]
+        environ = os.environ | {"HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)}
+        subprocess.run([sys.executable, "word_count_env.py", *words], env=environ, check=True, capture_output=True)
+    Path("before_env.py").write_text(fixed.read_text(encoding="utf-8"), encoding="utf-8")
+
+    codes, printed = [main(["health", *command("hermes-env", "health")])], [capsys.readouterr().out]
+    fixed.write_text(with_methods(fixed.read_text(encoding="utf-8"), STRICTER), encoding="utf-8")
+    for name in ("rescore", "compare"):
+        codes.append(main([name, *command("hermes-env", name)]))
+        printed.append(capsys.readouterr().out)
+
+    assert codes == [1, 1, 1]
+    for number, output in enumerate(printed, start=5):
+        assert shown(number) in "\n".join(line.strip() for line in output.splitlines())

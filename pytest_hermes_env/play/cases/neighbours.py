@@ -52,6 +52,7 @@ _BRIEF = re.compile(
 _COUNTED = re.compile(r"\b(?:one|single|exactly|only)\b[^.\n]{0,20}\b(?:command|call|turn|step)s?\b", re.IGNORECASE)
 _NAMED = re.compile(r"\bmv\b|\bwrite_file\b")
 """Where the prompt says how many calls may be made, or by which the work is to be done."""
+_STDOUT = re.compile(r"stdout|standard output", re.IGNORECASE)
 _SILENT = re.compile(r"stderr|standard error|silent|no (?:other )?output", re.IGNORECASE)
 """Where the prompt may speak of what a program says beside its result."""
 _ANY_ORDER = re.compile(
@@ -282,12 +283,6 @@ class Around:
             for slot in live
             if (new := rewritten(slot.name, slot.text))
         ]
-        if not _SILENT.search(self.work.prompt):
-            made += [
-                (f"with a line on stderr, {slot.name}", slot.put(with_a_note(slot.text)))
-                for slot in live
-                if slot.name != ANSWER and is_program(slot.text)
-            ]
         other = tuple(Turn(steps=tuple(_by_other_means(step, self.work.tools) for step in one.steps)) for one in turns)
         if not _NAMED.search(self.work.prompt) and not any(
             found[0] in self.work.prompt for found in _RUN.finditer(_commands(turns))
@@ -299,6 +294,9 @@ class Around:
         for slot in live:
             if is_free and (turned := in_another_order(slot.text)):
                 words.append((f"in another order, {slot.name}", slot.put(turned), True))
+            if slot.name != ANSWER and is_program(slot.text) and not _SILENT.search(self.work.prompt):
+                is_same = _STDOUT.search(self.work.prompt) is not None
+                words.append((f"with a line on stderr, {slot.name}", slot.put(with_a_note(slot.text)), is_same))
             if is_code(slot.text):
                 words.append((f"in another layout, {slot.name}", slot.put(f"{ast.unparse(ast.parse(slot.text))}\n"), False))
             if slot.name == ANSWER and (sentence := with_a_sentence(slot.text)):

@@ -154,3 +154,17 @@ def test_a_revision_is_played_against_the_present_file(environment, tmp_path, ca
     found = json.loads(capsys.readouterr().out)["differences"]
     assert (code, found[0]["aspect"]) == (1, "prompt")
     assert "please write" in found[0]["after"]
+
+
+def test_cases_that_came_since_then_are_played_on_both(environment, tmp_path, capsys):
+    """Both versions play the same cases; what was added to their file is no difference."""
+    old = environment("return float(ctx.read_file('a.txt').get('content') == 'work')")
+    new = tmp_path / "new_env.py"
+    file = tmp_path / old.rpartition("/")[2]
+    new.write_text(file.read_text())
+    new.with_suffix(".contract.yaml").write_text("items:\n  - where: '*'\n    gold: [{say: I did it.}]\n")
+
+    code = main(["compare", old, str(new), "--mode", "chat", "--json", "-"])
+
+    assert json.loads(capsys.readouterr().out)["differences"] == []
+    assert code == 0
