@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import io
 import json
 from typing import Any, ClassVar
 
@@ -493,3 +495,43 @@ def test_an_order_that_is_open_and_an_input_as_it_was(env_class: type, told: str
 
     messages = [finding.message for finding in verdict.findings]
     assert any(told in message for message in messages) if told else messages == []
+
+
+class MergedEnv(SumEnv):
+    """Takes what a program says on stderr for its answer."""
+
+    prompts = "Write a program to total.py that prints {a} + {b}."
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Run it, with both in one text."""
+        program, said = str(ctx.read_file("total.py").get("content") or ""), io.StringIO()
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), contextlib.suppress(Exception):
+            exec(program, {})
+            return float(said.getvalue().strip() == str(item["answer"]["total"]))
+        return 0.0
+
+
+class MergedStdoutEnv(MergedEnv):
+    """Says where its answer is."""
+
+    prompts = "Write a program to total.py that prints {a} + {b} on standard output."
+
+
+@pytest.mark.parametrize(("env_class", "is_finding"), [(MergedEnv, False), (MergedStdoutEnv, True)])
+def test_a_line_on_stderr_is_asked_about_where_nobody_spoke_of_stdout(env_class: type, is_finding: bool) -> None:
+    """Hermes' terminal gives both in one text: it is a mistake where the prompt told them apart."""
+    gold = [
+        item_cases(
+            where="*",
+            gold=lambda item: [
+                call("write_file", path="total.py", content=f"print({item['answer']['total']})\n"),
+                say("Done."),
+            ],
+        )
+    ]
+
+    verdict = judged("HE405", env_class, cases(gold))
+
+    told = any("stderr" in finding.message for finding in verdict.findings)
+    asked = any("stderr" in str(question) for question in verdict.questions)
+    assert (told, asked) == (is_finding, not is_finding)
