@@ -18,7 +18,7 @@ from typing import Any, Literal
 from hermes_env_shared.token_servers import Completion
 
 NEUTRAL: dict[str, Any] = {"top_p": 1.0, "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
-"""Sent with each question: a server's defaults, such as those of a model's generation_config.json, cut the distribution."""
+"""Sent with each question, and for what a rollout does not set: a server's defaults, such as those of a model's generation_config.json, cut the distribution."""
 PENALTY = 1.0
 MAX_TOKENS = 8
 

@@ -31,6 +31,7 @@ from environments.tokens.answer_checks import (
     described,
     without_credentials,
 )
+from hermes_env_shared.logprob_check import NEUTRAL
 from hermes_env_shared.prompt_logprobs import prompt_logprobs_body, read_prompt_logprobs
 from hermes_env_shared.token_servers import ADVICE, ATROPOS, SGLANG, VLLM, BadAnswer, Completion, Wire, message_of, root_of
 
@@ -128,7 +129,8 @@ class ExactServer(APIServer):
         }
 
     async def _sampled(self, prompt: list[int], sampling: Mapping[str, Any]) -> list[Completion]:
-        return await self._found(lambda wire: self.ask(wire, wire.body(self.config.model_name, prompt, sampling, 0), wire.read))
+        how = {**NEUTRAL, **sampling}
+        return await self._found(lambda wire: self.ask(wire, wire.body(self.config.model_name, prompt, how, 0), wire.read))
 
     async def _found(self, ask: Callable[[Wire], Awaitable[T]]) -> T:
         """Return what the server answers as the kind that it is. Raises: as `ask`; TokenModeError if it is of no kind."""

@@ -234,6 +234,25 @@ def test_questions_cut_nothing(make_env):
     assert [[body[name] for name in names] for body in asked] == [[1, -1, 0, 1]] * 2
 
 
+QUESTIONS = 8
+"""Answers to a question of the check."""
+
+
+@pytest.mark.parametrize("shape", ["vllm", "sglang", "atropos"])
+def test_rollouts_are_sampled_from_the_whole_distribution(make_env, shape):
+    """Defaults of the server do not reach them either; what their author set does."""
+    served = reference(shape)
+    with serving(served) as url:
+        server_type = "sglang" if shape == "sglang" else "vllm"
+        group_of(make_env, url, server_type=server_type, extra_body={"top_k": 40})
+
+    bodies = [body.get("sampling_params", body) for _, body in served.requests if body]
+    asked = [body for body in bodies if "top_p" in body and body.get("n") != QUESTIONS]
+    names = ("top_p", "top_k", "min_p", "repetition_penalty")
+    assert asked
+    assert {tuple(body[name] for name in names) for body in asked} == {(1, 40, 0, 1)}
+
+
 def test_server_that_is_restarted_is_waited_for(make_env):
     """The turn that met the closed port is asked again; nothing is lost."""
     served = reference("vllm")
