@@ -45,7 +45,7 @@ def _add_rescore(commands: Any) -> None:
     )
     processes = min(4, os.cpu_count() or 1)
     parser.add_argument("--workers", type=int, default=processes, metavar="N", help="processes (default: 4, or the processors)")
-    passes = "a reward flips where it crosses this (0.5)"
+    passes = "a reward passes from here on, and flips where it crosses it (0.5)"
     parser.add_argument("--pass", type=float, default=0.5, dest="pass_score", metavar="SCORE", help=passes)
     share = "the share of findings that is accepted, from 0 to 1 (0)"
     parser.add_argument("--threshold", type=float, default=0.0, metavar="SHARE", help=share)

@@ -138,7 +138,7 @@ class Rescorer:
             return Rescored(**where, status="not rescorable", why=why)
         if abs(reward - record.reward) <= SAME:
             return Rescored(**where, status="unchanged", after=reward)
-        crosses = (reward > self._pass) != (record.reward > self._pass)
+        crosses = (reward >= self._pass) != (record.reward >= self._pass)
         return Rescored(**where, status="flipped" if crosses else "moved", after=reward)
 
     async def _reward(self, line: Line, record: Record, unstored: Unstored) -> tuple[float | None, str]:

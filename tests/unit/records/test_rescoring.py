@@ -107,7 +107,12 @@ def test_a_reward_that_reads_what_is_not_stored_has_no_number(rescore, tmp_path,
 
 @pytest.mark.parametrize(
     ("body", "status", "after"),
-    [("return 0.8", "moved", 0.8), ("return 0.2", "flipped", 0.2), ('raise KeyError("x")', "failed", None)],
+    [
+        ("return 0.8", "moved", 0.8),
+        ("return 0.5", "moved", 0.5),
+        ("return 0.2", "flipped", 0.2),
+        ('raise KeyError("x")', "failed", None),
+    ],
 )
 def test_a_changed_reward_is_told(rescore, body, status, after):
     """Moved on the same side of the pass score, flipped across it, or failed, which is never a number."""
