@@ -216,17 +216,17 @@ class _Placed:
     place: Path
 
     @property
-    def cases(self) -> Path:
-        """Its file of cases, which need not be there."""
-        return self.place / f"{self.target.partition('.py')[0]}.contract.yaml"
+    def file(self) -> str:
+        """The environment's own file."""
+        return str((self.place / f"{self.target.partition('.py')[0]}.py").absolute())
 
-    def facts(self, cases: Path, mode: str) -> dict[Fact, str]:
-        """Return what may differ, with these cases. Raises: nothing could be played → BadTarget; no rollouts → UsageError."""
+    def facts(self, mode: str, files: Sequence[str]) -> dict[Fact, str]:
+        """Return what may differ, with the cases beside the first of these files that has some. Raises: nothing could be played → BadTarget; no rollouts → UsageError."""
         if self.side.files:
             return facts_of_records([line.record for line in read_records(self.side.files) if line.record is not None])
         with tempfile.TemporaryDirectory(prefix="hermes-compare-") as directory:
             output = os.path.join(directory, "played.jsonl")
-            words = [self.side.python, str(PLAY), self.target, output, mode, str(cases)]
+            words = [self.side.python, str(PLAY), self.target, output, mode, *files]
             env = {**os.environ, "PYTHONHASHSEED": "0"}
             ran = subprocess.run(words, capture_output=True, text=True, check=False, cwd=self.place, env=env)
             if ran.returncode or not os.path.exists(output):
@@ -260,12 +260,12 @@ def compare(before: Side, after: Side, *, mode: str = "token") -> tuple[list[Dif
     """
     with tempfile.TemporaryDirectory(prefix="hermes-compare-") as directory:
         sides = _placed(before, directory), _placed(after, directory)
-        cases = next((side.cases for side in reversed(sides) if side.target and side.cases.exists()), sides[1].cases).absolute()
-        one, other = (side.facts(cases, mode) for side in sides)
+        files = [side.file for side in reversed(sides) if side.target]
+        one, other = (side.facts(mode, files) for side in sides)
         found = differences(one, other)
         unstable: frozenset[Fact] = frozenset()
         if found and not before.files:
-            again = sides[0].facts(cases, mode)
+            again = sides[0].facts(mode, files)
             unstable = frozenset(fact for fact in {**one, **again} if one.get(fact) != again.get(fact))
             found = differences(one, other, unstable)
     return found, len(unstable)

@@ -1,6 +1,6 @@
 """Plays an environment on the mock model and writes its rollouts as records, for `compare`: a program for any Python, also of another version.
 
-It is run by its path, with the packages of that Python. ``python play_for_compare.py TARGET OUTPUT MODE CASES``.
+It is run by its path, with the packages of that Python. ``python play_for_compare.py TARGET OUTPUT MODE FILE...``.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any
 SCENARIOS = ("items", "happy", "silent", "evaluate", "cases")
 
 
-def main(target: str, output: str, mode: str, cases_file: str) -> None:
-    """Write the records of what is played with a file of cases, if there is one, and next to them what holds for all: schemas of the tools, settings, metrics."""
+def main(target: str, output: str, mode: str, *files: str) -> None:
+    """Write the records of what is played with the cases beside the first of these files that has some, and next to them what holds for all: schemas of the tools, settings, metrics."""
     import logging  # noqa: PLC0415
 
     from hermes_env_shared.rollout_record import FORMAT, Record  # noqa: PLC0415
     from pytest_hermes_env.layer import find_class  # noqa: PLC0415
     from pytest_hermes_env.play.builder import EnvironmentBuilder  # noqa: PLC0415
-    from pytest_hermes_env.play.cases.yaml_file import read_cases  # noqa: PLC0415
+    from pytest_hermes_env.play.cases.yaml_file import cases_for  # noqa: PLC0415
     from pytest_hermes_env.play.driver import Collector  # noqa: PLC0415
     from pytest_hermes_env.play.hermes_home import HermesHome  # noqa: PLC0415
 
@@ -30,7 +30,8 @@ def main(target: str, output: str, mode: str, cases_file: str) -> None:
     home.enter()
     try:
         (env_class,) = find_class(target)[:1]
-        cases = read_cases(Path(cases_file)).cases if Path(cases_file).exists() else None
+        found = (cases_for(Path(file), env_class.__name__) for file in files)
+        cases = next((one for one in found if one is not None), None)
         server_type = "vllm" if mode == "token" else "openai"
         builder = EnvironmentBuilder(allow_leftovers=True, allow_unconfined=True)
         env = builder.build(env_class, server_type=None if mode == "chat" else server_type)
@@ -81,4 +82,4 @@ def logged_by(scenario: Any) -> Any:
 
 if __name__ == "__main__":
     del sys.path[0]  # this directory: its modules have names of their own
-    main(*sys.argv[1:5])
+    main(*sys.argv[1:])

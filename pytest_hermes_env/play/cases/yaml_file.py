@@ -69,17 +69,6 @@ def cases_for(own: Path, class_name: str) -> Cases | None:
     return None
 
 
-def file_for(env_class: type, *, is_alone: bool) -> Path:
-    """Return where the cases of a class are written: a file that no other class shares unless it ``is_alone`` in its module.
-
-    Raises: the class has no file → BadCases.
-    """
-    own = _own_file(env_class)
-    if own is None:
-        raise BadCases(f"{env_class.__name__} has no source file, next to which its cases would be stored")
-    return own.with_name(f"{own.stem}.contract.yaml" if is_alone else f"{own.stem}.{env_class.__name__}.contract.yaml")
-
-
 def _own_file(env_class: type) -> Path | None:
     try:
         path = inspect.getsourcefile(env_class)
