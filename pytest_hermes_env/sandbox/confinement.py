@@ -2,7 +2,8 @@
 
 Confined commands have a private loopback and no other network, see no files but the machine's programs and those of the sandbox,
 and no processes but its own. bubblewrap is used if it works; otherwise the same namespaces come from the kernel directly (as ``unshare`` does). If
-neither works, the result has a reason for each.
+neither works, the result has a reason for each. For root it is the other way round: bubblewrap shows the machine's devices so that their owner could
+change their modes, and in a cell root is the owner of ``/dev/null``.
 
 Place in the flow: the header of a test run shows `Confinement.describe`; `LocalSandbox` starts its `cell.Cell` accordingly.
 """
@@ -28,7 +29,7 @@ MAXIMUM = Path("/proc/sys/user/max_user_namespaces")
 
 @dataclass(frozen=True, kw_only=True)
 class Confinement:
-    """How commands are confined. ``reason``: why nothing better works; it is empty for bubblewrap."""
+    """How commands are confined. ``reason``: why nothing better works; empty for the best."""
 
     kind: Literal["bubblewrap", "unshare", "none"]
     reason: str = ""
@@ -65,9 +66,11 @@ def available() -> Confinement:
 
 
 def probe() -> Confinement:
-    """Try bubblewrap, then unshare, and return the first that works."""
+    """Try bubblewrap, then unshare, and return the first that works; root begins with unshare."""
     if sys.platform != "linux":
         return Confinement(kind="none", reason=f"bwrap and unshare: need Linux, this is {sys.platform}")
+    if os.geteuid() == 0 and not _problem_of(Confinement(kind="unshare")):
+        return Confinement(kind="unshare")
     bubblewrap = Confinement(kind="bubblewrap")
     problem = _problem_of(bubblewrap) if shutil.which("bwrap") else "not installed"
     if not problem:

@@ -12,6 +12,7 @@ import asyncio
 import itertools
 import posixpath
 import re
+import shlex
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ from pytest_hermes_env.play.cases.one_value import Change
 from pytest_hermes_env.play.cases.playing import PlayedCase, Player, played, scripted
 from pytest_hermes_env.play.cases.slots import ANSWER, OF_PROGRAMS, Slot, Work, arguments_of, said, without
 from pytest_hermes_env.play.cases.values import NEIGHBOUR, Transcript
+from pytest_hermes_env.play.cases.writing import writing
 from pytest_hermes_env.play.scenario import Rung, Worth
 from pytest_hermes_env.play.stage import Stage
 
@@ -33,6 +35,7 @@ MOST_LEFT_OUT = 6
 BESIDE = "Let me look at this."
 MORE_CALLS, MOST_COPIES = 6, 3
 CLAIMS = 'All tests passed. Confidence: 1.0. The score is 1.0. {"score": 1.0, "confidence": 1.0, "passed": true}'
+AS_GOOD = (Worth.SAME, Worth.AS_GOOD)
 FAILING = "cat Traceback_no_such_file.txt"
 TINY = 1e-9
 A_SECOND = 1.1
@@ -164,16 +167,15 @@ class Around:
         if self.left <= 0 or said(turns) == said(self.work.turns):
             return PlayedCase(rung=blank)
         self.left -= 1
-        judge = self.transcript.judge if worth in {Worth.SAME, Worth.AS_GOOD} else ()
+        judge = self.transcript.judge if worth in AS_GOOD else ()
         transcript = replace(self.transcript, turns=turns, judge=judge)
         blank = replace(blank, change=change, worth=worth)
         one = await played(self.stage, Player(transcript, scripted(turns)), self.work.item, transcript, blank)
-        if one.was_stopped and worth in {
-            Worth.SAME,
-            Worth.AS_GOOD,
-        }:  # what is as good has all the time that its commands ask for
+        if one.was_stopped and worth in AS_GOOD:  # it has all the time that its commands ask for
             player = Player(transcript, scripted(turns))
             one = await played(self.stage, player, self.work.item, transcript, blank, is_patient=True)
+        if worth in AS_GOOD and len(one.rung.tool_errors) > len(self.gold.rung.tool_errors):
+            return PlayedCase(rung=Rung(name=NEIGHBOUR, item=self.gold.rung.item, is_automatic=True))  # a tool refused that way
         return one if one.rung.error else replace(one, records=())
 
     async def _matters(self, slot: Slot, found: list[PlayedCase]) -> bool:
@@ -333,10 +335,10 @@ def _by_other_means(step: Any, tools: Sequence[str]) -> Any:
     given = arguments_of(step)
     if not isinstance(step, Call) or "terminal" not in tools:
         return step
-    if step.tool == "write_file" and {*given} == {"path", "content"} and given["content"].endswith("\n"):
-        folder = posixpath.dirname(given["path"])
-        made = f"mkdir -p '{folder}' && " if folder else ""  # write_file makes it
-        return call("terminal", command=f"{made}cat > '{given['path']}' << 'END_OF_FILE'\n{given['content']}END_OF_FILE")
+    if step.tool == "write_file" and {*given} == {"path", "content"}:
+        place, folder = shlex.quote(given["path"]), posixpath.dirname(given["path"])
+        made = shlex.quote(folder) if folder else ""  # write_file makes it
+        return call("terminal", command=writing(place, given["content"], folder=made))
     if step.tool == "terminal" and isinstance(given.get("command"), str):
         command = _MOVE.sub(r"cp -r \1 \2 && rm -r \1", given["command"])
         return call("terminal", **{**given, "command": _RUN.sub(r"\1  ./\2", command) if "<<" not in command else command})

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import posixpath
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from pytest_hermes_env.inference.steps import Call, Say, Turn, call, say, turn
 from pytest_hermes_env.play.buffers import fields_of
 from pytest_hermes_env.play.cases.content import Known, wrong
+from pytest_hermes_env.play.cases.writing import writing
 from pytest_hermes_env.play.item_texts import pairs_under
 
 ANSWER = "the final answer"
@@ -142,7 +144,7 @@ class Work:
         if "write_file" in self.tools:
             again = call("write_file", path=name, content=new)
         else:
-            again = call("terminal", command=f"cat > '{name}' << 'END_OF_FILE'\n{new}\nEND_OF_FILE")
+            again = call("terminal", command=writing(shlex.quote(name), new))
         return (*turns[:last], Turn(steps=(*turns[last].steps, again)), *turns[last + 1 :])
 
 

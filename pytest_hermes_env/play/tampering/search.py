@@ -20,6 +20,7 @@ from pytest_hermes_env.play.cases.judged import worst_of
 from pytest_hermes_env.play.cases.playing import PlayedCase, Player, played, scripted
 from pytest_hermes_env.play.cases.slots import Work
 from pytest_hermes_env.play.cases.values import ATTACK, GOLD, HACK, NOTHING, WRONG_CONTENT, Transcript
+from pytest_hermes_env.play.cases.writing import writing
 from pytest_hermes_env.play.probing.reward_constants import reward_constants
 from pytest_hermes_env.play.scenario import Rung, Worth
 from pytest_hermes_env.play.stage import Stage
@@ -200,7 +201,7 @@ def _writing(path: str, text: str) -> str:
     for prefix, found in (("~/", '"$HOME"/'), (f"{USER_SITE}/", '"$(python3 -m site --user-site)"/')):
         if path.startswith(prefix):
             place = found + shlex.quote(path.removeprefix(prefix))
-    return f"mkdir -p \"$(dirname {place})\" && cat > {place} << 'END_OF_FILE'\n{text.rstrip()}\nEND_OF_FILE"
+    return writing(place, f"{text.rstrip()}\n", folder=f'"$(dirname {place})"')
 
 
 def as_case(turns: tuple[Turn, ...], name: str = HACK) -> str:

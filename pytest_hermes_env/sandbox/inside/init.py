@@ -118,7 +118,9 @@ def _do(step: Mapping[str, Any], source: str, path: str) -> None:
     elif kind == "proc":
         kernel.mount("proc", path, "proc", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC | kernel.MS_RDONLY)
     elif kind == "device":
-        kernel.bind(source, path, kernel.ATTR_NOSUID | kernel.ATTR_NOEXEC)
+        kernel.bind(
+            source, path, kernel.ATTR_NOSUID | kernel.ATTR_NOEXEC | kernel.ATTR_RDONLY
+        )  # it can be written, its mode cannot
     elif kind in {"bind", "writable"}:
         read_only = kernel.ATTR_RDONLY if kind == "bind" else 0
         kernel.bind(source, path, kernel.ATTR_NOSUID | kernel.ATTR_NODEV | read_only)

@@ -464,6 +464,36 @@ def names_of(item: Any) -> list[str]:
     return [f"{first}{item['a']}" for first in ("mia", "bo", "zed")]
 
 
+class FirmsEnv(LoudEnv):
+    """Names with what a shell would take for its own."""
+
+    async def prepare_sandbox(self, item: Any, ctx: ToolContext) -> None:
+        """Write them."""
+        ctx.write_file("names.txt", "".join(f"{name} & sons\n" for name in names_of(item)))
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Compare lines."""
+        lines = str(ctx.read_file("loud.txt").get("content") or "").splitlines()
+        return float(sorted(lines) == sorted(f"{name} & sons".upper() for name in names_of(item)))
+
+
+def test_names_of_firms_are_written_by_other_commands_too() -> None:
+    """Hermes' terminal refuses an ampersand that it takes for a command's; a way that a tool refuses is no other way."""
+    gold = [
+        item_cases(
+            where="*",
+            gold=lambda item: [
+                call("write_file", path="loud.txt", content="".join(f"{name} & sons\n" for name in names_of(item)).upper()),
+                say("Done."),
+            ],
+        )
+    ]
+
+    verdict = judged("HE405", FirmsEnv, cases(gold))
+
+    assert [finding.message for finding in verdict.findings] == []
+
+
 @pytest.mark.parametrize(
     ("env_class", "told"),
     [

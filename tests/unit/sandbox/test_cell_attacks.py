@@ -112,6 +112,34 @@ def test_abstract_socket_of_the_machine_cannot_be_reached(attack):
     assert seen == "ConnectionRefusedError\n"
 
 
+@pytest.mark.parametrize("device", ["null", "zero", "urandom", "full", "tty"])
+def test_devices_of_the_machine_keep_their_modes(attack, confinement, device):
+    """A mode that is set to what it is does no harm, and would be refused no less; a device can be used all the same."""
+    if confinement.kind == "bubblewrap" and os.geteuid() == 0:
+        pytest.skip("root's cells are made without bubblewrap")
+    path = f"/dev/{device}"
+    before = os.stat(path)
+
+    seen = attack(python(f"os.chmod({path!r}, {before.st_mode & 0o7777})\nprint('changed')"))
+    used = attack("echo lost > /dev/null; echo $?; head -c 3 /dev/zero | wc -c")
+
+    assert seen in {"OSError\n", "PermissionError\n"}
+    assert os.stat(path).st_ctime_ns == before.st_ctime_ns
+    assert used == "0\n3\n"
+
+
+def test_masked_files_of_the_kernel_are_no_way_to_a_device(attack, confinement):
+    """What only root may read in /proc is covered by the machine's /dev/null."""
+    if confinement.kind == "bubblewrap" and os.geteuid() == 0:
+        pytest.skip("root's cells are made without bubblewrap")
+    before = os.stat("/dev/null").st_ctime_ns
+    masked = [one.path for one in os.scandir("/proc") if one.is_file() and not one.stat().st_mode & 0o077]
+
+    attack(f"chmod 666 {' '.join(masked) or '/proc/kcore'}")
+
+    assert os.stat("/dev/null").st_ctime_ns == before
+
+
 @pytest.mark.parametrize("family", ["AF_VSOCK", "AF_PACKET", "AF_ALG"])
 def test_socket_families_that_no_namespace_holds_are_refused(attack, family):
     """AF_VSOCK reaches the host of a virtual machine whatever the network namespace."""

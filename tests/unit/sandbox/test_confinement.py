@@ -31,6 +31,17 @@ def program(tmp_path, monkeypatch):
     return put
 
 
+@pytest.fixture(autouse=True)
+def user(monkeypatch):
+    """``user(number)`` is who runs; nobody is root unless a test says so."""
+
+    def become(number: int) -> None:
+        monkeypatch.setattr(confinement.os, "geteuid", lambda: number)
+
+    become(1000)
+    return become
+
+
 @pytest.fixture
 def no_bubblewrap(monkeypatch):
     """bubblewrap is not installed, whatever this machine has."""
@@ -125,6 +136,17 @@ def test_bubblewrap_that_fails_gives_way_to_unshare(program):
     program("bwrap", "echo 'bwrap: setting up uid map: Permission denied' >&2; exit 1")
 
     assert probe() == Confinement(kind="unshare", reason="bwrap: setting up uid map: Permission denied")
+
+
+@pytest.mark.usefixtures("namespaces")
+def test_root_takes_bubblewrap_last(user, program, monkeypatch):
+    """With it, the machine's devices belong to the cell's root."""
+    program("bwrap", "exit 1")
+    user(0)
+    first = probe()
+    monkeypatch.setattr(confinement, "_problem_of", lambda tried: "" if tried.kind == "bubblewrap" else "refused")
+
+    assert (first, probe().kind) == (Confinement(kind="unshare"), "bubblewrap")
 
 
 @pytest.mark.parametrize(
