@@ -1,0 +1,87 @@
+"""Tools that an environment registers itself are its own code: they answer in the contract as in training."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import pytest
+
+from environments.agent_loop import AgentResult
+from environments.hermes_base_env import HermesAgentEnvConfig
+from environments.tool_context import ToolContext
+from pytest_hermes_env import call, cases, item_cases, say
+from pytest_hermes_env.contract.judge.verdict import Outcome
+
+from ..play.small_env import SmallEnv  # noqa: TID252 - another room has the small environment
+from .test_around_gold import SumEnv, judged
+
+ADD = {
+    "name": "add_numbers",
+    "description": "Add two numbers.",
+    "parameters": {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+        "required": ["a", "b"],
+    },
+}
+
+
+@pytest.fixture
+def adding() -> Iterator[None]:
+    """The tool ``add_numbers`` in a toolset of its own."""
+    import toolsets  # noqa: PLC0415 - hermes is loaded where it is needed
+    from tools.registry import registry  # noqa: PLC0415
+
+    registry.register(
+        name="add_numbers", toolset="adding", schema=ADD, handler=lambda args, **_: json.dumps({"sum": args["a"] + args["b"]})
+    )
+    toolsets.create_custom_toolset(name="adding", description="adds", tools=["add_numbers"])
+    yield
+    registry.deregister("add_numbers")
+    del toolsets.TOOLSETS["adding"]
+
+
+class AddingEnv(SumEnv):
+    """Pays the sum that the tool returned, said again."""
+
+    prompts: ClassVar[str] = "Add {a} and {b} with the tool, and say the sum alone."
+
+    @classmethod
+    def config_init(cls) -> Any:
+        """With the tool."""
+        config, servers = SmallEnv.config_init()
+        return HermesAgentEnvConfig(enabled_toolsets=["adding"], max_agent_turns=config.max_agent_turns), servers
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Look for the tool's result."""
+        total = item["answer"]["total"]
+        told = [json.loads(message["content"]) for message in result.messages if message["role"] == "tool"]
+        said = [message.get("content") for message in result.messages if message["role"] == "assistant"]
+        return float({"sum": total} in told and said[-1] == str(total))
+
+
+@pytest.mark.usefixtures("adding")
+def test_an_own_tool_answers() -> None:
+    """Gold that needs it earns."""
+    gold = item_cases(
+        where="*",
+        gold=lambda item: [call("add_numbers", a=item["a"], b=item["b"]), say(str(item["answer"]["total"]))],
+    )
+
+    verdict = judged("HE412", AddingEnv, cases([gold]))
+
+    assert (verdict.outcome, [finding.message for finding in verdict.findings]) == (Outcome.PASSED, [])
+
+
+@pytest.mark.usefixtures("adding")
+def test_a_script_comes_first(make_env: Any, fake_sandbox: Any) -> None:
+    """What a test says about the tool counts."""
+    fake_sandbox.on_tool("add_numbers", {"sum": 7})
+    env = make_env(AddingEnv, script=[call("add_numbers", a=1, b=2), say("7")], in_process=True)
+
+    scored, _ = asyncio.run(env.collect_trajectory({"a": 1, "b": 2, "answer": {"total": 7, "count": 2}}))
+
+    assert scored["scores"] == 1.0
