@@ -32,8 +32,8 @@ ADD = {
 @pytest.fixture
 def adding() -> Iterator[None]:
     """The tool ``add_numbers`` in a toolset of its own."""
-    import toolsets  # noqa: PLC0415 - hermes is loaded where it is needed
-    from tools.registry import registry  # noqa: PLC0415
+    import toolsets
+    from tools.registry import registry
 
     registry.register(
         name="add_numbers", toolset="adding", schema=ADD, handler=lambda args, **_: json.dumps({"sum": args["a"] + args["b"]})
