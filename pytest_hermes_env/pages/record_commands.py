@@ -97,6 +97,7 @@ def _rescore(options: argparse.Namespace) -> int:
         pass_score=options.pass_score,
         settings=tuple(map(_setting, options.settings)),
         workers=options.workers,
+        elsewhere=not options.live,
     )
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)  # what rewards log is not the answer to this command

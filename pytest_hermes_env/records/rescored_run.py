@@ -6,19 +6,22 @@ Each result is a line of the output file as soon as it is there. A later run wit
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import hashlib
 import json
+import math
 import multiprocessing
 import multiprocessing.util
 import os
 import sys
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from pytest_hermes_env.errors import HermesEnvError
 from pytest_hermes_env.records.found import Found
 from pytest_hermes_env.records.reading import Line, read_lines
 
@@ -26,13 +29,17 @@ if TYPE_CHECKING:
     from pytest_hermes_env.records.live_judge import LiveJudge
     from pytest_hermes_env.records.rescoring import Rescored, Rescorer
 
+SAME = 1e-9
 SHOWN = 3
 """Rollouts that are named for each thing that was found."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """How to score again. ``target`` names the environment; see `rescoring.Rescorer` for the rest."""
+    """How to score again. ``target`` names the environment; see `rescoring.Rescorer` for the rest.
+
+    ``elsewhere``: each reward is computed a second time in a process that computed none before, with another hash seed and time zone; else here.
+    """
 
     target: str
     allowed: tuple[str, ...] = ()
@@ -40,6 +47,7 @@ class Settings:
     settings: tuple[tuple[str, Any], ...] = ()
     workers: int = 1
     live: LiveJudge | None = None
+    elsewhere: bool = False
 
     def rescorer(self) -> Rescorer:
         """Return what scores one rollout."""
@@ -158,24 +166,82 @@ def rescore_files(
 
 
 def _results(lines: Sequence[Line], settings: Settings) -> Iterator[Rescored]:
-    if settings.workers <= 1 or len(lines) < 2:  # noqa: PLR2004
-        if lines:
-            with settings.rescorer() as rescorer:
-                yield from map(rescorer.rescore, lines)
+    """Yield what each rollout earns; with ``elsewhere``, as soon as a second process has said the same, or otherwise."""
+    if not lines or not settings.elsewhere:
+        yield from _here(lines, settings)
         return
-    pool = concurrent.futures.ProcessPoolExecutor(
-        min(settings.workers, len(lines)),
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=_begin,
-        initargs=(settings, sys.path),
-    )
-    with pool:
+    with _pool(settings, min(settings.workers, len(lines))) as pool:
+        with _variables(_ELSEWHERE):  # all processes of the pool start with the first call
+            second = {_key(str(one.file), one.line, ""): pool.submit(_one_apart, one) for one in lines}
+        waiting: deque[Rescored] = deque()
+        for one in _here(lines, settings):
+            waiting.append(one)
+            while waiting and second[_key(waiting[0].file, waiting[0].line, "")].done():
+                yield agreed(waiting[0], second[_key(waiting[0].file, waiting[0].line, "")].result())
+                waiting.popleft()
+        for one in waiting:
+            yield agreed(one, second[_key(one.file, one.line, "")].result())
+
+
+def agreed(one: Rescored, other: Rescored) -> Rescored:
+    """Return what both processes say of a rollout; where they differ, it is not rescorable."""
+    if "not rescorable" in {one.status, other.status}:
+        return one if one.status == "not rescorable" else other
+    if one.after == other.after or (
+        None not in {one.after, other.after} and math.isclose(one.after or 0, other.after or 0, abs_tol=SAME)
+    ):
+        return one
+    first, second = ("none" if found.after is None else f"{found.after:g}" for found in (one, other))
+    why = f"it gave {first}, and {second} in a new process with another hash seed and time zone: it draws, or keeps, something that no record has"
+    return replace(one, status="not rescorable", after=None, why=why)
+
+
+_ELSEWHERE = {"PYTHONHASHSEED": "20260119", "TZ": "Pacific/Kiritimati"}
+
+
+@contextlib.contextmanager
+def _variables(values: Mapping[str, str]) -> Iterator[None]:
+    """Give the processes that start in the context other variables."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _pool(settings: Settings, workers: int) -> Iterator[concurrent.futures.ProcessPoolExecutor]:
+    """Give processes that score; what waits is dropped where the context ends with an error."""
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(
+        max(1, workers), mp_context=context, initializer=_begin, initargs=(settings, sys.path)
+    ) as pool:
         try:
-            for running in concurrent.futures.as_completed([pool.submit(_one, line) for line in lines]):
-                yield running.result()
+            yield pool
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
+
+
+def _here(lines: Sequence[Line], settings: Settings) -> Iterator[Rescored]:
+    """Yield what each rollout earns: in this process, or in ``workers`` as they come to it.
+
+    Each is asked twice; with ``elsewhere`` the first one alone, whose state no other rollout has changed here.
+    """
+    asked = [(line, not settings.elsewhere or place == 0) for place, line in enumerate(lines)]
+    if settings.workers <= 1 or len(lines) < 2:  # noqa: PLR2004
+        if lines:
+            with settings.rescorer() as rescorer:
+                yield from (rescorer.rescore(line, is_asked_twice=twice) for line, twice in asked)
+        return
+    with _pool(settings, min(settings.workers, len(lines))) as pool:
+        for running in concurrent.futures.as_completed([pool.submit(_one, *one) for one in asked]):
+            yield running.result()
 
 
 _workers: list[Any] = []
@@ -187,12 +253,40 @@ def _begin(settings: Settings, path: Sequence[str]) -> None:
     _workers.append(settings)
 
 
-def _one(line: Line) -> Rescored:
+def _worker() -> Rescorer:
+    """Return the rescorer of this worker process, which it keeps until it ends."""
     if isinstance(settings := _workers[0], Settings):
         rescorer = settings.rescorer()
-        _workers[0] = rescorer.__enter__()  # until the process ends
+        _workers[0] = rescorer.__enter__()
         multiprocessing.util.Finalize(None, rescorer.__exit__, args=(None, None, None), exitpriority=10)
-    result: Rescored = _workers[0].rescore(line)
+    found: Rescorer = _workers[0]
+    return found
+
+
+def _one(line: Line, is_asked_twice: bool) -> Rescored:
+    return _worker().rescore(line, is_asked_twice=is_asked_twice)
+
+
+def _one_apart(line: Line) -> Rescored:
+    """Score in a child of a process that has set the environment up and scored nothing: nothing is left of other rollouts."""
+    rescorer = _worker()
+    rescorer.prepare(line)
+    if not hasattr(os, "fork"):
+        return rescorer.rescore(line, is_asked_twice=False)
+    receiving, sending = multiprocessing.Pipe(duplex=False)
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(BaseException):
+            sending.send(rescorer.rescore(line, is_asked_twice=False))
+        os._exit(0)
+    sending.close()
+    try:
+        result: Rescored = receiving.recv()
+    except EOFError:
+        raise HermesEnvError(f"the process that scored {line.place} ended before it said what it found") from None
+    finally:
+        receiving.close()
+        os.waitpid(child, 0)
     return result
 
 

@@ -38,6 +38,8 @@ LONGEST_S = 600.0
 OF_FILES = frozenset({"terminal", "process", "read_file", "write_file", "patch", "search_files", "todo"})
 """Tools whose answer follows from the sandbox's files."""
 
+_READING = frozenset({"read_file", "search_files"})
+
 Status = Literal["unchanged", "moved", "flipped", "not rescorable", "failed", "unscored"]
 
 
@@ -105,8 +107,16 @@ class Rescorer:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def rescore(self, line: Line) -> Rescored:
-        """Return the reward of one rollout, then and now. Raises: the environment cannot be set up → BadTarget."""
+    def prepare(self, line: Line) -> None:
+        """Set the environment up for a rollout. Raises: it cannot be → BadTarget."""
+        if line.record is not None and not _why_not(line.record):
+            self._runner.run(self._environment(line.record))
+
+    def rescore(self, line: Line, *, is_asked_twice: bool = True) -> Rescored:
+        """Return the reward of one rollout, then and now. Raises: the environment cannot be set up → BadTarget.
+
+        ``is_asked_twice``: the reward is computed a second time, and has to be the same.
+        """
         record = line.record
         if record is None:
             raise TypeError(f"{line.place} has no rollout: {line.problem}")
@@ -131,7 +141,7 @@ class Rescorer:
             return Rescored(**where, status="failed", why=error)
         if not math.isfinite(reward):
             return Rescored(**where, status="failed", why=f"compute_reward returned {reward}")
-        again, _ = self._runner.run(self._reward(line, record, unstored))
+        again, _ = self._runner.run(self._reward(line, record, unstored)) if is_asked_twice else (reward, "")
         if again is None or abs(again - reward) > SAME:
             second = "none" if again is None else f"{again:g}"
             why = f"it gave {reward:g}, and {second} when it was asked again: it draws, or keeps, something that no record has"
@@ -301,6 +311,9 @@ def _seen(machine: Any, world: World) -> Iterator[tuple[str, str]]:
     for call in machine.calls:
         if call.name not in OF_FILES:
             yield "tool", f"{call.name}, whose answer was not kept"
+        path = str(call.arguments.get("path") or "") if call.name in _READING else ""
+        if path.startswith("/") and not _is_inside(posixpath.normpath(path), root) and not machine.files.exists(path):
+            yield "file outside of the sandbox", path
         if call.name == "terminal":
             command = str(call.arguments.get("command") or "")
             yield from _of_text(command, machine, is_shell=True)

@@ -12,11 +12,14 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import genericpath
+import getpass
 import os
 import pathlib
+import platform
 import posixpath
 import random
 import re
+import shutil
 import socket
 import sys
 import sysconfig
@@ -45,6 +48,8 @@ CLOCKS = frozenset(
         time.localtime,
         time.gmtime,
         time.ctime,
+        time.asctime,
+        time.strftime,
     }
 )
 OF_DATES = frozenset({"now", "utcnow", "today"})
@@ -174,6 +179,8 @@ class Unstored:
                 while caller is not None and caller.f_code.co_filename in _WRAPPERS_OF_VARIABLES:
                     caller = caller.f_back
                 self._note_call("environment variable", str(frame.f_locals.get("key")), caller)
+            elif frame.f_code.co_filename == platform.__file__:  # which remembers what it asked once
+                self._note_call("fact of the host", f"platform.{frame.f_code.co_name}()", frame.f_back)
             elif frame.f_code.co_filename == random.__file__ and frame.f_locals.get("self") is _RANDOM:
                 self._note_call("random number", f"random.{frame.f_code.co_name}()", frame.f_back)
 
@@ -187,7 +194,9 @@ class Unstored:
             self.note("file of the host", f"os.{name}()", place)
 
     def _note_call(self, what: str, name: str, caller: FrameType | None) -> None:
-        """Note a call that the environment's own code made: a library asks the clock for its own purposes."""
+        """Note a call that the environment's own code made: a library asks the clock for its own purposes, unless it only passes on."""
+        while caller is not None and caller.f_code.co_filename in _PASSING_ON:
+            caller = caller.f_back
         place = self._code.place(caller)
         if place is not None and caller is not None and place.path == caller.f_code.co_filename:
             self.note(what, name, place)
@@ -195,7 +204,24 @@ class Unstored:
 
 _IN_MEMORY = re.compile(r"^(?:file:)?:memory:|[?&]mode=memory\b")
 _LOOKS = frozenset({os.stat, os.lstat, os.access})
-_OF_HOST = frozenset({os.cpu_count, os.uname, os.getloadavg, os.getcwd, os.getpid, socket.gethostname, os.urandom})
+_OF_HOST = frozenset(
+    getattr(module, name)
+    for module, names in (
+        (
+            os,
+            "cpu_count uname getloadavg getcwd getpid getppid getuid geteuid getgid getlogin urandom statvfs times sysconf sched_getaffinity",
+        ),
+        (socket, "gethostname"),
+    )
+    for name in names.split()
+    if hasattr(module, name)
+)
+_PASSING_ON = frozenset(
+    {one.__file__ for one in (getpass, genericpath, os, pathlib, platform, posixpath, shutil, socket)}
+    | {f"<frozen {name}>" for name in ("os", "genericpath", "posixpath")}
+    | {pathlib.Path.home.__code__.co_filename}
+)
+"""Modules whose functions say what the host says."""
 _OF_PATHS = frozenset(
     {
         genericpath.__file__,
@@ -217,7 +243,11 @@ _TEXTS = (
     ("clock", re.compile(rf"{_BEGIN}(date|uptime|hwclock)\b(?=\s|$|[;)|`])", re.MULTILINE)),
     ("clock", re.compile(r"\b(from time import\b|time\.(?:time|time_ns|monotonic|perf_counter|localtime|gmtime)\(|(?:datetime|date)\.(?:now|utcnow|today)\(|Date\.now\(|new Date\(\))")),
     ("clock", re.compile(r"(\$\{?(?:EPOCHSECONDS|EPOCHREALTIME|SECONDS)\b|\bfind\b[^\n;|]*\s-(?:mtime|mmin|atime|amin|ctime|cmin|newermt)\b)")),
+    ("clock", re.compile(r"(printf\s+[\"']?%\([^)]*\)T)")),
     ("random number", re.compile(r"(\$\{?S?RANDOM\b)")),
+    ("fact of the host", re.compile(rf"{_BEGIN}(hostname|whoami|uname|df|free|nproc|lscpu|getconf|arch|locale|groups|id|tty|who)\b(?=\s|$|[;)|`&])", re.MULTILINE)),
+    ("fact of the host", re.compile(r"\b(socket\.getfqdn|socket\.gethostname|platform\.\w+|(?:os|multiprocessing)\.cpu_count|os\.(?:uname|getloadavg|getlogin|getuid|sched_getaffinity|statvfs)|getpass\.getuser|shutil\.disk_usage|Path\.home|psutil\.\w+|os\.(?:hostname|cpus|userInfo|loadavg|freemem))\(")),
+    ("processes of the sandbox", re.compile(rf"{_BEGIN}(ps|pgrep|pidof|pkill|lsof|ss|netstat|fuser|kill\s+-0)\b(?=\s|$|[;)|`&])", re.MULTILINE)),
     ("network", re.compile(rf"{_BEGIN}(curl|wget|nc|ncat|ssh|scp|ping|dig|nslookup|git\s+(?:clone|fetch|pull)|(?:pip3?|uv|npm|apt|apt-get|cargo|go)\s+(?:install|get|add|i|ci))\b", re.MULTILINE)),
     ("network", re.compile(r"\b(requests\.(?:get|post|put|head|request)\(|urllib\.request\b|http\.client\b|socket\.(?:create_connection|socket)\(|httpx\.|aiohttp\.)")),
     ("environment variable", re.compile(r"\b(?:os\.environ(?:\.get\(|\[)|(?:os\.)?getenv\(|process\.env[.\[])\s*[\"']?(\w+)")),
