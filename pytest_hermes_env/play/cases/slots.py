@@ -115,7 +115,14 @@ class Work:
         made = self.turns if any(slot.name != ANSWER for slot in slots) else without(self.turns, self.calls)
         for slot in slots:
             made = self._put(made, slot.name, slot.text, wrong(slot.text, slot.known))
+        for path in self._opaque()[:MOST_FILES]:
+            made = self._put(made, path, "", "something else entirely\n")
         return made
+
+    def _opaque(self) -> list[str]:
+        """Return the files of the agent that the verifier read and that are no text: a signature, an archive."""
+        made = (path for path, node in self.files.items() if node.party == "agent" and node.data and not _text(node.data))
+        return [path for path in made if self.is_read(path) and not OF_PROGRAMS.search(path)]
 
     def _slot(self, name: str, text: str, others: Iterator[str]) -> Slot:
         known = Known(

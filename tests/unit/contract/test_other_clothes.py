@@ -565,3 +565,35 @@ def test_a_line_on_stderr_is_asked_about_where_nobody_spoke_of_stdout(env_class:
     told = any("stderr" in finding.message for finding in verdict.findings)
     asked = any("stderr" in str(question) for question in verdict.questions)
     assert (told, asked) == (is_finding, not is_finding)
+
+
+class SignedEnv(SumEnv):
+    """Pays a binary file alone, which a text beside it led to."""
+
+    prompts = "Write {a} + {b} to note.txt, and its bytes, each with its highest bit set, to sum.bin."
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Look at the bytes."""
+        printed = ctx.terminal("od -An -v -tu1 sum.bin")
+        return float(printed.get("output", "").split() == [str(ord(digit) + 128) for digit in str(item["answer"]["total"])])
+
+
+def test_what_is_no_text_is_wrong_too_where_all_is() -> None:
+    """Else the text that nobody reads would be all that is wrong, and right work be called so."""
+    gold = [
+        item_cases(
+            where="*",
+            gold=lambda item: [
+                call("write_file", path="note.txt", content=f"{item['answer']['total']}\n"),
+                call(
+                    "terminal",
+                    command="python3 -c \"d=open('note.txt','rb').read().strip(); open('sum.bin','wb').write(bytes(c | 128 for c in d))\"",
+                ),
+                say("Done."),
+            ],
+        )
+    ]
+
+    verdict = judged("HE405", SignedEnv, cases(gold))
+
+    assert [finding.message for finding in verdict.findings] == []
