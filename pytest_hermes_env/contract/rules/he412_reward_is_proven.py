@@ -30,6 +30,7 @@ from pytest_hermes_env.play.scenario import CASES, Cause, Rung
 from pytest_hermes_env.source import finding_at
 
 TINY = 1e-9
+_NO_CD = re.compile(r"cd: (?:can't cd to )?(?P<to>[^\s:']+)(?:: No such file|'|$)")
 _NOT_THERE = re.compile(r"path='(?P<path>[^']+)'.*not found", re.IGNORECASE)
 """A call of the verifier that found no file."""
 MOST_NAMED = 3
@@ -103,10 +104,14 @@ def _unpaid(evidence: Evidence, message: str, rung: Rung) -> Finding:
 
 
 def _fix_of_call(rung: Rung) -> str:
-    """Return what to do where a call of gold itself failed; empty where none did."""
+    """Return what to do where a call of gold itself failed, or a `cd` of the verifier; empty where none did."""
+    if rung.tool_errors:
+        return f"A call of gold failed ({rung.tool_errors[0]}): correct it, or the item that it is made of."
+    lost = next((match["to"] for text in rung.asked if (match := _NO_CD.search(text))), "")
+    holds = "an earlier `cd` still holds in the session, also the agent's own"
     return (
-        f"A call of gold failed ({rung.tool_errors[0]}): correct it, or the item that it is made of."
-        if rung.tool_errors
+        f"`cd {lost}` failed: {holds}. Write `(cd {lost} && ...)`, in the reward and in gold, or absolute paths."
+        if lost
         else ""
     )
 

@@ -597,3 +597,33 @@ def test_what_is_no_text_is_wrong_too_where_all_is() -> None:
     verdict = judged("HE405", SignedEnv, cases(gold))
 
     assert [finding.message for finding in verdict.findings] == []
+
+
+class DirectoryEnv(SumEnv):
+    """Enters a directory that the agent has entered, too."""
+
+    prompts = "Write {a} + {b} to sum.txt in the directory work."
+
+    async def prepare_sandbox(self, item: Any, ctx: ToolContext) -> None:
+        """Make it."""
+        ctx.terminal("mkdir -p work")
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Look there."""
+        return float(ctx.terminal("cd work && cat sum.txt").get("output", "").strip() == str(item["answer"]["total"]))
+
+
+def test_a_directory_that_is_entered_twice_is_told() -> None:
+    """As in hermes, a session stays where a command left it."""
+    gold = [
+        item_cases(
+            where="*",
+            gold=lambda item: [call("terminal", command=f"cd work && echo {item['answer']['total']} > sum.txt"), say("Done.")],
+        )
+    ]
+
+    verdict = judged("HE412", DirectoryEnv, cases(gold))
+
+    assert [finding.fix.partition(".")[0] for finding in verdict.findings] == [
+        "`cd work` failed: an earlier `cd` still holds in the session, also the agent's own"
+    ]
