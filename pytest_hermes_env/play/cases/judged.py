@@ -17,6 +17,7 @@ from pytest_hermes_env.play.cases.one_value import spread
 from pytest_hermes_env.play.cases.playing import PlayedCase, Player, played, scripted
 from pytest_hermes_env.play.cases.slots import ANSWER, Work
 from pytest_hermes_env.play.cases.values import JUDGED, Transcript
+from pytest_hermes_env.play.item_texts import texts_of
 from pytest_hermes_env.play.scenario import Rung, Worth
 from pytest_hermes_env.play.stage import Stage
 
@@ -65,13 +66,23 @@ class Judged:
         """Play gold with what the judge may say, wrong work with a judge that says nothing, and look for the work in what it was asked."""
         said = [*_answers(self.transcript.judge)]
         found = [await self._one(name, self.work.turns, say(text), worth) for name, text, worth in said if worth in ON_GOLD]
-        bad, unseen = await self._worse()
+        bad, unseen, is_asked = await self._worse()
         if worst := worst_of(self.transcript.judge):
             found.append(await self._one("gave its worst to wrong work", bad, say(worst), Worth.JUDGED_BAD))
             silent = [*((name, say(text)) for name, text, worth in said if worth not in ON_GOLD), *SILENT.items()]
             found += [await self._one(f"{name} to wrong work", bad, answer, Worth.JUDGED_SILENT) for name, answer in silent]
-        found += await self._of_parts()
+        found += await self._of_parts() if is_asked else await self._of_facts()
         return [*found, *unseen]
+
+    async def _of_facts(self) -> list[PlayedCase]:
+        """Play the item's own words alone, where a check before the judge refuses all other worse work, with a judge that says nothing."""
+        slot = max(self.work.slots(), key=lambda one: len(one.text), default=None)
+        facts = "\n".join(dict.fromkeys(text for text in texts_of(self.work.item) if slot is not None and text in slot.text))
+        if slot is None or not facts or len(facts) > len(slot.text) / 2:
+            return []
+        names = [(f"{name}, asked about the item's own words alone", answer) for name, answer in SILENT.items()]
+        found = [await self._one(name, slot.put(facts), answer, Worth.JUDGED_PART) for name, answer in names]
+        return [one for one in found if one.judged]
 
     async def _of_parts(self) -> list[PlayedCase]:
         """Play the work with one section or paragraph of its longest text left, which the judge finds worst but for one criterion that counts."""
@@ -98,8 +109,8 @@ class Judged:
         blank = Rung(name=JUDGED, item=self.gold.rung.item, is_automatic=True, change=name, worth=worth)
         return await played(self.stage, Player(transcript, scripted(turns)), self.work.item, transcript, blank)
 
-    async def _worse(self) -> tuple[tuple[Turn, ...], list[PlayedCase]]:
-        """Return worse work about which the judge is asked, if there is any, and rungs for work that it was not shown.
+    async def _worse(self) -> tuple[tuple[Turn, ...], list[PlayedCase], bool]:
+        """Return worse work, rungs for work that the judge was not shown, and whether it is asked about any worse work.
 
         It was not shown the work where it is asked the same about other work.
         """
@@ -119,7 +130,7 @@ class Judged:
                     unseen += [one] if one.judged == self.gold.judged else []
                     bad, is_asked = bad if is_asked else slot.put(text), True
                     break
-        return bad, unseen
+        return bad, unseen, is_asked
 
 
 def worst_of(judge: tuple[Any, ...]) -> str:
