@@ -90,7 +90,7 @@ async def _beside_training(stage: Stage) -> None:
         return
     env = stage.env
     faults = Faults(fault="reward_waits")
-    training = Journal(faults=Faults(), sandbox=stage.sandbox)
+    training = Journal(faults=Faults(), sandbox=stage.sandbox, model=stage.mock)
     notes: list[str] = []
 
     async def both() -> None:

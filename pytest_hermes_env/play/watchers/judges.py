@@ -11,11 +11,13 @@ import importlib.util
 import json
 import time
 from collections.abc import Iterator
+from http.client import responses
 from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
 import httpx
+from multidict import CIMultiDict, CIMultiDictProxy
 from vcr.stubs.aiohttp_stubs import MockClientResponse
 
 from pytest_hermes_env.patches import intercept
@@ -83,11 +85,17 @@ async def _aiohttp(real: Any, session: Any, method: str, str_or_url: Any, **kwar
     if reply is None:
         return await real(session, method, str_or_url, **kwargs)  # type: ignore[no-any-return]
     await asyncio.sleep(reply.delay_s)
-    response = MockClientResponse(method, url)
-    response.status = reply.status
+    headers = CIMultiDictProxy(CIMultiDict(kwargs.get("headers") or {}))
+    response = MockClientResponse(method, url, request_info=aiohttp.RequestInfo(url, method, headers, url))
+    response.status, response.reason = reply.status, responses.get(reply.status, "")
     response._body = reply.content  # noqa: SLF001 - as vcrpy fills it
     response._headers = {"content-type": reply.media_type}  # noqa: SLF001
     response.close()
+    check = kwargs["raise_for_status"] if kwargs.get("raise_for_status") is not None else session._raise_for_status  # noqa: SLF001
+    if callable(check):
+        await check(response)
+    elif check:
+        response.raise_for_status()
     return response  # type: ignore[no-any-return]
 
 
@@ -99,7 +107,7 @@ def _requests(real: Any, adapter: Any, request: Any, *args: Any, **kwargs: Any) 
     from requests import Response  # type: ignore[import-untyped]  # noqa: PLC0415 - the caller's
 
     response = Response()
-    response.status_code = reply.status
+    response.status_code, response.reason = reply.status, responses.get(reply.status, "")
     response._content = reply.content  # noqa: SLF001 - requests has no setter
     response.headers["content-type"] = reply.media_type
     response.url, response.request = request.url, request
