@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ import pytest
 from hermes_env_shared.rollout_record import FORMAT, Record, Sequence
 from pytest_hermes_env.cli import main
 from pytest_hermes_env.errors import UsageError
-from pytest_hermes_env.records.comparing import compared_lines, differences, facts_of_records, side_of
+from pytest_hermes_env.records.comparing import Difference, compared_lines, differences, side_of
+from pytest_hermes_env.records.reading import Line
+from pytest_hermes_env.records.record_facts import Rollout, facts_of_records
 
 
 def rollout(number: int = 1, **fields: Any) -> Record:
@@ -48,6 +51,16 @@ def rollout(number: int = 1, **fields: Any) -> Record:
     return Record(**{**default, **fields})
 
 
+def facts(records: list[Record]) -> list[Rollout]:
+    """What may differ in rollouts of a file."""
+    return facts_of_records([Line(file=Path("a.jsonl"), line=line, record=one) for line, one in enumerate(records, start=1)])
+
+
+def differing(before: list[Record], after: list[Record], again: list[Record] | None = None) -> list[Difference]:
+    """What differs between recordings."""
+    return differences(facts(before), facts(after), facts(again) if again is not None else None)[0]
+
+
 def with_message(place: int, **fields: Any) -> dict[str, Any]:
     messages = rollout().messages
     return {"messages": [*messages[:place], {**messages[place], **fields}, *messages[place + 1 :]]}
@@ -76,7 +89,7 @@ def test_rollouts_whose_rewards_change_keep_their_places():
     before = [rollout(reward=number / 4, **result) for number, result in enumerate(results)]
     after = [rollout(reward=1 - number / 4, **result) for number, result in enumerate(results)]
 
-    assert [one.aspect for one in differences(facts_of_records(before), facts_of_records(after))] == ["reward"]
+    assert [one.aspect for one in differing(before, after)] == ["reward"]
 
 
 def test_equal_runs_do_not_differ():
@@ -84,7 +97,7 @@ def test_equal_runs_do_not_differ():
     before = [rollout(1), rollout(2, reward=0.0)]
     after = [rollout(4, reward=0.0), rollout(3)]
 
-    assert differences(facts_of_records(before), facts_of_records(after)) == []
+    assert differing(before, after) == []
 
 
 @pytest.mark.parametrize("name", CHANGES)
@@ -92,7 +105,7 @@ def test_a_change_is_named_first(name):
     """By its aspect, with its place and both texts."""
     aspect, fields = CHANGES[name]
 
-    found = differences(facts_of_records([rollout()]), facts_of_records([rollout(2, **fields)]))
+    found = differing([rollout()], [rollout(2, **fields)])
 
     assert (found[0].aspect, found[0].count >= 1, found[0].before != found[0].after) == (aspect, True, True)
     assert "process, item" in found[0].first
@@ -100,7 +113,7 @@ def test_a_change_is_named_first(name):
 
 def test_a_missing_rollout_is_told():
     """A rollout of one side alone is a difference."""
-    found = differences(facts_of_records([rollout(), rollout(2)]), facts_of_records([rollout()]))
+    found = differing([rollout(), rollout(2)], [rollout()])
 
     assert "rollout" in [one.aspect for one in found]
 
@@ -122,12 +135,13 @@ def test_recordings_are_compared(tmp_path, capsys):
 
 def test_what_is_unstable_is_left_out():
     """A fact that differs between A and A is nobody's change, and the text says so."""
-    before, after = facts_of_records([rollout()]), facts_of_records([rollout(reward=0.0)])
-    unstable = frozenset(fact for fact in before if fact[0] == "reward")
+    before, again, after = (facts([rollout(reward=reward)]) for reward in (0.25, 0.75, 0.5))
 
-    assert differences(before, after, unstable) == []
-    assert (
-        next(compared_lines([], "a", "b", 1)) == "`a` and `b` are the same (1 places that differ from themselves are left out)"
+    found, unstable = differences(before, after, again)
+
+    assert (found, unstable) == ([], 1)
+    assert next(compared_lines(found, "a", "b", unstable)) == (
+        "`a` and `b` are the same (words in 1 places that differ from themselves are left out)"
     )
 
 
