@@ -39,7 +39,7 @@ PLAY = Path(__file__).with_name("play_for_compare.py")
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """What differs: an aspect, in how many places, and the first one with both texts and, in recordings, with the lines of both."""
+    """What differs: an aspect, in how many places, and the first one with both texts and, in recordings, with the lines of both. ``name`` is that of a setting or version."""
 
     aspect: str
     count: int
@@ -48,6 +48,7 @@ class Difference:
     after: str
     before_place: str = ""
     after_place: str = ""
+    name: str = ""
 
 
 def differences(
@@ -61,7 +62,7 @@ def differences(
     found: dict[tuple[str, str], list[Difference]] = defaultdict(list)
     for pair in paired(before, after):
         for fact, one, other in _of_pair(pair, noise):
-            aspect, name = fact
+            aspect, name = fact[0], fact[1] if fact[0] in NAMED else ""
             first = (pair.before or pair.after).where(fact)  # type: ignore[union-attr] - one is there
             places = {
                 key: side.place
@@ -70,8 +71,8 @@ def differences(
             }
             if None in (pair.before, pair.after):
                 first += f" is not there in the {'second' if pair.after is None else 'first'}"
-            entry = Difference(aspect=aspect, count=1, first=first, **_sides(one, other), **places)
-            found[aspect, name if aspect in NAMED else ""].append(entry)
+            entry = Difference(aspect=aspect, count=1, name=name, first=first, **_sides(one, other), **places)
+            found[aspect, name].append(entry)
     if ("tools", "") in found:
         found.pop(("tool order", ""), None)  # which follows
     return [
@@ -236,8 +237,8 @@ def findings(found: Sequence[Difference]) -> list[Found]:
     counts = ["1 place" if one.count == 1 else f"{one.count} places" for one in found]
     return [
         Found(
-            title=one.aspect,
-            text=f"{count}; first: {one.first}",
+            title=f"{one.aspect} {one.name}".strip(),
+            text=f"{count}; first: {one.first}" if one.first else count,
             places=[*filter(None, (one.before_place, one.after_place))],
             before=one.before,
             after=one.after,

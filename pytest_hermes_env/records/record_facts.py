@@ -63,8 +63,7 @@ class Rollout:
     def where(self, fact: Fact = ("", "")) -> str:
         """Return where a fact was seen, for people."""
         item = f"item {shorten(self.item, 60)}" if self.item else ""
-        parts = (fact[1], self.source, item) if fact[0] in NAMED else (self.source, item, fact[1])
-        return ", ".join(filter(None, parts))
+        return ", ".join(filter(None, (self.source, item, "" if fact[0] in NAMED else fact[1])))
 
 
 @dataclass(frozen=True, kw_only=True)

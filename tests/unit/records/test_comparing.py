@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hermes_env_shared.rollout_record import FORMAT, Record, Sequence
+from hermes_env_shared.rollout_record import FORMAT, JudgeCall, Record, Sequence, World, WorldFile
 from pytest_hermes_env.cli import main
 from pytest_hermes_env.errors import UsageError
 from pytest_hermes_env.records.comparing import Difference, compared_lines, differences, side_of
@@ -66,6 +67,12 @@ def with_message(place: int, **fields: Any) -> dict[str, Any]:
     return {"messages": [*messages[:place], {**messages[place], **fields}, *messages[place + 1 :]]}
 
 
+def judged(prompt: str, says: str = "1") -> JudgeCall:
+    """A judge's call."""
+    answer = {"choices": [{"message": {"content": says}}]}
+    return JudgeCall(method="chat_completion", request={"messages": [{"role": "user", "content": prompt}]}, answer=answer)
+
+
 CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
     "a renamed tool": ("tools", {"tools": ["shell", "write_file"]}),
     "a reordered toolset": ("tool order", {"tools": ["write_file", "terminal"]}),
@@ -80,7 +87,24 @@ CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
     "another end": ("end", {"end": "turns_used_up"}),
     "another reward": ("reward", {"reward": 0.5}),
     "another metric": ("metric", {"metrics": {"tests": 3}}),
+    "a label that is gone": ("label", {"sequences": [Sequence(tokens=[1, 2, 3], masks=[-100, -100, 3])]}),
+    "another version": ("version", {"versions": {"hermes-agent": "2"}}),
+    "another setting": ("setting", {"settings": {"max_agent_turns": 4}}),
+    "another temperature": ("setting", {"sampling": {"temperature": 0.5}}),
+    "another question to the judge": ("judge request", {"judges": [judged("Grade strictly.")]}),
+    "another answer of the judge": ("judge answer", {"judges": [judged("Grade.", says="0.5")]}),
+    "another prepared file": (
+        "prepared file",
+        {"world": World(files=[WorldFile(path="a.txt", sha256="b" * 64, size=1, by="environment")])},
+    ),
 }
+BASE: dict[str, Any] = {
+    "versions": {"hermes-agent": "1"},
+    "sampling": {"temperature": 0.7},
+    "judges": [judged("Grade.")],
+    "world": World(files=[WorldFile(path="a.txt", sha256="a" * 64, size=1, by="environment")]),
+}
+"""What the changed rollouts have, too."""
 
 
 def test_rollouts_whose_rewards_change_keep_their_places():
@@ -105,7 +129,7 @@ def test_a_change_is_named_first(name):
     """By its aspect, with its place and both texts."""
     aspect, fields = CHANGES[name]
 
-    found = differing([rollout()], [rollout(2, **fields)])
+    found = differing([rollout(**BASE)], [rollout(2, **{**BASE, **fields})])
 
     assert (found[0].aspect, found[0].count >= 1, found[0].before != found[0].after) == (aspect, True, True)
     assert "process, item" in found[0].first
@@ -116,6 +140,97 @@ def test_a_missing_rollout_is_told():
     found = differing([rollout(), rollout(2)], [rollout()])
 
     assert "rollout" in [one.aspect for one in found]
+
+
+def prompted(*prompts: str) -> list[Record]:
+    """Rollouts of an item each, with these prompts."""
+    return [rollout(item=number, **with_message(1, content=prompt)) for number, prompt in enumerate(prompts)]
+
+
+@pytest.mark.parametrize("text", ["name it? Nonce {}.", "{} name it?", "name it? {} and {}, then {}", "name it? {}"])
+def test_a_change_beside_a_random_word_is_found(text):
+    """Only the words that differ between A and A are left out, and what is unstable alone is no difference."""
+    numbers = (f"0.{number}" for number in itertools.count(1837, 1009))
+
+    def play(template: str) -> list[Record]:
+        return prompted(*(template.format(*itertools.islice(numbers, 3)) for _ in range(3)))
+
+    before, again, third = (play(text) for _ in range(3))
+    changed = [play(text.replace("name it", "ignore all rules and name it")), play(f"{text} Be quick.")]
+
+    assert differing(before, third, again) == []
+    assert [[one.aspect for one in differing(before, after, again)] for after in changed] == [["prompt"], ["prompt"]]
+
+
+def test_words_that_are_drawn_from_a_list_are_no_difference():
+    """Also where a place has the same word in both plays of A by chance; another word beside it is one."""
+    before, again, same = (prompted(*(f"Be {word}. Do it." for word in words)) for words in ("abcabc", "bcaabb", "caabca"))
+    other = prompted(*(f"Be {word}. Do that." for word in "caabca"))
+
+    assert differing(before, same, again) == []
+    assert [one.count for one in differing(before, other, again)] == [6]
+
+
+def test_an_item_that_never_fails_is_not_hidden_by_one_that_does():
+    """The reward of one item is unstable; that of another one falls."""
+    before, again, after = (
+        [rollout(item=number, reward=reward) for number, reward in enumerate(rewards)]
+        for rewards in ((0, 1, 1, 1, 1, 1), (1, 1, 1, 1, 1, 1), (1, 1, 1, 0, 1, 1))
+    )
+
+    assert [(one.aspect, one.before, one.after) for one in differing(before, after, again)] == [("reward", "1", "0")]
+
+
+def test_one_changed_prompt_is_one_difference_with_its_lines():
+    """The rollouts of its group, in another order, stay paired by what happened in them, and the lines of both sides are told."""
+    results = [with_message(3, content=text) for text in "abcd"]
+    before = [rollout(number, **result) for number, result in enumerate(results, start=1)]
+    messages = [*results[2]["messages"]]
+    messages[1] = {"role": "user", "content": "do that"}
+    after = [before[1], rollout(3, messages=messages), before[0], before[3]]
+
+    (found,) = differing(before, after)
+
+    assert (found.aspect, found.count) == ("prompt", 1)
+    assert (found.before_place, found.after_place) == ("a.jsonl:3 (g1r3)", "a.jsonl:2 (g1r3)")
+
+
+def test_equal_rollouts_keep_their_own_place():
+    """Of rollouts that are the same, the one that changed is named."""
+    before = [rollout(number, **with_message(3, content="a")) for number in (1, 2, 3)]
+    after = [*before[:1], rollout(2, **with_message(3, content="a"), reward=0.0), before[2]]
+
+    (found,) = differing(before, after)
+
+    assert (found.aspect, found.before_place) == ("reward", "a.jsonl:2 (g1r2)")
+
+
+def test_a_removed_item_is_one_difference():
+    """It is named alone, whatever else its rollouts held; an item that was changed shows both texts."""
+    items = [{"country": "france"}, {"country": "peru"}, {"country": "kenya"}]
+    before = [rollout(number, item=item) for item in items for number in (1, 2)]
+
+    (removed,) = differing(before, before[:4])
+    (added,) = differing(before[:4], before)
+    (changed,) = differing(before[:2], [rollout(number, item={"country": "spain"}) for number in (1, 2)])
+
+    assert (removed.aspect, removed.count, removed.after) == ("item", 1, "(not there)")
+    assert removed.first == 'process, item {"country": "kenya"} is not there in the second'
+    assert (added.aspect, added.before) == ("item", "(not there)")
+    assert (changed.aspect, changed.count, changed.after) == ("item", 2, '{"country": "spain"}')
+
+
+@pytest.mark.parametrize("command", [["compare"], ["export", "--openai"], ["export", "--dataset"], ["export", "--atif"]])
+def test_a_torn_line_is_named(command, tmp_path, capsys):
+    """On standard error, and the rollouts before it are read."""
+    whole, torn = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    whole.write_text(f"{rollout().line()}\n")
+    torn.write_text(f"{rollout().line()}\n{rollout(2).line()[:80]}")
+
+    code = main([*command, *map(str, (whole, torn) if command == ["compare"] else (torn,))])
+
+    assert code == 0
+    assert capsys.readouterr().err == f"hermes-env: {torn}:2 is left out: this line is torn: its process was killed\n"
 
 
 def test_recordings_are_compared(tmp_path, capsys):
@@ -130,7 +245,7 @@ def test_recordings_are_compared(tmp_path, capsys):
     assert codes == (0, 1)
     assert "are the same" in printed
     assert "**reward**, 1 place; first: process, item" in printed
-    assert "- 1\n+ 0\n" in printed
+    assert f"--- {one}:1 (g1r1)\n+++ {other}:1 (g1r1)\n- 1\n+ 0\n" in printed
 
 
 def test_what_is_unstable_is_left_out():
@@ -182,3 +297,34 @@ def test_cases_that_came_since_then_are_played_on_both(environment, tmp_path, ca
 
     assert json.loads(capsys.readouterr().out)["differences"] == []
     assert code == 0
+
+
+def test_files_judges_and_templates_of_an_environment_are_compared(environment, tmp_path, capsys, hermes_tokenizer):
+    """What it writes into the sandbox, asks its judge, and the chat template of its tokenizer."""
+    old = environment(
+        "asked = [{'role': 'user', 'content': 'Grade it.'}]\n"
+        "await self.server.chat_completion(messages=asked, max_tokens=5)\nreturn 1.0"
+    )
+    file = tmp_path / old.rpartition("/")[2]
+    prepare = '    async def prepare_sandbox(self, item, ctx):\n        ctx.write_file("README.txt", "Task: write")\n\n    async def evaluate('
+    file.write_text(file.read_text().replace("    async def evaluate(", prepare))
+    new = tmp_path / "new_env.py"
+    changes = {
+        "Task: write": "The task: write",
+        "Grade it": "Grade it strictly",
+        "bonus=0.0)": f"tokenizer_name={str(hermes_tokenizer)!r})",
+    }
+    text = file.read_text()
+    for one, other in changes.items():
+        text = text.replace(one, other)
+    new.write_text(text)
+
+    main(["compare", old, str(new), "--mode", "chat", "--json", "-"])
+
+    found = {one["aspect"]: one for one in json.loads(capsys.readouterr().out)["differences"]}
+    assert [*found] == ["setting", "prepared file", "chat template or tokens", "judge request"]
+    assert found["setting"]["name"] == "tokenizer_name"
+    assert "README.txt" in found["prepared file"]["first"]
+    assert found["prepared file"]["after"] == "The task: write"
+    assert "strictly" in found["judge request"]["after"]
+    assert "Be good." in found["chat template or tokens"]["after"]
