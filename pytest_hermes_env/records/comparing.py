@@ -62,17 +62,14 @@ def differences(
     found: dict[tuple[str, str], list[Difference]] = defaultdict(list)
     for pair in paired(before, after):
         for fact, one, other in _of_pair(pair, noise):
-            aspect, name = fact[0], fact[1] if fact[0] in NAMED else ""
+            aspect, called = fact[0], fact[1] if fact[0] in NAMED else ""
             first = (pair.before or pair.after).where(fact)  # type: ignore[union-attr] - one is there
-            places = {
-                key: side.place
-                for key, side in (("before_place", pair.before), ("after_place", pair.after))
-                if side is not None
-            }
+            sides = {"before_place": pair.before, "after_place": pair.after}
+            places = {name: side.place for name, side in sides.items() if side is not None}
             if None in (pair.before, pair.after):
                 first += f" is not there in the {'second' if pair.after is None else 'first'}"
-            entry = Difference(aspect=aspect, count=1, name=name, first=first, **_sides(one, other), **places)
-            found[aspect, name].append(entry)
+            entry = Difference(aspect=aspect, count=1, name=called, first=first, **_sides(one, other), **places)
+            found[aspect, called].append(entry)
     if ("tools", "") in found:
         found.pop(("tool order", ""), None)  # which follows
     return [
@@ -94,9 +91,8 @@ def _of_pair(pair: Pair, noise: Noise | None) -> Iterator[tuple[Fact, str | None
         if one != other and noise is not None:
             one, other = noise.without(before, fact, other)
         if fact[0] == "label" and one and other and before.facts.get(tokens := (TOKENS, fact[1])) != after.facts.get(tokens):
-            one, other = (
-                re.sub(r"\d+ (?=not trained)", "", text) for text in (one, other)
-            )  # which follows the prompt's length
+            is_unstable = noise is not None and noise.is_unstable(before, tokens)  # numbers of tokens follow the tokens
+            one, other = (re.sub(r"\d+ " if is_unstable else r"\d+ (?=not trained)", "", text) for text in (one, other))
         if one != other:
             yield fact, one, other
 

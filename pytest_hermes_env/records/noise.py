@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from pytest_hermes_env.records.record_facts import Fact, Rollout, paired
 
@@ -40,9 +40,14 @@ class Noise:
                 if facts.get(fact) != others.get(fact):
                     self.count += 1
                     unstable[fact] += 1
-                    for i, j in _changes(*(_words(one.get(fact, "")) for one in (facts, others))):
-                        self._words[fact] |= {word.strip() for word in (*i.words, *j.words)}
+                    for _, _, *words in _changes(*(_words(one.get(fact, "")) for one in (facts, others))):
+                        self._words[fact] |= _said(*words)
         self._often = {fact for fact in unstable if unstable[fact] >= MOSTLY * seen[fact]}
+
+    def is_unstable(self, rollout: Rollout, fact: Fact) -> bool:
+        """Return whether a fact of a rollout was another one when it was played again."""
+        partner = self.of.get(id(rollout))
+        return partner is None or partner.facts.get(fact) != rollout.facts.get(fact)
 
     def without(self, rollout: Rollout, fact: Fact, other: str | None) -> tuple[str | None, str | None]:
         """Return a fact of a rollout and that of the other version without what is unstable; equal where nothing else differs."""
@@ -52,67 +57,46 @@ class Noise:
             return None, None
         if text is None or again is None or other is None:
             return text, other
-        vocabulary = self._words[fact]
-        if sorted(map(str.strip, _words(text))) == sorted(map(str.strip, _words(other))) and text != again:
+        if text != again and sorted(map(str.strip, _words(text))) == sorted(map(str.strip, _words(other))):
             return None, None  # the order alone, and it is unstable
-        first = _without(text, other, again, vocabulary, is_often=fact in self._often)
-        second = _without(again, other, text, vocabulary, is_often=fact in self._often)
+        vocabulary = self._words[fact]
+        often = vocabulary if fact in self._often else set()
+        first, second = (_without(one, other, two, often, vocabulary) for one, two in ((text, again), (again, text)))
         return second if second[0] == second[1] else first
-
-
-@dataclass(frozen=True)
-class _Part:
-    """A part of a text: from which word to which, and the words."""
-
-    start: int
-    end: int
-    words: Sequence[str]
 
 
 def _words(text: str) -> list[str]:
     return _WORD.findall(text)
 
 
-def _changes(one: Sequence[str], other: Sequence[str]) -> Iterator[tuple[_Part, _Part]]:
-    """Yield the parts in which two texts differ."""
-    same = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-    most = min(len(one), len(other)) - same
-    tail = next((n for n in range(most) if one[-1 - n] != other[-1 - n]), most)
+def _said(*parts: Sequence[str]) -> set[str]:
+    return {word.strip() for part in parts for word in part}
+
+
+def _changes(one: Sequence[str], other: Sequence[str]) -> Iterator[tuple[int, int, Sequence[str], Sequence[str]]]:
+    """Yield the parts in which two texts differ: from where to where in the first one, and the words of both."""
+    same = len(os.path.commonprefix([one, other]))  # noqa: RUF071 - of texts
+    tail = len(os.path.commonprefix([one[same:][::-1], other[same:][::-1]]))  # noqa: RUF071
     a, b = one[same : len(one) - tail], other[same : len(other) - tail]
     blocks = [("replace", 0, len(a), 0, len(b))]
     if a and b and len(a) * len(b) <= MOST_WORDS:
         blocks = difflib.SequenceMatcher(None, a, b, autojunk=len(a) * len(b) > MANY_WORDS).get_opcodes()  # type: ignore[assignment]
-    for kind, i, i_end, j, j_end in blocks:
-        if kind != "equal" and (i < i_end or j < j_end):
-            yield _Part(same + i, same + i_end, a[i:i_end]), _Part(same + j, same + j_end, b[j:j_end])
+    yield from ((same + i, same + end, a[i:end], b[j:last]) for kind, i, end, j, last in blocks if kind != "equal" and (a or b))
 
 
-@dataclass(frozen=True)
-class _Hole:
-    """A part of a text that is unstable: where, its words in both plays, and how many may stand there."""
+def _holes(text: Sequence[str], again: Sequence[str], vocabulary: set[str]) -> list[tuple[int, int, list[str], int]]:
+    """Return the unstable parts of a text: from where to where, their words in both plays, and how many may stand there.
 
-    start: int
-    end: int
-    words: tuple[str, ...]
-    most: int
-
-    def takes(self, part: _Part, words: Sequence[str]) -> bool:
-        """Whether a part of this text lies in it, and the other version's words are such as may stand there."""
-        is_inside = self.start <= part.start and part.end <= self.end and len(words) <= self.most
-        return is_inside and (_have_letters(self.words) or not _have_letters(words))
-
-
-def _holes(text: Sequence[str], again: Sequence[str], vocabulary: set[str]) -> list[_Hole]:
-    """Return the unstable parts of a text; what lies between two of them and says nothing, or is as unstable, belongs to them."""
-    holes: list[_Hole] = []
-    for i, j in _changes(text, again):
-        words, most = (*i.words, *j.words), max(len(i.words), len(j.words)) * (1 if len(i.words) == len(j.words) else 2)
-        between = text[holes[-1].end : i.start] if holes else []
+    What lies between two of them and says nothing, or is as unstable, belongs to them.
+    """
+    holes: list[tuple[int, int, list[str], int]] = []
+    for start, end, here, there in _changes(text, again):
+        begin, words, most = start, [*here, *there], max(len(here), len(there)) * (1 if len(here) == len(there) else 2)
+        between = text[holes[-1][1] : start] if holes else []
         if holes and all(not word[:1].isalnum() or word.strip() in vocabulary for word in between):
-            last = holes.pop()
-            holes.append(_Hole(last.start, i.end, (*last.words, *words), last.most + len(between) + most))
-        else:
-            holes.append(_Hole(i.start, i.end, words, most))
+            begin, _, before, more = holes.pop()
+            words, most = [*before, *words], more + len(between) + most
+        holes.append((begin, end, words, most))
     return holes
 
 
@@ -120,17 +104,19 @@ def _have_letters(words: Sequence[str]) -> bool:
     return any(any(map(str.isalpha, word)) for word in words if not _NUMBER.fullmatch(word.strip()))
 
 
-def _without(text: str, other: str, again: str, vocabulary: set[str], *, is_often: bool) -> tuple[str, str]:
-    """Return two texts with a sign in place of each part in which they differ as the first one differs from itself."""
-    one, two = _words(text), _words(other)
+def _without(text: str, other: str, again: str, often: set[str], vocabulary: set[str]) -> tuple[str, str]:
+    """Return two texts with a sign in place of each part in which they differ as the first one differs from itself, or by words that ``often`` do."""
+    one = _words(text)
     holes = _holes(one, _words(again), vocabulary)
-    sides: tuple[list[str], list[str]] = [], []
-    done = 0
-    for i, j in _changes(one, two):
-        is_known = is_often and {word.strip() for word in (*i.words, *j.words)} <= vocabulary
-        is_noise = is_known or any(hole.takes(i, j.words) for hole in holes)
-        for side, part in zip(sides, (i, j), strict=True):
-            side += [*one[done : i.start], *([UNSTABLE] if is_noise else part.words)]
-        done = i.end
-    before, after = ("".join([*side, *one[done:]]) for side in sides)
-    return before, after
+    before, after, done = "", "", 0
+    for start, end, here, there in _changes(one, _words(other)):
+        is_noise = _said(here, there) <= often or any(
+            first <= start and end <= last and len(there) <= most and (_have_letters(seen) or not _have_letters(there))
+            for first, last, seen, most in holes
+        )
+        same = "".join(one[done:start])
+        before += same + (UNSTABLE if is_noise else "".join(here))
+        after += same + (UNSTABLE if is_noise else "".join(there))
+        done = end
+    rest = "".join(one[done:])
+    return before + rest, after + rest

@@ -95,12 +95,9 @@ def rendered_by(name: str, schemas: list[Any]) -> str:
     from transformers import AutoTokenizer  # noqa: PLC0415 - heavy
 
     call = {"id": "call", "type": "function", "function": {"name": "search", "arguments": {"text": "a b"}}}
-    said: list[dict[str, Any]] = [
-        {"role": "system", "content": "Be good."},
-        {"role": "user", "content": "Do it, 12 times."},
-        {"role": "assistant", "content": "", "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "call", "name": "search", "content": "found"},
-    ]
+    texts = {"system": "Be good.", "user": "Do it, 12 times.", "assistant": "", "tool": "found"}
+    more: dict[str, Any] = {"assistant": {"tool_calls": [call]}, "tool": {"tool_call_id": "call", "name": "search"}}
+    said = [{"role": role, "content": text, **more.get(role, {})} for role, text in texts.items()]
     try:
         tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=True)
         text = tokenizer.apply_chat_template(said, tools=schemas, tokenize=False, add_generation_prompt=True)

@@ -162,6 +162,18 @@ def test_a_change_beside_a_random_word_is_found(text):
     assert [[one.aspect for one in differing(before, after, again)] for after in changed] == [["prompt"], ["prompt"]]
 
 
+def test_labels_follow_tokens():
+    """How many tokens there are is no difference of labels where it is one of tokens; which are trained is."""
+    one, longer, fewer, none = (
+        [rollout(sequences=[Sequence(tokens=tokens, masks=[*([-100] * unlabelled), *tokens[unlabelled:]])])]
+        for tokens, unlabelled in (([1, 2, 3], 1), ([1, 5, 2, 3], 2), ([1, 2, 3], 2), ([1, 5, 2, 3], 4))
+    )
+
+    assert [one.aspect for one in differing(one, longer)] == ["chat template or tokens"]
+    assert [one.aspect for one in differing(one, fewer)] == ["label"]
+    assert [one.aspect for one in differing(one, none)] == ["chat template or tokens", "label"]
+
+
 def test_words_that_are_drawn_from_a_list_are_no_difference():
     """Also where a place has the same word in both plays of A by chance; another word beside it is one."""
     before, again, same = (prompted(*(f"Be {word}. Do it." for word in words)) for words in ("abcabc", "bcaabb", "caabca"))
