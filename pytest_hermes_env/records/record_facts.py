@@ -27,7 +27,7 @@ ASPECTS = (
 NAMED = frozenset({"setting", "version"})
 """Aspects of which each name is told."""
 MOST_PAIRS = 10_000
-"""Above this, rollouts or items are paired in their order, not by what is most alike."""
+"""Above this, rollouts (and a tenth of it, items) are paired in their order, not by what is most alike."""
 LONGEST_FILE = 20_000
 """Bytes up to which a prepared file is compared by its text, in which times and places are no difference."""
 _PASSING = (
@@ -242,10 +242,10 @@ def _alike(before: list[_Item], after: list[_Item]) -> dict[_Item, _Item]:
     found: dict[_Item, _Item] = {}
     for source in dict.fromkeys(source for source, _ in before):
         left, others = ([item for item in items if item[0] == source] for items in (before, after))
-        if len(left) * len(others) > MOST_PAIRS:
+        if len(left) * len(others) > MOST_PAIRS / 10:
             found |= zip(left, others, strict=False) if len(left) == len(others) else {}
             continue
-        ratios = {(a, b): difflib.SequenceMatcher(None, a[1], b[1]).ratio() for a in left for b in others}
+        ratios = {(a, b): difflib.SequenceMatcher(None, a[1][:1000], b[1][:1000]).ratio() for a in left for b in others}
         least = 0.0 if len(left) == len(others) else 0.8
         for a, b in sorted(ratios, key=lambda pair: -ratios[pair]):
             if ratios[a, b] >= least and a not in found and b not in found.values():
