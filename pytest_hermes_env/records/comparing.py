@@ -24,6 +24,7 @@ from pytest_hermes_env.records.noise import Noise
 from pytest_hermes_env.records.readable import read_told
 from pytest_hermes_env.records.record_facts import (
     ASPECTS,
+    LATER_TOKENS,
     NAMED,
     TOKENS,
     Fact,
@@ -60,10 +61,14 @@ def differences(
     """
     noise = Noise(before, again) if again is not None else None
     found: dict[tuple[str, str], list[Difference]] = defaultdict(list)
-    for pair in paired(before, after):
+    pairs = [*paired(before, after)]
+    lost = tuple(f"{one.source}, " for pair in pairs if pair.is_item for one in (pair.before, pair.after) if one is not None)
+    for pair in pairs:
         for fact, one, other in _of_pair(pair, noise):
+            if None in (one, other) and fact[0] == "judge request" and fact[1].startswith(lost):
+                continue  # about an item that is not there
             aspect, called = fact[0], fact[1] if fact[0] in NAMED else ""
-            first = (pair.before or pair.after).where(fact)  # type: ignore[union-attr] - one is there
+            first = (pair.before or pair.after).where(fact)  # type: ignore[union-attr]  # one is there
             sides = {"before_place": pair.before, "after_place": pair.after}
             places = {name: side.place for name, side in sides.items() if side is not None}
             if None in (pair.before, pair.after):
@@ -81,7 +86,7 @@ def _of_pair(pair: Pair, noise: Noise | None) -> Iterator[tuple[Fact, str | None
     """Yield the facts that differ in two rollouts that belong together; that one is not there is one fact."""
     before, after = pair.before, pair.after
     if before is None or after is None:
-        alone: Rollout = before or after  # type: ignore[assignment] - one is there
+        alone: Rollout = before or after  # type: ignore[assignment]  # one is there
         if noise is None or alone.source not in noise.sources:
             here = alone.item if pair.is_item and alone.item else "there"
             yield ("item" if pair.is_item else "rollout", ""), here if before else None, here if after else None
@@ -90,9 +95,15 @@ def _of_pair(pair: Pair, noise: Noise | None) -> Iterator[tuple[Fact, str | None
         one, other = before.facts.get(fact), after.facts.get(fact)
         if one != other and noise is not None:
             one, other = noise.without(before, fact, other)
-        if fact[0] == "label" and one and other and before.facts.get(tokens := (TOKENS, fact[1])) != after.facts.get(tokens):
+        tokens = TOKENS, fact[1]
+        if fact[0] == "label" and one and other and before.facts.get(tokens) != after.facts.get(tokens):
             is_unstable = noise is not None and noise.is_unstable(before, tokens)  # numbers of tokens follow the tokens
             one, other = (re.sub(r"\d+ " if is_unstable else r"\d+ (?=not trained)", "", text) for text in (one, other))
+        if fact == tokens and one and other and one != other:
+            labels = [side.facts.get(("label", fact[1]), "") for side in (before, after)]
+            prompts = [int(found[1]) for text in labels if (found := re.match(r"(\d+) not trained", text))]
+            is_later = bool(prompts) and len(os.path.commonprefix([one.split(), other.split()])) >= max(prompts)  # noqa: RUF071
+            fact = (LATER_TOKENS if is_later else TOKENS, fact[1])  # noqa: PLW2901
         if one != other:
             yield fact, one, other
 

@@ -18,10 +18,10 @@ from pytest_hermes_env.records.observed import said_in, text_of
 from pytest_hermes_env.records.play_for_compare import PLACES
 from pytest_hermes_env.records.reading import Line
 
-TOKENS = "chat template or tokens"
+TOKENS, LATER_TOKENS = "chat template or tokens", "tokens after the prompt"
 ASPECTS = (
-    "item", "version", "tools", "tool order", "tool schema", "setting", "prompt", "prepared file", TOKENS, "label",
-    "tool call", "tool result", "answer", "end", "judge request", "judge answer", "reward", "metric", "rollout", "error",
+    "item", "version", "tools", "tool order", "tool schema", "setting", "prompt", "prepared file", TOKENS,
+    "tool call", "tool result", "answer", LATER_TOKENS, "label", "end", "judge request", "judge answer", "reward", "metric", "rollout", "error",
 )  # fmt: skip
 """What may differ, causes first."""
 NAMED = frozenset({"setting", "version"})

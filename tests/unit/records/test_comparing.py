@@ -78,7 +78,8 @@ CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
     "a reordered toolset": ("tool order", {"tools": ["write_file", "terminal"]}),
     "another system prompt": ("prompt", with_message(0, content="Be quick.")),
     "another prompt": ("prompt", with_message(1, content="do that")),
-    "another template": ("chat template or tokens", {"sequences": [Sequence(tokens=[1, 9, 3], masks=[-100, 9, 3])]}),
+    "another template": ("chat template or tokens", {"sequences": [Sequence(tokens=[9, 2, 3], masks=[-100, 2, 3])]}),
+    "another token of an answer": ("tokens after the prompt", {"sequences": [Sequence(tokens=[1, 9, 3], masks=[-100, 9, 3])]}),
     "another call": (
         "tool call",
         with_message(2, tool_calls=[{"id": "c", "type": "function", "function": {"name": "terminal", "arguments": "{}"}}]),
