@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-import os
+import itertools
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -73,10 +73,14 @@ def _said(*parts: Sequence[str]) -> set[str]:
     return {word.strip() for part in parts for word in part}
 
 
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
 def _changes(one: Sequence[str], other: Sequence[str]) -> Iterator[tuple[int, int, Sequence[str], Sequence[str]]]:
     """Yield the parts in which two texts differ: from where to where in the first one, and the words of both."""
-    same = len(os.path.commonprefix([one, other]))  # noqa: RUF071 - of texts
-    tail = len(os.path.commonprefix([one[same:][::-1], other[same:][::-1]]))  # noqa: RUF071
+    same = _common(one, other)
+    tail = _common(one[same:][::-1], other[same:][::-1])
     a, b = one[same : len(one) - tail], other[same : len(other) - tail]
     blocks = [("replace", 0, len(a), 0, len(b))]
     if a and b and len(a) * len(b) <= MOST_WORDS:
