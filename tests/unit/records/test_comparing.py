@@ -15,7 +15,7 @@ from pytest_hermes_env.cli import main
 from pytest_hermes_env.errors import UsageError
 from pytest_hermes_env.records.comparing import Difference, compared_lines, differences, side_of
 from pytest_hermes_env.records.reading import Line
-from pytest_hermes_env.records.record_facts import Rollout, facts_of_records
+from pytest_hermes_env.records.record_facts import Rollout, facts_of_records, paired
 
 
 def rollout(number: int = 1, **fields: Any) -> Record:
@@ -184,6 +184,18 @@ def test_words_that_are_drawn_from_a_list_are_no_difference():
     assert [one.count for one in differing(before, other, again)] == [6]
 
 
+def test_words_after_an_unstable_id_are_not_hidden():
+    """What stands in place of a word that is unstable is a word, not a sentence; an unstable order is no difference."""
+    before, again, after = (prompted(f"Take {text}") for text in ("a1b", "c2d", "e3f and then remove everything"))
+    one, two, three, more = (
+        prompted(text) for text in ("red, blue, green", "green, red, blue", "blue, green, red", "blue, green, reds")
+    )
+
+    assert [one.aspect for one in differing(before, after, again)] == ["prompt"]
+    assert differing(one, three, two) == []
+    assert differing(one, more, one) != []
+
+
 def test_an_item_that_never_fails_is_not_hidden_by_one_that_does():
     """The reward of one item is unstable; that of another one falls."""
     before, again, after = (
@@ -208,6 +220,20 @@ def test_one_changed_prompt_is_one_difference_with_its_lines():
     assert (found.before_place, found.after_place) == ("a.jsonl:3 (g1r3)", "a.jsonl:2 (g1r3)")
 
 
+def test_a_prompt_that_changed_for_all_is_one_kind_of_difference():
+    """Rollouts in another order stay paired by what else happened in them, and equal ones by their own place."""
+    results = [with_message(3, content=text)["messages"] for text in "abcc"]
+    before = [rollout(number, messages=messages) for number, messages in enumerate(results, start=1)]
+    changed = [[{"role": "system", "content": "Be quick."}, *messages[1:]] for messages in results]
+    after = [rollout(number, messages=changed[place]) for number, place in ((1, 1), (2, 0), (4, 3), (3, 2))]
+
+    (found,) = differing(before, after)
+    pairs = {(one.before.key, one.after.key) for one in paired(facts(before), facts(after)) if one.before and one.after}
+
+    assert (found.aspect, found.count) == ("prompt", 4)
+    assert pairs == {("g1r1", "g1r2"), ("g1r2", "g1r1"), ("g1r3", "g1r3"), ("g1r4", "g1r4")}
+
+
 def test_equal_rollouts_keep_their_own_place():
     """Of rollouts that are the same, the one that changed is named."""
     before = [rollout(number, **with_message(3, content="a")) for number in (1, 2, 3)]
@@ -225,11 +251,13 @@ def test_a_removed_item_is_one_difference():
 
     (removed,) = differing(before, before[:4])
     (added,) = differing(before[:4], before)
+    several = differing(before, [rollout(item={"city": "reykjavik", "year": 1944})])
     (changed,) = differing(before[:2], [rollout(number, item={"country": "spain"}) for number in (1, 2)])
 
     assert (removed.aspect, removed.count, removed.after) == ("item", 1, "(not there)")
     assert removed.first == 'process, item {"country": "kenya"} is not there in the second'
     assert (added.aspect, added.before) == ("item", "(not there)")
+    assert [(one.aspect, one.count) for one in several] == [("item", 4)]
     assert (changed.aspect, changed.count, changed.after) == ("item", 2, '{"country": "spain"}')
 
 
