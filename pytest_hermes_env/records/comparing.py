@@ -24,6 +24,7 @@ from pytest_hermes_env.records.noise import Noise
 from pytest_hermes_env.records.readable import read_told
 from pytest_hermes_env.records.record_facts import (
     ASPECTS,
+    HASH,
     LATER_TOKENS,
     NAMED,
     TOKENS,
@@ -93,6 +94,9 @@ def _of_pair(pair: Pair, noise: Noise | None) -> Iterator[tuple[Fact, str | None
         return
     for fact in {**before.facts, **after.facts}:
         one, other = before.facts.get(fact), after.facts.get(fact)
+        if fact[0] == "prepared file" and one and other and HASH in one and HASH in other:
+            kept, hashes = zip(*(text.rsplit(HASH, 1) for text in (one, other)), strict=True)
+            one, other = kept if all(kept) else hashes
         if one != other and noise is not None:
             one, other = noise.without(before, fact, other)
         tokens = TOKENS, fact[1]

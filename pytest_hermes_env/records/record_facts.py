@@ -24,6 +24,8 @@ ASPECTS = (
     "tool call", "tool result", "answer", LATER_TOKENS, "label", "end", "judge request", "judge answer", "reward", "metric", "rollout", "error",
 )  # fmt: skip
 """What may differ, causes first."""
+HASH = "\nSHA-256 "
+"""What stands between the text of a prepared file, if it was kept, and its hash."""
 NAMED = frozenset({"setting", "version"})
 """Aspects of which each name is told."""
 MOST_PAIRS = 10_000
@@ -175,16 +177,16 @@ def _text_of_messages(messages: Sequence[dict[str, Any]]) -> str:
 
 
 def _prepared(record: Record, line: Line) -> Iterator[tuple[Fact, str]]:
-    """Yield the files with which the sandbox began: their texts, or their hashes where these are long or not kept."""
+    """Yield the files with which the sandbox began: their texts, unless they are long or not kept, and the hashes of those that were recorded."""
     held = record.extra.get("prepared")
     for path, text in held.items() if isinstance(held, dict) else ():
         yield ("prepared file", plain(path)), plain(str(text))
     for one in record.world.files if record.world is not None else ():
         if one.by == "environment" and one.kind == "file":
-            text = f"{one.size} bytes, SHA-256 {one.sha256}"
+            text = ""
             if one.sha256 and one.size <= LONGEST_FILE and (blob := blob_path(line.files, one.sha256)).is_file():
                 text = plain(blob.read_text(encoding="utf-8", errors="backslashreplace"))
-            yield ("prepared file", plain(one.path)), text
+            yield ("prepared file", plain(one.path)), f"{text}{HASH}{one.sha256}"
 
 
 def _labels(columns: Columns) -> str:

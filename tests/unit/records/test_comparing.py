@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import itertools
 import json
 import subprocess
@@ -10,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hermes_env_shared.rollout_record import FORMAT, JudgeCall, Record, Sequence, World, WorldFile
+from hermes_env_shared.rollout_record import FORMAT, JudgeCall, Record, Sequence, World, WorldFile, blob_path, files_of
 from pytest_hermes_env.cli import main
 from pytest_hermes_env.errors import UsageError
 from pytest_hermes_env.records.comparing import Difference, compared_lines, differences, side_of
@@ -259,6 +261,24 @@ def test_a_removed_item_is_one_difference():
     assert (added.aspect, added.before) == ("item", "(not there)")
     assert [(one.aspect, one.count) for one in several] == [("item", 4)]
     assert (changed.aspect, changed.count, changed.after) == ("item", 2, '{"country": "spain"}')
+
+
+def test_prepared_files_are_compared_by_text_where_both_have_it(tmp_path):
+    """Times in a file are no difference; where one side has lost the files, the hashes are compared."""
+    lines = []
+    for number, text in enumerate(("at 10:00:01", "at 10:00:02", "at noon"), start=1):
+        sha256 = hashlib.sha256(text.encode()).hexdigest()
+        blob = blob_path(files_of(tmp_path / "a.jsonl"), sha256)
+        blob.parent.mkdir(parents=True, exist_ok=True)
+        blob.write_text(text)
+        world = World(files=[WorldFile(path="a.txt", sha256=sha256, size=len(text), by="environment")])
+        lines.append(Line(file=tmp_path / "a.jsonl", line=number, record=rollout(world=world)))
+    one, later, other = (facts_of_records([line]) for line in lines)
+    lost = facts_of_records([dataclasses.replace(lines[0], file=tmp_path / "moved.jsonl")])
+
+    assert differences(one, later)[0] == differences(one, lost)[0] == []
+    assert [(found.aspect, found.after) for found in differences(one, other)[0]] == [("prepared file", "at noon")]
+    assert [found.aspect for found in differences(lost, other)[0]] == ["prepared file"]
 
 
 @pytest.mark.parametrize("command", [["compare"], ["export", "--openai"], ["export", "--dataset"], ["export", "--atif"]])
