@@ -237,7 +237,7 @@ def _add_compare(commands: Any) -> None:
         "compare",
         help="tell what differs between two versions or two recordings",
         description="A and B are environments (path/to/env.py), git revisions or Pythons of two virtual environments (with --env), or files of rollouts. The "
-        "same cases are played on both. Shows what differs, causes first: tools, schemas, prompts, tokens, tool results, ends, rewards, metrics. "
+        "same cases are played on both. Shows what differs, causes first: items, tools, settings, prompts, tokens, tool results, judges, rewards. "
         "Exit code 1 where something does.",
     )
     parser.add_argument("before", metavar="A", help="an environment, a git revision, a Python, or rollouts")
@@ -262,7 +262,7 @@ def _compare(options: argparse.Namespace) -> int:
         as_json(found, unstable),
         title=f"{options.before} (A) and {options.after} (B)",
         verdict=lines[0].replace("`", ""),
-        facts={one.aspect: one.count for one in found},
+        facts={shown.title: one.count for one, shown in zip(found, findings(found), strict=True)},
         found=findings(found),
     )
     return int(bool(found))

@@ -1,7 +1,7 @@
 """Compares two versions: of an environment, of what it stands on, or of recordings. Reports what differs, the cause before the effect.
 
 What only names a place, a moment or an id is no difference: temporary directories, times, ids. An environment that differs from itself is
-played twice, and what is not stable then is left out.
+played twice, and the words that are not stable then are left out.
 """
 
 from __future__ import annotations
@@ -12,146 +12,104 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hermes_env_shared.rollout_record import Record
 from pytest_hermes_env.errors import BadTarget, UsageError, shorten
 from pytest_hermes_env.records.found import Found
-from pytest_hermes_env.records.observed import text_of
-from pytest_hermes_env.records.reading import read_records
+from pytest_hermes_env.records.noise import Noise
+from pytest_hermes_env.records.readable import read_told
+from pytest_hermes_env.records.record_facts import (
+    ASPECTS,
+    HASH,
+    LATER_TOKENS,
+    NAMED,
+    TOKENS,
+    Fact,
+    Pair,
+    Rollout,
+    facts_of_records,
+    facts_of_run,
+    paired,
+)
 
 PLAY = Path(__file__).with_name("play_for_compare.py")
-ASPECTS = ("tools", "tool order", "tool schema", "setting", "prompt", "chat template or tokens", "tool call", "tool result", "answer", "end", "reward", "metric", "rollout", "error")  # fmt: skip
-"""What may differ, causes first."""
-_PASSING = (
-    (re.compile(r"\x1b\[[0-9;]*m"), ""),
-    (re.compile(r"(?:/private)?(?:/var/folders|/var/tmp|/tmp|/dev/shm)/[\w.+@-]+"), "<temporary>"),
-    (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"), "<time>"),
-    (re.compile(r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? +(?:\d+ +)?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* [\w :]*\d\d:\d\d:\d\d[\w :+]*"), "<time>"),
-    (re.compile(r"\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d+ +(?:\d\d:\d\d|\d{4})\b"), "<time>"),
-    (re.compile(r"\b\d\d:\d\d:\d\d(?:\.\d+)?\b"), "<time>"),
-    (re.compile(r"\b1[5-9]\d{8}(?:\d{3}|\d{6}|\d{9})?(?:\.\d+)?\b"), "<time>"),
-    (re.compile(r"\b\d+(?:\.\d+)?(?: ?(?:ms|us|ns|s|sec|secs|seconds))\b"), "<duration>"),
-    (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "<id>"),
-    (re.compile(r"\b(?:call|proc|chatcmpl|msg|run|task|session|req)[_-][0-9A-Za-z]{6,}\b"), "<id>"),
-    (re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{12,64}\b"), "<id>"),
-    (re.compile(r"\"?\b(?:pid|PID)\b\"?[ :=]+\d+"), "<pid>"),
-)  # fmt: skip
-"""What names a place, a moment or an id, and what stands for it."""
-
-Fact = tuple[str, str]
-"""An aspect, and where it was seen; its value is text."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """What differs: an aspect, in how many places, and the first one with both texts."""
+    """What differs: an aspect, in how many places, and the first one with both texts and, in recordings, with the lines of both. ``name`` is that of a setting or version."""
 
     aspect: str
     count: int
     first: str
     before: str
     after: str
+    before_place: str = ""
+    after_place: str = ""
+    name: str = ""
 
 
-def plain(text: str) -> str:
-    """Return a text without what names a place, a moment or an id."""
-    for pattern, word in _PASSING:
-        text = pattern.sub(word, text)
-    return text
+def differences(
+    before: Sequence[Rollout], after: Sequence[Rollout], again: Sequence[Rollout] | None = None
+) -> tuple[list[Difference], int]:
+    """Return what differs, causes first, and how many facts do so by themselves.
 
-
-# ---------------------------------------------------------------------- what is compared
-
-
-def facts_of_records(records: Sequence[Record]) -> dict[Fact, str]:
-    """Return what may differ between rollouts, each with its place. Rollouts of one item are in the order of what happened in them."""
-    held: dict[tuple[str, str], list[dict[str, str]]] = defaultdict(list)
-    for record in records:
-        item = json.dumps(record.item, sort_keys=True) if record.item is not None else record.prompt
-        held[record.source or record.environment, plain(item)].append(dict(_of_record(record)))
-    facts: dict[Fact, str] = {}
-    shown: Counter[str] = Counter()
-    for (name, item), rollouts in held.items():
-        place = f"{name}, item {shorten(item, 60)}"
-        shown[place] += 1
-        place += f" ({shown[place]})" if shown[place] > 1 else ""
-        for number, rollout in enumerate(sorted(rollouts, key=_causes_first), start=1):
-            where = f"{place}, rollout {number}"
-            facts["rollout", where] = "there"
-            facts |= {(key.partition("|")[0], where + key.partition("|")[2]): text for key, text in rollout.items()}
-    return facts
-
-
-def _causes_first(rollout: dict[str, str]) -> list[tuple[int, str, str]]:
-    """Return an order in which a rollout whose reward alone differs keeps its place."""
-    return sorted((ASPECTS.index(key.partition("|")[0]), key, text) for key, text in rollout.items())
-
-
-def _of_record(record: Record) -> Iterator[tuple[str, str]]:
-    """Yield aspect, with where in the rollout, and text."""
-    if record.tools is not None:
-        yield "tools|", ", ".join(sorted(record.tools))
-        yield "tool order|", ", ".join(record.tools)
-    yield "prompt|", plain("\n".join(f"[{one.get('role')}] {text_of(one.get('content'))}" for one in _opening(record.messages)))
-    for number, columns in enumerate(record.sequences or (), start=1):
-        yield f"chat template or tokens|, sequence {number}", plain(" ".join(map(str, columns.tokens)))
-    turn = part = 0
-    for message in record.messages:
-        role, part = message.get("role"), part + 1
-        if role == "assistant":
-            turn, part = turn + 1, 0
-            yield f"answer|, turn {turn}", plain(text_of(message.get("content")))
-            for number, call in enumerate(message.get("tool_calls") or (), start=1):
-                function = call.get("function") or {}
-                yield f"tool call|, turn {turn}, call {number}", plain(f"{function.get('name')} {function.get('arguments')}")
-        elif role == "tool":
-            yield (
-                f"tool result|, turn {turn}, call {part}",
-                plain(f"{message.get('name') or ''} {text_of(message.get('content'))}"),
-            )
-    yield "end|", record.end
-    yield "reward|", record.error if record.reward is None else f"{record.reward:.6g}"
-    for name, value in record.metrics.items():
-        yield f"metric|, {name}", plain(str(value))
-
-
-def _opening(messages: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
-    answers = [place for place, message in enumerate(messages) if message.get("role") == "assistant"]
-    return messages[: answers[0] if answers else None]
-
-
-def _of_run(facts: dict[str, Any]) -> Iterator[tuple[Fact, str]]:
-    names = [str(tool["function"]["name"]) for tool in facts["tools"]]
-    yield ("tools", "offered"), ", ".join(sorted(names))
-    yield ("tool order", "offered"), ", ".join(names)
-    for tool in facts["tools"]:
-        yield ("tool schema", str(tool["function"]["name"])), json.dumps(tool["function"], sort_keys=True)
-    for name, value in facts["settings"].items():
-        yield ("setting", name), plain(json.dumps(value))
-    for scenario, metrics in facts["metrics"].items():
-        yield ("metric", scenario), plain(json.dumps(metrics))
-    for scenario, error in facts["errors"].items():
-        yield ("error", scenario), plain(error)
-
-
-def differences(before: dict[Fact, str], after: dict[Fact, str], unstable: frozenset[Fact] = frozenset()) -> list[Difference]:
-    """Return what differs, causes first; one entry for each aspect."""
-    found: dict[str, list[Fact]] = defaultdict(list)
-    for fact in {**before, **after}:
-        if before.get(fact) != after.get(fact) and fact not in unstable:
-            found[fact[0]].append(fact)
-    if "tools" in found:
-        found.pop("tool order", None)  # which follows
+    There is one entry for each aspect, and for each setting and version. ``again``: another play of the first side.
+    """
+    noise = Noise(before, again) if again is not None else None
+    found: dict[tuple[str, str], list[Difference]] = defaultdict(list)
+    pairs = [*paired(before, after)]
+    lost = tuple(f"{one.source}, " for pair in pairs if pair.is_item for one in (pair.before, pair.after) if one is not None)
+    for pair in pairs:
+        for fact, one, other in _of_pair(pair, noise):
+            if None in (one, other) and fact[0] == "judge request" and fact[1].startswith(lost):
+                continue  # about an item that is not there
+            aspect, called = fact[0], fact[1] if fact[0] in NAMED else ""
+            first = (pair.before or pair.after).where(fact)  # type: ignore[union-attr]  # one is there
+            sides = {"before_place": pair.before, "after_place": pair.after}
+            places = {name: side.place for name, side in sides.items() if side is not None}
+            if None in (pair.before, pair.after):
+                first += f" is not there in the {'second' if pair.after is None else 'first'}"
+            entry = Difference(aspect=aspect, count=1, name=called, first=first, **_sides(one, other), **places)
+            found[aspect, called].append(entry)
+    if ("tools", "") in found:
+        found.pop(("tool order", ""), None)  # which follows
     return [
-        Difference(aspect=aspect, count=len(facts), first=facts[0][1], **_sides(before.get(facts[0]), after.get(facts[0])))
-        for aspect in ASPECTS
-        if (facts := found.get(aspect))
-    ]
+        replace(found[key][0], count=len(found[key])) for key in sorted(found, key=lambda key: ASPECTS.index(key[0]))
+    ], noise.count if noise is not None else 0
+
+
+def _of_pair(pair: Pair, noise: Noise | None) -> Iterator[tuple[Fact, str | None, str | None]]:
+    """Yield the facts that differ in two rollouts that belong together; that one is not there is one fact."""
+    before, after = pair.before, pair.after
+    if before is None or after is None:
+        alone: Rollout = before or after  # type: ignore[assignment]  # one is there
+        if noise is None or alone.source not in noise.sources:
+            here = alone.item if pair.is_item and alone.item else "there"
+            yield ("item" if pair.is_item else "rollout", ""), here if before else None, here if after else None
+        return
+    for fact in {**before.facts, **after.facts}:
+        one, other = before.facts.get(fact), after.facts.get(fact)
+        if fact[0] == "prepared file" and one and other and HASH in one and HASH in other:
+            kept, hashes = zip(*(text.rsplit(HASH, 1) for text in (one, other)), strict=True)
+            one, other = kept if all(kept) else hashes
+        if one != other and noise is not None:
+            one, other = noise.without(before, fact, other)
+        tokens = TOKENS, fact[1]
+        if fact[0] == "label" and one and other and before.facts.get(tokens) != after.facts.get(tokens):
+            is_unstable = noise is not None and noise.is_unstable(before, tokens)  # numbers of tokens follow the tokens
+            one, other = (re.sub(r"\d+ " if is_unstable else r"\d+ (?=not trained)", "", text) for text in (one, other))
+        if fact == tokens and one and other and one != other:
+            labels = [side.facts.get(("label", fact[1]), "") for side in (before, after)]
+            prompts = [int(found[1]) for text in labels if (found := re.match(r"(\d+) not trained", text))]
+            is_later = bool(prompts) and len(os.path.commonprefix([one.split(), other.split()])) >= max(prompts)  # noqa: RUF071
+            fact = (LATER_TOKENS if is_later else TOKENS, fact[1])  # noqa: PLW2901
+        if one != other:
+            yield fact, one, other
 
 
 def _sides(one: str | None, other: str | None) -> dict[str, str]:
@@ -186,13 +144,13 @@ def side_of(text: str, target: str) -> Side:
     Raises: it is none of these, or a Python or a revision without an environment → UsageError.
     """
     path = Path(text)
-    if path.suffix in {".jsonl", ".json"}:
+    if path.suffix in {".jsonl", ".json"} or (path.is_dir() and not target):
         return Side(name=text, files=(text,))
     if path.suffix == ".py" or ".py:" in text:
         return Side(name=text, target=text)
     if not target:
         raise UsageError(
-            f"{text} is neither a file of rollouts nor an environment.\n  fix       for a Python or a git revision, name the environment: --env my_env.py"
+            f"{text} is neither a file or directory of rollouts nor an environment.\n  fix       for a Python or a git revision, name the environment: --env my_env.py"
         )
     if path.is_file() and os.access(path, os.X_OK):
         return Side(name=text, target=target, python=text)
@@ -220,10 +178,10 @@ class _Placed:
         """The environment's own file."""
         return str((self.place / f"{self.target.partition('.py')[0]}.py").absolute())
 
-    def facts(self, mode: str, files: Sequence[str]) -> dict[Fact, str]:
+    def facts(self, mode: str, files: Sequence[str]) -> list[Rollout]:
         """Return what may differ, with the cases beside the first of these files that has some. Raises: nothing could be played → BadTarget; no rollouts → UsageError."""
         if self.side.files:
-            return facts_of_records([line.record for line in read_records(self.side.files) if line.record is not None])
+            return facts_of_records(read_told(self.side.files))
         with tempfile.TemporaryDirectory(prefix="hermes-compare-") as directory:
             output = os.path.join(directory, "played.jsonl")
             words = [self.side.python, str(PLAY), self.target, output, mode, *files]
@@ -232,10 +190,8 @@ class _Placed:
             if ran.returncode or not os.path.exists(output):
                 said = ran.stderr.strip().splitlines()
                 raise BadTarget(f"{self.side.name} could not be played: {shorten(said[-1] if said else 'no output')}")
-            facts = dict(_of_run(json.loads(Path(f"{output}.facts.json").read_text(encoding="utf-8"))))
-            if os.path.getsize(output):
-                facts |= facts_of_records([line.record for line in read_records([output]) if line.record is not None])
-            return facts
+            run = facts_of_run(json.loads(Path(f"{output}.facts.json").read_text(encoding="utf-8")))
+            return [run, *(facts_of_records(read_told([output]), is_played=True) if os.path.getsize(output) else ())]
 
 
 def _placed(side: Side, directory: str) -> _Placed:
@@ -262,26 +218,26 @@ def compare(before: Side, after: Side, *, mode: str = "token") -> tuple[list[Dif
         sides = _placed(before, directory), _placed(after, directory)
         files = [side.file for side in reversed(sides) if side.target]
         one, other = (side.facts(mode, files) for side in sides)
-        found = differences(one, other)
-        unstable: frozenset[Fact] = frozenset()
+        found, unstable = differences(one, other)
         if found and not before.files:
-            again = sides[0].facts(mode, files)
-            unstable = frozenset(fact for fact in {**one, **again} if one.get(fact) != again.get(fact))
-            found = differences(one, other, unstable)
-    return found, len(unstable)
+            found, unstable = differences(one, other, sides[0].facts(mode, files))
+    return found, unstable
 
 
 def compared_lines(found: Sequence[Difference], before: str, after: str, unstable: int = 0) -> Iterator[str]:
     """Yield the comparison as Markdown that fits a screen."""
-    left_out = f" ({unstable} places that differ from themselves are left out)" if unstable else ""
+    left_out = f" (words in {unstable} places that differ from themselves are left out)" if unstable else ""
     if not found:
         yield f"`{before}` and `{after}` are the same{left_out}"
         return
-    yield f"`{before}` and `{after}` differ in {', '.join(one.aspect for one in found)}{left_out}"
-    for one in findings(found):
+    yield f"`{before}` and `{after}` differ in {', '.join(dict.fromkeys(one.aspect for one in found))}{left_out}"
+    for one, shown in zip(found, findings(found), strict=True):
         yield ""
-        yield f"**{one.title}**, {one.text}"
+        yield f"**{shown.title}**, {shown.text}"
         yield "```diff"
+        if shown.places:
+            yield f"--- {one.before_place or '(not there)'}"
+            yield f"+++ {one.after_place or '(not there)'}"
         yield f"- {one.before}"
         yield f"+ {one.after}"
         yield "```"
@@ -289,9 +245,16 @@ def compared_lines(found: Sequence[Difference], before: str, after: str, unstabl
 
 def findings(found: Sequence[Difference]) -> list[Found]:
     """Return the differences for a page."""
-    places = {one: "1 place" if one.count == 1 else f"{one.count} places" for one in found}
+    counts = ["1 place" if one.count == 1 else f"{one.count} places" for one in found]
     return [
-        Found(title=one.aspect, text=f"{places[one]}; first: {one.first}", before=one.before, after=one.after) for one in found
+        Found(
+            title=f"{one.aspect} {one.name}".strip(),
+            text=f"{count}; first: {one.first}" if one.first else count,
+            places=[*filter(None, (one.before_place, one.after_place))],
+            before=one.before,
+            after=one.after,
+        )
+        for one, count in zip(found, counts, strict=True)
     ]
 
 

@@ -14,7 +14,8 @@ from hermes_env_shared.rollout_record import Record
 from pytest_hermes_env.atomic_files import write_text
 from pytest_hermes_env.records.atif import document_of
 from pytest_hermes_env.records.observed import text_of
-from pytest_hermes_env.records.reading import Line, read_records
+from pytest_hermes_env.records.readable import read_told
+from pytest_hermes_env.records.reading import Line
 
 _CARD = """\
 ---
@@ -49,7 +50,7 @@ tags: [agent, rollouts, hermes-env]
 def write_atif(file: Path) -> Path:
     """Write a trajectory for each rollout into a directory next to a file, and return it."""
     directory = file.with_name(f"{_stem(file)}.atif")
-    lines = read_records([file])
+    lines = read_told([file])
     keys = Counter(line.record.key for line in lines if line.record)
     for line, record in _records(lines):
         name = re.sub(r"[^\w.-]", "-", record.key if keys[record.key] == 1 else f"{record.key}-{line.line}")
@@ -60,19 +61,22 @@ def write_atif(file: Path) -> Path:
 def write_openai(file: Path) -> Path:
     """Write the messages of each rollout with its reward and group as a line of ``<stem>.messages.jsonl``, and return that file."""
     return _write(
-        file.with_name(f"{_stem(file)}.messages.jsonl"), file, lambda record: {"messages": record.messages, **_facts(record)}
+        file.with_name(f"{_stem(file)}.messages.jsonl"),
+        read_told([file]),
+        lambda record: {"messages": record.messages, **_facts(record)},
     )
 
 
 def write_dataset(file: Path) -> Path:
     """Write a directory that ``datasets.load_dataset`` reads, with a card; every row has the same columns."""
     directory = file.with_name(f"{_stem(file)}.dataset")
+    lines = read_told([file])
     _write(
         directory / "rollouts.jsonl",
-        file,
+        lines,
         lambda record: {"messages": list(map(_row, record.messages)), **_facts(record), "item": json.dumps(record.item)},
     )
-    records = [record for _, record in _records(read_records([file]))]
+    records = [record for _, record in _records(lines)]
     rewards = [record.reward for record in records if record.reward is not None]
     card = _CARD.format(
         name=_stem(file),
@@ -99,10 +103,8 @@ def _records(lines: Sequence[Line]) -> Iterator[tuple[Line, Record]]:
     yield from ((line, line.record) for line in lines if line.record is not None)
 
 
-def _write(target: Path, file: Path, row: Callable[[Record], dict[str, Any]]) -> Path:
-    write_text(
-        str(target), "".join(json.dumps(row(record), ensure_ascii=False) + "\n" for _, record in _records(read_records([file])))
-    )
+def _write(target: Path, lines: Sequence[Line], row: Callable[[Record], dict[str, Any]]) -> Path:
+    write_text(str(target), "".join(json.dumps(row(record), ensure_ascii=False) + "\n" for _, record in _records(lines)))
     return target
 
 

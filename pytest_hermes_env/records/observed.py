@@ -67,7 +67,7 @@ def observed_in(record: Record) -> Observed:
         item=json.dumps(record.item) if record.item is not None else record.prompt,
         fingerprint=hash((*parts, *made)) or 1,
         calls=tuple(calls),
-        judged=tuple(_said(call.answer) for call in record.judges),
+        judged=tuple(said_in(call.answer) for call in record.judges),
         is_looping=_is_looping(made),
     )
 
@@ -98,7 +98,8 @@ def text_of(content: Any) -> str:
     return ""
 
 
-def _said(answer: Any) -> str:
+def said_in(answer: Any) -> str:
+    """Return what the first choice of a completion says; empty where it is none, or says nothing."""
     choices = answer.get("choices") if isinstance(answer, dict) else None
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         return ""

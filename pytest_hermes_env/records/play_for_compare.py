@@ -5,12 +5,16 @@ It is run by its path, with the packages of that Python. ``python play_for_compa
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+PLACES = re.compile(r"tokenizer|path|url|(?:^|_)dir|wandb|(?:^|_)port$", re.IGNORECASE)
+"""Names of settings whose values name a place or a run."""
 SCENARIOS = ("items", "happy", "silent", "evaluate", "cases")
 
 
@@ -20,7 +24,7 @@ def main(target: str, output: str, mode: str, *files: str) -> None:
 
     from hermes_env_shared.rollout_record import FORMAT, Record  # noqa: PLC0415
     from pytest_hermes_env.layer import find_class  # noqa: PLC0415
-    from pytest_hermes_env.play.builder import EnvironmentBuilder  # noqa: PLC0415
+    from pytest_hermes_env.play.builder import EnvironmentBuilder, initial_config  # noqa: PLC0415
     from pytest_hermes_env.play.cases.yaml_file import cases_for  # noqa: PLC0415
     from pytest_hermes_env.play.driver import Collector  # noqa: PLC0415
     from pytest_hermes_env.play.hermes_home import HermesHome  # noqa: PLC0415
@@ -38,13 +42,21 @@ def main(target: str, output: str, mode: str, *files: str) -> None:
         schemas, _ = env._resolve_tools_for_group()  # noqa: SLF001 - the layer's own name for it
         settings = env.config.model_dump(mode="json")
         builder.release()
-        played = Collector(env_class, server_type=server_type, cases=cases, is_sequential=True).collect(SCENARIOS)
+        own = str(getattr(initial_config(env_class), "tokenizer_name", ""))
+        template = rendered_by(own, schemas)
+        with noting_files(env_class) as prepared:
+            played = Collector(env_class, server_type=server_type, cases=cases, is_sequential=True).collect(SCENARIOS)
     finally:
         home.leave()
-    rows = [row for name in SCENARIOS for row in rows_of(played.scenarios.get(name))]
+    rows = [row for name in SCENARIOS for row in rows_of(played.scenarios.get(name), prepared)]
     facts = {
         "tools": schemas,
-        "settings": {name: value for name, value in settings.items() if "tokenizer" not in name and "path" not in name},
+        "settings": {
+            **{name: value for name, value in settings.items() if not PLACES.search(name)},
+            "tokenizer_name": Path(own).name if Path(own).is_absolute() else own,
+        },
+        "template": template,
+        "judges": {one.name: judged_in(one) for name in SCENARIOS for one in parts_of(played.scenarios.get(name))},
         "metrics": {name: logged_by(scenario) for name, scenario in played.scenarios.items()},
         "errors": {name: scenario.error or str(scenario.unavailable or "") for name, scenario in played.scenarios.items()},
     }
@@ -52,9 +64,61 @@ def main(target: str, output: str, mode: str, *files: str) -> None:
     Path(f"{output}.facts.json").write_text(json.dumps(facts, default=str), encoding="utf-8")
 
 
-def rows_of(scenario: Any) -> Iterator[dict[str, Any]]:
+def parts_of(scenario: Any) -> list[Any]:
+    """Return a scenario, after those of the cases that it played."""
+    return [*getattr(scenario, "played", ()), *([scenario] if scenario is not None else [])]
+
+
+@contextlib.contextmanager
+def noting_files(env_class: Any) -> Iterator[dict[str, dict[str, str]]]:
+    """Yield the files with which the sandbox of each rollout begins, by its task id, as they become known."""
+    from pytest_hermes_env.layer import layer_of  # noqa: PLC0415
+    from pytest_hermes_env.patches import intercept  # noqa: PLC0415
+    from pytest_hermes_env.play.journal import current_journal  # noqa: PLC0415
+    from pytest_hermes_env.play.tool_backend import files_left  # noqa: PLC0415
+
+    noted: dict[str, dict[str, str]] = {}
+
+    async def run(real: Any, loop: Any, *args: Any, **kwargs: Any) -> Any:
+        task = str(getattr(loop, "task_id", ""))
+        machine = getattr(getattr(current_journal.get(), "sandbox", None), "rollouts", {}).get(task)
+        files = files_left(machine) if machine is not None else {}
+        noted[task] = {path: node.data.decode(errors="backslashreplace") for path, node in files.items()}
+        return await real(loop, *args, **kwargs)
+
+    with intercept("HermesAgentLoop.run", run, owner=layer_of(env_class).agent_loop.HermesAgentLoop):
+        yield noted
+
+
+def rendered_by(name: str, schemas: list[Any]) -> str:
+    """Return a conversation as the chat template of a tokenizer writes it, and its tokens; why not, where it is not on this machine."""
+    from transformers import AutoTokenizer  # noqa: PLC0415 - heavy
+
+    call = {"id": "call", "type": "function", "function": {"name": "search", "arguments": {"text": "a b"}}}
+    texts = {"system": "Be good.", "user": "Do it, 12 times.", "assistant": "", "tool": "found"}
+    more: dict[str, Any] = {"assistant": {"tool_calls": [call]}, "tool": {"tool_call_id": "call", "name": "search"}}
+    said = [{"role": role, "content": text, **more.get(role, {})} for role, text in texts.items()]
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=True)
+        text = tokenizer.apply_chat_template(said, tools=schemas, tokenize=False, add_generation_prompt=True)
+        return f"{text}\n{tokenizer.encode(text, add_special_tokens=False)}"
+    except OSError:
+        return "not on this machine"
+    except Exception as error:  # noqa: BLE001 - templates are programs
+        return f"not known: {type(error).__name__}: {error}"
+
+
+def judged_in(scenario: Any) -> list[dict[str, Any]]:
+    """Return what judges were asked: requests for a completion without tools that do not continue a rollout."""
+    rollouts = [[*event.messages] for event in scenario.events if type(event).__name__ == "Reward"]
+    asked = [one for one in scenario.requests if isinstance(one.get("messages"), list) and not one.get("tools")]
+    found = [one for one in asked if not any(one["messages"] == said[: len(one["messages"])] for said in rollouts)]
+    return sorted(found, key=lambda one: json.dumps(one, sort_keys=True, default=str))
+
+
+def rows_of(scenario: Any, prepared: dict[str, dict[str, str]]) -> Iterator[dict[str, Any]]:
     """Yield the fields of a record for each reward of a scenario, and of the cases that it played."""
-    for one in [*getattr(scenario, "played", ()), scenario]:
+    for one in parts_of(scenario):
         events = getattr(one, "events", ())
         ends = {event.task_id: event for event in events if type(event).__name__ == "LoopEnded"}
         scored = {event.task_id: event for event in events if type(event).__name__ == "ItemScored"}
@@ -71,6 +135,7 @@ def rows_of(scenario: Any) -> Iterator[dict[str, Any]]:
                 "error": event.error,
                 "reward": float(event.value) if isinstance(event.value, int | float) else None,
                 "sequences": [columns] if columns else None,
+                "extra": {"prepared": prepared.get(event.task_id, {})},
             }
 
 

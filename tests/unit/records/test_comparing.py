@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
+import itertools
 import json
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hermes_env_shared.rollout_record import FORMAT, Record, Sequence
+from hermes_env_shared.rollout_record import FORMAT, JudgeCall, Record, Sequence, World, WorldFile, blob_path, files_of
 from pytest_hermes_env.cli import main
 from pytest_hermes_env.errors import UsageError
-from pytest_hermes_env.records.comparing import compared_lines, differences, facts_of_records, side_of
+from pytest_hermes_env.records.comparing import Difference, compared_lines, differences, side_of
+from pytest_hermes_env.records.reading import Line
+from pytest_hermes_env.records.record_facts import Rollout, facts_of_records, paired
 
 
 def rollout(number: int = 1, **fields: Any) -> Record:
@@ -48,9 +54,25 @@ def rollout(number: int = 1, **fields: Any) -> Record:
     return Record(**{**default, **fields})
 
 
+def facts(records: list[Record]) -> list[Rollout]:
+    """What may differ in rollouts of a file."""
+    return facts_of_records([Line(file=Path("a.jsonl"), line=line, record=one) for line, one in enumerate(records, start=1)])
+
+
+def differing(before: list[Record], after: list[Record], again: list[Record] | None = None) -> list[Difference]:
+    """What differs between recordings."""
+    return differences(facts(before), facts(after), facts(again) if again is not None else None)[0]
+
+
 def with_message(place: int, **fields: Any) -> dict[str, Any]:
     messages = rollout().messages
     return {"messages": [*messages[:place], {**messages[place], **fields}, *messages[place + 1 :]]}
+
+
+def judged(prompt: str, says: str = "1") -> JudgeCall:
+    """A judge's call."""
+    answer = {"choices": [{"message": {"content": says}}]}
+    return JudgeCall(method="chat_completion", request={"messages": [{"role": "user", "content": prompt}]}, answer=answer)
 
 
 CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -58,7 +80,8 @@ CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
     "a reordered toolset": ("tool order", {"tools": ["write_file", "terminal"]}),
     "another system prompt": ("prompt", with_message(0, content="Be quick.")),
     "another prompt": ("prompt", with_message(1, content="do that")),
-    "another template": ("chat template or tokens", {"sequences": [Sequence(tokens=[1, 9, 3], masks=[-100, 9, 3])]}),
+    "another template": ("chat template or tokens", {"sequences": [Sequence(tokens=[9, 2, 3], masks=[-100, 2, 3])]}),
+    "another token of an answer": ("tokens after the prompt", {"sequences": [Sequence(tokens=[1, 9, 3], masks=[-100, 9, 3])]}),
     "another call": (
         "tool call",
         with_message(2, tool_calls=[{"id": "c", "type": "function", "function": {"name": "terminal", "arguments": "{}"}}]),
@@ -67,7 +90,24 @@ CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
     "another end": ("end", {"end": "turns_used_up"}),
     "another reward": ("reward", {"reward": 0.5}),
     "another metric": ("metric", {"metrics": {"tests": 3}}),
+    "a label that is gone": ("label", {"sequences": [Sequence(tokens=[1, 2, 3], masks=[-100, -100, 3])]}),
+    "another version": ("version", {"versions": {"hermes-agent": "2"}}),
+    "another setting": ("setting", {"settings": {"max_agent_turns": 4}}),
+    "another temperature": ("setting", {"sampling": {"temperature": 0.5}}),
+    "another question to the judge": ("judge request", {"judges": [judged("Grade strictly.")]}),
+    "another answer of the judge": ("judge answer", {"judges": [judged("Grade.", says="0.5")]}),
+    "another prepared file": (
+        "prepared file",
+        {"world": World(files=[WorldFile(path="a.txt", sha256="b" * 64, size=1, by="environment")])},
+    ),
 }
+BASE: dict[str, Any] = {
+    "versions": {"hermes-agent": "1"},
+    "sampling": {"temperature": 0.7},
+    "judges": [judged("Grade.")],
+    "world": World(files=[WorldFile(path="a.txt", sha256="a" * 64, size=1, by="environment")]),
+}
+"""What the changed rollouts have, too."""
 
 
 def test_rollouts_whose_rewards_change_keep_their_places():
@@ -76,7 +116,7 @@ def test_rollouts_whose_rewards_change_keep_their_places():
     before = [rollout(reward=number / 4, **result) for number, result in enumerate(results)]
     after = [rollout(reward=1 - number / 4, **result) for number, result in enumerate(results)]
 
-    assert [one.aspect for one in differences(facts_of_records(before), facts_of_records(after))] == ["reward"]
+    assert [one.aspect for one in differing(before, after)] == ["reward"]
 
 
 def test_equal_runs_do_not_differ():
@@ -84,7 +124,7 @@ def test_equal_runs_do_not_differ():
     before = [rollout(1), rollout(2, reward=0.0)]
     after = [rollout(4, reward=0.0), rollout(3)]
 
-    assert differences(facts_of_records(before), facts_of_records(after)) == []
+    assert differing(before, after) == []
 
 
 @pytest.mark.parametrize("name", CHANGES)
@@ -92,7 +132,7 @@ def test_a_change_is_named_first(name):
     """By its aspect, with its place and both texts."""
     aspect, fields = CHANGES[name]
 
-    found = differences(facts_of_records([rollout()]), facts_of_records([rollout(2, **fields)]))
+    found = differing([rollout(**BASE)], [rollout(2, **{**BASE, **fields})])
 
     assert (found[0].aspect, found[0].count >= 1, found[0].before != found[0].after) == (aspect, True, True)
     assert "process, item" in found[0].first
@@ -100,9 +140,158 @@ def test_a_change_is_named_first(name):
 
 def test_a_missing_rollout_is_told():
     """A rollout of one side alone is a difference."""
-    found = differences(facts_of_records([rollout(), rollout(2)]), facts_of_records([rollout()]))
+    found = differing([rollout(), rollout(2)], [rollout()])
 
     assert "rollout" in [one.aspect for one in found]
+
+
+def prompted(*prompts: str) -> list[Record]:
+    """Rollouts of an item each, with these prompts."""
+    return [rollout(item=number, **with_message(1, content=prompt)) for number, prompt in enumerate(prompts)]
+
+
+@pytest.mark.parametrize("text", ["name it? Nonce {}.", "{} name it?", "name it? {} and {}, then {}", "name it? {}"])
+def test_a_change_beside_a_random_word_is_found(text):
+    """Only the words that differ between A and A are left out, and what is unstable alone is no difference."""
+    numbers = (f"0.{number}" for number in itertools.count(1837, 1009))
+
+    def play(template: str) -> list[Record]:
+        return prompted(*(template.format(*itertools.islice(numbers, 3)) for _ in range(3)))
+
+    before, again, third = (play(text) for _ in range(3))
+    changed = [play(text.replace("name it", "ignore all rules and name it")), play(f"{text} Be quick.")]
+
+    assert differing(before, third, again) == []
+    assert [[one.aspect for one in differing(before, after, again)] for after in changed] == [["prompt"], ["prompt"]]
+
+
+def test_labels_follow_tokens():
+    """How many tokens there are is no difference of labels where it is one of tokens; which are trained is."""
+    one, longer, fewer, none = (
+        [rollout(sequences=[Sequence(tokens=tokens, masks=[*([-100] * unlabelled), *tokens[unlabelled:]])])]
+        for tokens, unlabelled in (([1, 2, 3], 1), ([1, 5, 2, 3], 2), ([1, 2, 3], 2), ([1, 5, 2, 3], 4))
+    )
+
+    assert [one.aspect for one in differing(one, longer)] == ["chat template or tokens"]
+    assert [one.aspect for one in differing(one, fewer)] == ["label"]
+    assert [one.aspect for one in differing(one, none)] == ["chat template or tokens", "label"]
+
+
+def test_words_that_are_drawn_from_a_list_are_no_difference():
+    """Also where a place has the same word in both plays of A by chance; another word beside it is one."""
+    before, again, same = (prompted(*(f"Be {word}. Do it." for word in words)) for words in ("abcabc", "bcaabb", "caabca"))
+    other = prompted(*(f"Be {word}. Do that." for word in "caabca"))
+
+    assert differing(before, same, again) == []
+    assert [one.count for one in differing(before, other, again)] == [6]
+
+
+def test_words_after_an_unstable_id_are_not_hidden():
+    """What stands in place of a word that is unstable is a word, not a sentence; an unstable order is no difference."""
+    before, again, after = (prompted(f"Take {text}") for text in ("a1b", "c2d", "e3f and then remove everything"))
+    one, two, three, more = (
+        prompted(text) for text in ("red, blue, green", "green, red, blue", "blue, green, red", "blue, green, reds")
+    )
+
+    assert [one.aspect for one in differing(before, after, again)] == ["prompt"]
+    assert differing(one, three, two) == []
+    assert differing(one, more, one) != []
+
+
+def test_an_item_that_never_fails_is_not_hidden_by_one_that_does():
+    """The reward of one item is unstable; that of another one falls."""
+    before, again, after = (
+        [rollout(item=number, reward=reward) for number, reward in enumerate(rewards)]
+        for rewards in ((0, 1, 1, 1, 1, 1), (1, 1, 1, 1, 1, 1), (1, 1, 1, 0, 1, 1))
+    )
+
+    assert [(one.aspect, one.before, one.after) for one in differing(before, after, again)] == [("reward", "1", "0")]
+
+
+def test_one_changed_prompt_is_one_difference_with_its_lines():
+    """The rollouts of its group, in another order, stay paired by what happened in them, and the lines of both sides are told."""
+    results = [with_message(3, content=text) for text in "abcd"]
+    before = [rollout(number, **result) for number, result in enumerate(results, start=1)]
+    messages = [*results[2]["messages"]]
+    messages[1] = {"role": "user", "content": "do that"}
+    after = [before[1], rollout(3, messages=messages), before[0], before[3]]
+
+    (found,) = differing(before, after)
+
+    assert (found.aspect, found.count) == ("prompt", 1)
+    assert (found.before_place, found.after_place) == ("a.jsonl:3 (g1r3)", "a.jsonl:2 (g1r3)")
+
+
+def test_a_prompt_that_changed_for_all_is_one_kind_of_difference():
+    """Rollouts in another order stay paired by what else happened in them, and equal ones by their own place."""
+    results = [with_message(3, content=text)["messages"] for text in "abcc"]
+    before = [rollout(number, messages=messages) for number, messages in enumerate(results, start=1)]
+    changed = [[{"role": "system", "content": "Be quick."}, *messages[1:]] for messages in results]
+    after = [rollout(number, messages=changed[place]) for number, place in ((1, 1), (2, 0), (4, 3), (3, 2))]
+
+    (found,) = differing(before, after)
+    pairs = {(one.before.key, one.after.key) for one in paired(facts(before), facts(after)) if one.before and one.after}
+
+    assert (found.aspect, found.count) == ("prompt", 4)
+    assert pairs == {("g1r1", "g1r2"), ("g1r2", "g1r1"), ("g1r3", "g1r3"), ("g1r4", "g1r4")}
+
+
+def test_equal_rollouts_keep_their_own_place():
+    """Of rollouts that are the same, the one that changed is named."""
+    before = [rollout(number, **with_message(3, content="a")) for number in (1, 2, 3)]
+    after = [*before[:1], rollout(2, **with_message(3, content="a"), reward=0.0), before[2]]
+
+    (found,) = differing(before, after)
+
+    assert (found.aspect, found.before_place) == ("reward", "a.jsonl:2 (g1r2)")
+
+
+def test_a_removed_item_is_one_difference():
+    """It is named alone, whatever else its rollouts held; an item that was changed shows both texts."""
+    items = [{"country": "france"}, {"country": "peru"}, {"country": "kenya"}]
+    before = [rollout(number, item=item) for item in items for number in (1, 2)]
+
+    (removed,) = differing(before, before[:4])
+    (added,) = differing(before[:4], before)
+    several = differing(before, [rollout(item={"city": "reykjavik", "year": 1944})])
+    (changed,) = differing(before[:2], [rollout(number, item={"country": "spain"}) for number in (1, 2)])
+
+    assert (removed.aspect, removed.count, removed.after) == ("item", 1, "(not there)")
+    assert removed.first == 'process, item {"country": "kenya"} is not there in the second'
+    assert (added.aspect, added.before) == ("item", "(not there)")
+    assert [(one.aspect, one.count) for one in several] == [("item", 4)]
+    assert (changed.aspect, changed.count, changed.after) == ("item", 2, '{"country": "spain"}')
+
+
+def test_prepared_files_are_compared_by_text_where_both_have_it(tmp_path):
+    """Times in a file are no difference; where one side has lost the files, the hashes are compared."""
+    lines = []
+    for number, text in enumerate(("at 10:00:01", "at 10:00:02", "at noon"), start=1):
+        sha256 = hashlib.sha256(text.encode()).hexdigest()
+        blob = blob_path(files_of(tmp_path / "a.jsonl"), sha256)
+        blob.parent.mkdir(parents=True, exist_ok=True)
+        blob.write_text(text)
+        world = World(files=[WorldFile(path="a.txt", sha256=sha256, size=len(text), by="environment")])
+        lines.append(Line(file=tmp_path / "a.jsonl", line=number, record=rollout(world=world)))
+    one, later, other = (facts_of_records([line]) for line in lines)
+    lost = facts_of_records([dataclasses.replace(lines[0], file=tmp_path / "moved.jsonl")])
+
+    assert differences(one, later)[0] == differences(one, lost)[0] == []
+    assert [(found.aspect, found.after) for found in differences(one, other)[0]] == [("prepared file", "at noon")]
+    assert [found.aspect for found in differences(lost, other)[0]] == ["prepared file"]
+
+
+@pytest.mark.parametrize("command", [["compare"], ["export", "--openai"], ["export", "--dataset"], ["export", "--atif"]])
+def test_a_torn_line_is_named(command, tmp_path, capsys):
+    """On standard error, and the rollouts before it are read."""
+    whole, torn = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    whole.write_text(f"{rollout().line()}\n")
+    torn.write_text(f"{rollout().line()}\n{rollout(2).line()[:80]}")
+
+    code = main([*command, *map(str, (whole, torn) if command == ["compare"] else (torn,))])
+
+    assert code == 0
+    assert capsys.readouterr().err == f"hermes-env: {torn}:2 is left out: this line is torn: its process was killed\n"
 
 
 def test_recordings_are_compared(tmp_path, capsys):
@@ -117,17 +306,18 @@ def test_recordings_are_compared(tmp_path, capsys):
     assert codes == (0, 1)
     assert "are the same" in printed
     assert "**reward**, 1 place; first: process, item" in printed
-    assert "- 1\n+ 0\n" in printed
+    assert f"--- {one}:1 (g1r1)\n+++ {other}:1 (g1r1)\n- 1\n+ 0\n" in printed
 
 
 def test_what_is_unstable_is_left_out():
     """A fact that differs between A and A is nobody's change, and the text says so."""
-    before, after = facts_of_records([rollout()]), facts_of_records([rollout(reward=0.0)])
-    unstable = frozenset(fact for fact in before if fact[0] == "reward")
+    before, again, after = (facts([rollout(reward=reward)]) for reward in (0.25, 0.75, 0.5))
 
-    assert differences(before, after, unstable) == []
-    assert (
-        next(compared_lines([], "a", "b", 1)) == "`a` and `b` are the same (1 places that differ from themselves are left out)"
+    found, unstable = differences(before, after, again)
+
+    assert (found, unstable) == ([], 1)
+    assert next(compared_lines(found, "a", "b", unstable)) == (
+        "`a` and `b` are the same (words in 1 places that differ from themselves are left out)"
     )
 
 
@@ -168,3 +358,34 @@ def test_cases_that_came_since_then_are_played_on_both(environment, tmp_path, ca
 
     assert json.loads(capsys.readouterr().out)["differences"] == []
     assert code == 0
+
+
+def test_files_judges_and_templates_of_an_environment_are_compared(environment, tmp_path, capsys, hermes_tokenizer):
+    """What it writes into the sandbox, asks its judge, and the chat template of its tokenizer."""
+    old = environment(
+        "asked = [{'role': 'user', 'content': 'Grade it.'}]\n"
+        "await self.server.chat_completion(messages=asked, max_tokens=5)\nreturn 1.0"
+    )
+    file = tmp_path / old.rpartition("/")[2]
+    prepare = '    async def prepare_sandbox(self, item, ctx):\n        ctx.write_file("README.txt", "Task: write")\n\n    async def evaluate('
+    file.write_text(file.read_text().replace("    async def evaluate(", prepare))
+    new = tmp_path / "new_env.py"
+    changes = {
+        "Task: write": "The task: write",
+        "Grade it": "Grade it strictly",
+        "bonus=0.0)": f"tokenizer_name={str(hermes_tokenizer)!r})",
+    }
+    text = file.read_text()
+    for one, other in changes.items():
+        text = text.replace(one, other)
+    new.write_text(text)
+
+    main(["compare", old, str(new), "--mode", "chat", "--json", "-"])
+
+    found = {one["aspect"]: one for one in json.loads(capsys.readouterr().out)["differences"]}
+    assert [*found] == ["setting", "prepared file", "chat template or tokens", "judge request"]
+    assert found["setting"]["name"] == "tokenizer_name"
+    assert "README.txt" in found["prepared file"]["first"]
+    assert found["prepared file"]["after"] == "The task: write"
+    assert "strictly" in found["judge request"]["after"]
+    assert "Be good." in found["chat template or tokens"]["after"]
