@@ -9,6 +9,7 @@ import math
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from pathlib import Path
 from statistics import fmean, pvariance
 from typing import Any, Literal
@@ -16,7 +17,7 @@ from typing import Any, Literal
 from hermes_env_shared.rollout_record import IGNORED, Record
 from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.records.found import Found
-from pytest_hermes_env.records.observed import Observed, observed_in
+from pytest_hermes_env.records.observed import Observed, observed_in, without_ids
 from pytest_hermes_env.records.reading import Line, none_in, read_lines
 
 SHOWN = 3
@@ -40,6 +41,7 @@ class Check:
 CHECKS = (
     Check(name="unreadable_lines", says="of the lines hold no rollout", limit=0.0),
     Check(name="repeated_records", says="of the rollouts are in the files twice", limit=0.0),
+    Check(name="rewards_no_numbers", says="of the rewards are no finite number", limit=0.0),
     Check(name="failed_rollouts", says="of the rollouts failed and earned nothing", limit=0.05),
     Check(name="failures_as_zeros", says="of the zeros come from rollouts whose tool calls all failed", limit=0.1, least=5),
     Check(name="always_zero", says="of the rewards are zero", limit=0.95, least=20),
@@ -59,6 +61,7 @@ CHECKS = (
     Check(name="claims_pay", says="of the answers that claim success without a call that worked are paid", limit=0.1, least=5),
     Check(name="tokens_without_labels", says="of the scored rollouts have tokens and no label", limit=0.01),
     Check(name="uneven_tokens", says="of the sequences have columns of different lengths", limit=0.0),
+    Check(name="trained_on_evaluation", says="of the evaluation's items are training items, but for ids", limit=0.0),
     Check(name="evaluation_gap", says="mean reward of training above that of evaluation", limit=0.3, least=10, is_share=False),
 )  # fmt: skip
 
@@ -140,7 +143,9 @@ class Health:
         self._answers: dict[int, list[Any]] = {}
         self._by_length, self._by_turns = _Pairs(), _Pairs()
         self._rewards: dict[str, array[float]] = {"train": array("d"), "evaluate": array("d")}
-        self._last: list[str] = []
+        self._known: dict[str, dict[int, str]] = {"train": {}, "evaluate": {}}
+        self._times = array("d")
+        self._last: list[tuple[float, str]] = []
         self.rollouts = 0
 
     def add(self, line: Line) -> None:
@@ -175,10 +180,15 @@ class Health:
                 len(columns.logprobs if columns.logprobs is not None else columns.tokens),
             }
             self._add("uneven_tokens", len(lengths) > 1, place)
+        kind = "evaluate" if record.source == "evaluate" else "train"
+        if record.item is not None:
+            self._known[kind].setdefault(hash(without_ids(record.item)), place)
         if record.reward is not None:
-            self._look_at_reward(record, seen, place, record.reward)
+            self._add("rewards_no_numbers", not math.isfinite(record.reward), place)
+            if math.isfinite(record.reward):
+                self._look_at_reward(record, seen, place, record.reward, kind)
 
-    def _look_at_reward(self, record: Record, seen: Observed, place: str, reward: float) -> None:
+    def _look_at_reward(self, record: Record, seen: Observed, place: str, reward: float, kind: str) -> None:
         self._add("empty_answers", not seen.answer.strip() and record.end in {"", "finished"}, place)
         self._add("always_zero", reward == 0, place)
         self._add("failures_as_zeros", seen.has_only_failed_calls, place, reward == 0)
@@ -189,15 +199,15 @@ class Health:
         self._by_length.add(reward, float(len(seen.answer)), place)
         if record.turns is not None:
             self._by_turns.add(reward, float(record.turns), place)
-        kind = "evaluate" if record.source == "evaluate" else "train"
         self._rewards[kind].append(reward)
         if kind == "train":
-            self._last = [*self._last[1 - SHOWN :], place]
+            self._times.append(_moment(record.time))
+            self._last = sorted([*self._last, (self._times[-1], place)], key=lambda one: one[0])[-SHOWN:]
         self._count(self._items, hash(seen.item), reward, 0, place)
         if record.group is not None:
             group = self._count(self._groups, hash((record.run, record.source, record.group)), reward, seen.fingerprint, place)
             if group[0] > 1:
-                self._add("duplicates", seen.fingerprint in group[4], place)
+                self._add("duplicates", seen.fingerprint in group[4], place, not seen.is_short)
             group[4].add(seen.fingerprint)
 
     @staticmethod
@@ -227,6 +237,10 @@ class Health:
             self._add("constant_groups", least == most, place, count > 1)
         for count, _, most, place, _ in self._items.values():
             self._add("items_never_earn", most <= 0, place, count >= OFTEN)
+        trained, asked = self._tallies["trained_on_evaluation"], self._known["evaluate"]
+        trained.seen = trained.count = 0
+        for item, place in asked.items() if self._known["train"] else ():
+            trained.add(item in self._known["train"], place)
         known = [(tool.value or 0.0, name) for name, tool in self._tools.items() if tool.seen >= 10]  # noqa: PLR2004
         if known:
             _, worst = max(known)
@@ -268,10 +282,20 @@ class Health:
             quarter = len(train) // 4
             if not quarter:
                 return None, "", len(train), []
-            return *_fall(train[:quarter], train[-quarter:], "then"), len(train), self._last
+            order = sorted(range(len(train)), key=self._times.__getitem__)
+            first, last = ([train[place] for place in part] for part in (order[:quarter], order[-quarter:]))
+            return *_fall(first, last, "then"), len(train), [place for _, place in self._last]
         if not train or not held_out:
             return None, "", min(len(train), len(held_out)), []
-        return *_fall(train, held_out, "and"), min(len(train), len(held_out)), self._last
+        return *_fall(train, held_out, "and"), min(len(train), len(held_out)), [place for _, place in self._last]
+
+
+def _moment(text: str) -> float:
+    """Return a time in seconds; all that is not known is the same one, so that the order of the lines holds."""
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return 0.0
 
 
 def _fall(one: Sequence[float], other: Sequence[float], word: str) -> tuple[float, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,11 @@ CLAIM = re.compile(
 )
 """Words with which an answer claims success."""
 MOST_IN_A_ROW, MOST_REPEATS = 4, 8
-"""Equal calls that are no loop yet: one after the other, and in all."""
+"""Equal calls with equal results that are no loop yet: one after the other, and without anything new between them."""
+SHORT = 40
+"""Characters of an answer without calls that several rollouts may well share."""
+_DURATION = re.compile(r"\b\d+(?:\.\d+)? ?(?:ms|s|sec|seconds)\b")
+_IDS = frozenset({"id", "_id", "uid", "uuid", "idx", "index", "task_id", "item_id", "number"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +34,8 @@ class Observed:
     calls: tuple[tuple[str, bool], ...]
     judged: tuple[str, ...]
     is_looping: bool
+    is_short: bool
+    has_tools: bool
 
     @property
     def has_only_failed_calls(self) -> bool:
@@ -38,17 +44,17 @@ class Observed:
 
     @property
     def claims_without_work(self) -> bool:
-        """Whether the answer claims success although no call worked."""
-        return not any(not failed for _, failed in self.calls) and CLAIM.search(self.answer) is not None
+        """Whether the answer claims success although there were tools and no call worked."""
+        return self.has_tools and not any(not failed for _, failed in self.calls) and CLAIM.search(self.answer) is not None
 
 
 def observed_in(record: Record) -> Observed:
     """Return what is seen in a rollout."""
-    results = {
-        str(message.get("tool_call_id")): message.get("content") for message in record.messages if message.get("role") == "tool"
-    }
+    results: dict[str, Iterator[Any]] = {}
+    for key, group in _by_id(record).items():
+        results[key] = iter(group)
     calls: list[tuple[str, bool]] = []
-    made: list[tuple[str, str]] = []
+    made: list[tuple[str, str, str]] = []
     answer, parts = "", []
     for message in record.messages:
         if message.get("role") != "assistant":
@@ -59,17 +65,35 @@ def observed_in(record: Record) -> Observed:
         for call in message.get("tool_calls") or ():
             function = call.get("function") if isinstance(call, dict) else None
             if isinstance(function, dict):
-                one = str(function.get("name")), str(function.get("arguments"))
-                made.append(one)
-                calls.append((one[0], failed(results.get(str(call.get("id"))))))
+                result = next(results.get(str(call.get("id")), iter(())), None)
+                name = str(function.get("name"))
+                made.append((name, str(function.get("arguments")), _DURATION.sub("", text_of(result))))
+                calls.append((name, failed(result)))
     return Observed(
         answer=answer,
         item=json.dumps(record.item) if record.item is not None else record.prompt,
-        fingerprint=hash((*parts, *made)) or 1,
+        fingerprint=hash((*parts, *(one[:2] for one in made))) or 1,
         calls=tuple(calls),
         judged=tuple(said_in(call.answer) for call in record.judges),
         is_looping=_is_looping(made),
+        is_short=not made and sum(map(len, parts)) <= SHORT,
+        has_tools=bool(record.tools) or bool(made),
     )
+
+
+def _by_id(record: Record) -> dict[str, list[Any]]:
+    """Return the results of calls by their ids, in their order: a model may use an id again."""
+    found: dict[str, list[Any]] = {}
+    for message in record.messages:
+        if message.get("role") == "tool":
+            found.setdefault(str(message.get("tool_call_id")), []).append(message.get("content"))
+    return found
+
+
+def without_ids(item: Any) -> str:
+    """Return an item as text, in which what only numbers it does not count."""
+    kept = {key: value for key, value in item.items() if str(key).lower() not in _IDS} if isinstance(item, dict) else item
+    return json.dumps(kept or item, sort_keys=True, default=str)
 
 
 def failed(result: Any) -> bool:
@@ -107,9 +131,12 @@ def said_in(answer: Any) -> str:
     return (text_of(message.get("content")) if isinstance(message, dict) else str(choices[0].get("text") or "")).strip()
 
 
-def _is_looping(made: list[tuple[str, str]]) -> bool:
-    row = longest = 0
+def _is_looping(made: list[tuple[str, str, str]]) -> bool:
+    row = longest = old = most = 0
+    seen: set[tuple[str, str, str]] = set()
     for before, call in zip([None, *made], made, strict=False):
         row = row + 1 if call == before else 1
-        longest = max(longest, row)
-    return longest > MOST_IN_A_ROW or max(Counter(made).values(), default=0) > MOST_REPEATS
+        old = old + 1 if call in seen else 0
+        seen.add(call)
+        longest, most = max(longest, row), max(most, old)
+    return longest > MOST_IN_A_ROW or most >= MOST_REPEATS

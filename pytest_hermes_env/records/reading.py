@@ -20,6 +20,8 @@ from pytest_hermes_env.errors import UsageError, shorten
 
 OLD = "this file says no item, and keeps no sandbox: it was written before rollouts were recorded, or is not the file *.rollouts.jsonl"
 EXPECTED = "  expected  JSON lines as process, evaluate and serve write them (*.rollouts.jsonl), ATIF, or a cassette"
+KINDS = ("*.rollouts.jsonl", "*.jsonl", "*.json")
+"""Files of a directory; of those that are there, the first kind."""
 FIX = "  fix       name a file that process, evaluate or serve of your environment wrote; hermes-env docs rollouts-again"
 
 
@@ -45,9 +47,11 @@ class Line:
 
 
 def read_lines(files: Sequence[str | Path]) -> Iterator[Line]:
-    """Yield what the lines of the files hold, one file after the other. Raises: a file cannot be read → UsageError."""
-    for name in files:
-        file = Path(name)
+    """Yield what the lines of the files hold, one file after the other; a directory stands for its files of rollouts.
+
+    Raises: a file cannot be read, or a directory has none → UsageError.
+    """
+    for file in (file for name in files for file in _files_of(Path(name))):
         if file.suffix == ".json":
             yield from _of_document(file)
             continue
@@ -57,7 +61,16 @@ def read_lines(files: Sequence[str | Path]) -> Iterator[Line]:
                     if text.strip():
                         yield from _of_line(file, number, text)
         except OSError as error:
-            raise UsageError(f"{file} cannot be read: {error.strerror}.\n{EXPECTED}") from error
+            raise UsageError(f"{file} cannot be read: {error.strerror}.\n{EXPECTED}\n{FIX}") from error
+
+
+def _files_of(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    found = next((files for kind in KINDS if (files := sorted(path.glob(kind)))), None)
+    if found is None:
+        raise UsageError(f"{path} is a directory without rollouts.\n{EXPECTED}\n  seen      none of {', '.join(KINDS)}\n{FIX}")
+    return found
 
 
 def read_records(files: Sequence[str | Path]) -> list[Line]:
@@ -82,7 +95,7 @@ def _of_line(file: Path, number: int, text: bytes) -> Iterator[Line]:
     try:
         row = json.loads(text)
     except (ValueError, RecursionError):
-        is_torn = not text.endswith(b"\n")
+        is_torn = text.startswith(b"{") and not text.endswith(b"\n")
         yield Line(
             file=file, line=number, problem="this line is torn: its process was killed" if is_torn else "this line is not JSON"
         )
@@ -117,8 +130,8 @@ def _of_document(file: Path) -> Iterator[Line]:
     try:
         document = json.loads(file.read_bytes())
     except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}.\n{EXPECTED}") from error
-    except ValueError:
+        raise UsageError(f"{file} cannot be read: {error.strerror}.\n{EXPECTED}\n{FIX}") from error
+    except (ValueError, RecursionError):
         yield Line(file=file, line=1, problem="it is not JSON")
         return
     if isinstance(document, dict) and ("schema_version" in document or "steps" in document):

@@ -88,7 +88,7 @@ class Summary:
     def share_of_findings(self) -> float:
         """The share of the scored rollouts that moved, flipped, failed or cannot be scored again."""
         scored = [one for one in self.results if one.status != "unscored"]
-        return sum(one.status != "unchanged" for one in scored) / len(scored) if scored else 0.0
+        return sum(one.status != "unchanged" for one in scored) / len(scored) if scored else float(bool(self.results))
 
     @property
     def groups(self) -> list[GroupChange]:
@@ -155,7 +155,9 @@ def rescore_files(
     keys = [_key(str(line.file), line.line, line.record.id if line.record else "") for line in lines]
     left = [line for line, key in zip(lines, keys, strict=True) if key not in done]
     progress(len(lines) - len(left), len(lines))
+    is_torn = output is not None and output.exists() and output.read_bytes()[-1:] not in {b"", b"\n"}
     with open(output or os.devnull, "a", encoding="utf-8") as out:
+        out.write("\n" if is_torn else "")
         for count, result in enumerate(_results(left, settings), start=len(lines) - len(left) + 1):
             done[_key(result.file, result.line, result.id)] = result
             out.write(json.dumps({**asdict(result), "reward_code": mark}) + "\n")
@@ -370,7 +372,7 @@ def findings(summary: Summary) -> Iterator[Found]:
 
 def _causes(summary: Summary) -> Iterator[tuple[str, str, list[Rescored]]]:
     """Yield why rollouts have no reward now, the most frequent cause first."""
-    for status, title in (("not rescorable", "not stored"), ("failed", "the reward raised")):
+    for status, title in (("not rescorable", "not stored"), ("failed", "the reward raised"), ("unscored", "no reward then")):
         causes: dict[str, list[Rescored]] = defaultdict(list)
         for one in summary.of(status):
             causes[one.why].append(one)

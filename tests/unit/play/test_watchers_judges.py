@@ -53,9 +53,13 @@ async def by_requests() -> str:
 @pytest.mark.parametrize("ask", [by_httpx, by_aiohttp, by_strict_session, by_strict_request, by_requests])
 def test_an_error_of_the_judge_is_that_of_its_client(ask: Callable[[], Any]) -> None:
     """With status and reason; after it, the answer is read as ever."""
-    with MockServer(Script(judge=fail(500))) as broken, answering_judges(), recording(Journal(model=broken)):
-        with pytest.raises(Exception, match="500") as raised:
-            asyncio.run(ask())
+    with (
+        MockServer(Script(judge=fail(500))) as broken,
+        answering_judges(),
+        recording(Journal(model=broken)),
+        pytest.raises(Exception, match="500") as raised,
+    ):
+        asyncio.run(ask())
     with MockServer(Script(judge="0.75")) as server, answering_judges(), recording(Journal(model=server)):
         said = asyncio.run(ask())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from hermes_env_shared.rollout_record import FORMAT, JudgeCall, Record, Sequence
 from pytest_hermes_env.cli import main
 from pytest_hermes_env.errors import UsageError
 from pytest_hermes_env.records.health import CHECKS, Verdict, health_of
+from pytest_hermes_env.records.observed import observed_in
 
 
 def rollout(chance: random.Random, number: int) -> dict[str, Any]:
@@ -28,7 +30,8 @@ def rollout(chance: random.Random, number: int) -> dict[str, Any]:
         "source": "evaluate" if number % 8 == 7 else "process",
         "group": number // 8 + 1,
         "place": number % 8 + 1,
-        "item": {"number": number // 8 % 6},
+        "item": {"number": number // 8 % 6, "question": f"{'held out' if number % 8 == 7 else 'training'} {number // 8 % 6}"},
+        "tools": ["terminal"],
         "end": "finished",
         "turns": 2 + chance.randrange(3),
         "reward": float(chance.random() < 0.5),
@@ -62,6 +65,7 @@ def called(row: dict[str, Any], result: str, times: int = 1, text: str | None = 
 
 FAILED = json.dumps({"error": "no such tool"})
 SICK: dict[str, Change] = {
+    "trained_on_evaluation": lambda row, _: {"item": {"number": row["item"]["number"], "question": "training 1"}},
     "repeated_records": lambda row, _: {"id": "0", "group": 1, "place": 1, "source": "process"},
     "failed_rollouts": lambda row, chance: {"reward": None, "end": "model_failed"} if chance.random() < 0.3 else {},
     "failures_as_zeros": lambda row, chance: {**called(row, FAILED), "reward": 0.0} if chance.random() < 0.4 else {},
@@ -78,7 +82,7 @@ SICK: dict[str, Change] = {
     },
     "reward_follows_length": lambda row, chance: said(row, "x" * int(10 + 500 * row["reward"] + chance.randrange(50))),
     "reward_follows_turns": lambda row, _: {"turns": 2 + int(6 * row["reward"])},
-    "duplicates": lambda row, _: {"messages": [{"role": "user", "content": "do it"}, {"role": "assistant", "content": "the same"}]},
+    "duplicates": lambda row, _: {"messages": [{"role": "user", "content": "do it"}, {"role": "assistant", "content": "the same, and so long that nobody says it twice by chance"}]},
     "falling_reward": lambda row, chance: {"reward": float(chance.random() < (0.9 if row["group"] <= 15 else 0.2))},
     "items_never_earn": lambda row, _: {"reward": 0.0 if row["item"]["number"] < 3 else row["reward"]},
     "claims_pay": lambda row, _: {**called(row, FAILED, text="All tests pass."), "reward": 1.0} if row["place"] % 4 == 1 else {},
@@ -126,7 +130,7 @@ def test_a_sick_run_is_named(tmp_path, name):
 
 def test_every_check_has_a_sick_run():
     """A check that nothing can trigger is none."""
-    assert {check.name for check in CHECKS} - {*SICK} == {"unreadable_lines"}
+    assert {check.name for check in CHECKS} - {*SICK} == {"unreadable_lines", "rewards_no_numbers"}
 
 
 def test_torn_lines_are_named(tmp_path, capsys):
@@ -154,3 +158,55 @@ def test_an_unknown_check_is_refused(tmp_path):
     """A misspelt limit would change nothing."""
     with pytest.raises(UsageError, match="there is no check constant_group"):
         health_of([tmp_path], {"constant_group": 1.0})
+
+
+def test_a_reward_that_is_no_number_is_named_and_harms_no_other_check(tmp_path):
+    """One of many would be lost in the means, or make them nothing."""
+    file = tmp_path / "r.jsonl"
+    run_of(file)
+    lines = file.read_text().splitlines()
+    lines[3] = re.sub(r'"reward":[\d.]+', '"reward":NaN', lines[3])
+    file.write_text("\n".join(lines) + "\n")
+
+    verdicts = {one.name: one for one in health_of([file])}
+
+    assert {name for name, one in verdicts.items() if one.status == "unhealthy"} == {"rewards_no_numbers"}
+    assert "nan" not in str(verdicts["falling_reward"]).lower()
+
+
+def test_a_run_falls_in_its_own_time(tmp_path):
+    """Whichever file is named first."""
+    for name, reward, day in (("new", 0.0, 2), ("old", 1.0, 1)):
+        run_of(tmp_path / name, lambda row, chance, reward=reward, day=day: {
+            "run": str(day), "source": "process", "time": f"2026-01-0{day}T00:00:00+00:00", "reward": reward if chance.random() < 0.9 else 0.5})  # fmt: skip
+
+    (found,) = [one for one in health_of([tmp_path / "new", tmp_path / "old"]) if one.name == "falling_reward"]
+
+    assert found.status == "unhealthy"
+
+
+@pytest.mark.parametrize(
+    ("results", "is_loop"),
+    [
+        ([f"{n} failed" for n in range(12, 0, -1)], False),
+        (["3 failed in 0.12s", "3 failed in 0.13s"] * 6, True),
+        ([f"{10 * n}%" for n in range(10)], False),
+    ],
+)
+def test_a_call_whose_result_changes_is_no_loop(results, is_loop):
+    """Tests are run between edits, and what takes long is asked about."""
+    ask = {"role": "assistant", "content": "", "tool_calls": [{"id": "c", "function": {"name": "terminal", "arguments": "{}"}}]}
+    messages = [one for text in results for one in (ask, {"role": "tool", "tool_call_id": "c", "content": text})]
+
+    assert observed_in(Record(format=FORMAT, id="a", messages=messages)).is_looping is is_loop
+
+
+def test_a_directory_stands_for_its_rollouts(tmp_path):
+    """As export writes them; one without says what was looked for."""
+    (tmp_path / "runs").mkdir()
+    run_of(tmp_path / "runs" / "a.rollouts.jsonl")
+    (tmp_path / "empty").mkdir()
+
+    assert all(one.status != "unhealthy" for one in health_of([tmp_path / "runs"]))
+    with pytest.raises(UsageError, match=r"is a directory without rollouts(?s:.*)fix"):
+        health_of([tmp_path / "empty"])

@@ -60,13 +60,14 @@ def test_a_second_run_goes_on_where_the_first_ended(environment, record_file, tm
     file, output, target = record_file(*rows), tmp_path / "out.jsonl", environment(BY_ANSWER)
     rescore_files([file], Settings(target=target), output=output)
     lines = output.read_text().splitlines()
-    output.write_text(f"{lines[0]}\n{lines[1][:30]}\n")
+    output.write_text(f"{lines[0]}\n{lines[1][:30]}")
     seen: list[tuple[int, int]] = []
 
     summary = rescore_files([file], Settings(target=target), output=output, progress=lambda *done: seen.append(done))
     other = rescore_files([file], Settings(target=environment("return 0.0")), output=output)
 
     assert (seen, dict(summary.counts)) == ([(1, 3), (2, 3), (3, 3)], {"unchanged": 3})
+    assert [json.loads(line)["status"] for line in output.read_text().splitlines()[2:4]] == ["unchanged"] * 2
     assert dict(other.counts) == {"unchanged": 1, "flipped": 2}
 
 
@@ -189,3 +190,34 @@ def test_a_judge_that_is_not_named_whole_is_refused(environment, record_file, mo
 
     assert main(["rescore", environment(JUDGED), str(record_file(*group(1, 1.0))), *given]) in {1, 2}
     assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (BY_ANSWER, "unchanged"),
+        ("self.seen = getattr(self, 'seen', 0) + 1\nreturn float(self.seen)", "not rescorable"),
+        ("return float(int.from_bytes(''.join({f'w{n}' for n in range(64)}).encode()[:6], 'big'))", "not rescorable"),
+        ("import datetime\nreturn float(datetime.datetime.fromtimestamp(0).day)", "not rescorable"),
+        ("import platform\nreturn float(len(platform.node()))", "not rescorable"),
+        ("ctx.read_file('/etc/hostname')\nreturn 1.0", "not rescorable"),
+        ("ctx.terminal('nproc')\nreturn 1.0", "not rescorable"),
+    ],
+)
+def test_a_process_that_computed_none_has_to_say_the_same(environment, record_file, body, status):
+    """What depends on rollouts before, on the order of a set, on the time zone or on the machine is no number."""
+    file = record_file(*group(1, 1.0, 0.0, 0.5))
+
+    summary = rescore_files([file], Settings(target=environment(body), elsewhere=True))
+
+    assert dict(summary.counts) == {status: 3}
+
+
+def test_why_nothing_was_scored_is_told(environment, record_file):
+    """A file of rollouts without rewards is no success."""
+    file = record_file({"reward": None, "end": "model_failed"}, {"reward": None, "end": "model_failed", "id": "2"})
+
+    summary = rescore_files([file], Settings(target=environment(BY_ANSWER)))
+
+    assert summary.share_of_findings == 1.0
+    assert "  no reward then: model_failed" in [*summary_lines(summary)]
