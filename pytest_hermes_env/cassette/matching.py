@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from hermes_env_shared.logprob_check import NEUTRAL
 from pytest_hermes_env.cassette.tape import ModelRequest
 from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.types import JsonValue
@@ -76,10 +77,17 @@ def without_volatile(request: ModelRequest, matching: Matching) -> ModelRequest:
 def _counting(body: JsonValue, matching: Matching) -> JsonValue:
     if not isinstance(body, dict):
         return body
-    counting = {name: value for name, value in body.items() if name not in matching.ignored}
+    counting = {name: value for name, value in _without_neutral(body).items() if name not in matching.ignored}
+    if isinstance(sampling := body.get("sampling_params"), dict) and "sampling_params" in counting:
+        counting["sampling_params"] = _without_neutral(sampling)
     if isinstance(messages := body.get("messages"), list) and "messages" in counting:
         counting["messages"] = [_without_tool_name(message) for message in messages]
     return counting
+
+
+def _without_neutral(sampling: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return sampling settings without those that cut nothing, which token mode says and older recordings do not have."""
+    return {name: value for name, value in sampling.items() if name not in NEUTRAL or value != NEUTRAL[name]}
 
 
 def _without_tool_name(message: JsonValue) -> JsonValue:

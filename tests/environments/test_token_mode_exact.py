@@ -19,6 +19,7 @@ from environments.tokens.exact_tokens import (
     exact_server_class,
     kept_connections,
 )
+from hermes_env_shared.logprob_check import NEUTRAL
 from pytest_hermes_env.atropos import clients
 from pytest_hermes_env.inference.server_thread import ServerThread
 from pytest_hermes_env.play.builder import shared_tokenizer
@@ -97,7 +98,10 @@ def test_request_to_vllm_is_atroposlibs(backend):
 
     assert answer == ([1, 2], [[7]], [[-0.5]], ["stop"])
     assert backend.requests == [
-        ("Bearer k", {"prompt": {"prompt_token_ids": [1, 2]}, "logprobs": 0, "temperature": 0.5, "n": 1, "max_tokens": 9})
+        (
+            "Bearer k",
+            {"prompt": {"prompt_token_ids": [1, 2]}, "logprobs": 0, **NEUTRAL, "temperature": 0.5, "n": 1, "max_tokens": 9},
+        )
     ]
 
 
@@ -113,7 +117,7 @@ def test_request_to_sglang_is_atroposlibs(backend):
             "Bearer k",
             {
                 "input_ids": [1, 2],
-                "sampling_params": {"temperature": 0.5, "max_new_tokens": 9},
+                "sampling_params": {**NEUTRAL, "temperature": 0.5, "max_new_tokens": 9},
                 "return_logprob": True,
                 "return_text_in_logprobs": False,
             },
