@@ -156,8 +156,9 @@ def _relative(path: str) -> str:
 
 def machine_path(ctx: ToolContext) -> str:
     """Return PATH as the machine itself has it, whatever the agent exported."""
-    found = str(ctx.terminal(f"{CLEAN_BASH} -c {shlex.quote(PATH_OF_MACHINE)}").get("output") or "").strip()
-    return f"{found}:{STANDARD_PATH}" if found.startswith("/") else STANDARD_PATH
+    told = ctx.terminal(f"{CLEAN_BASH} -c {shlex.quote(PATH_OF_MACHINE)}")
+    found = str(told.get("output") or "").strip()
+    return f"{found}:{STANDARD_PATH}" if told.get("exit_code") == 0 and found.startswith("/") else STANDARD_PATH
 
 
 def clean_command(script: str, *arguments: str, path: str, directory: str, **variables: str) -> str:

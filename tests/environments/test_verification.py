@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from environments.verification import run_check
+from environments.verification import STANDARD_PATH, machine_path, run_check
 
 RIGHT = "def triple(n):\n    return 3 * n\n"
 CHECK = """\
@@ -97,3 +98,18 @@ def test_a_report_without_the_word_is_none(sandbox: Any) -> None:
     done = run_check(sandbox, "echo '{\"right\": true}'; exit 0", outputs=[], files={})
 
     assert (done.passed, done.exit_code, done.report) == (False, 0, None)
+
+
+@pytest.mark.parametrize(
+    ("code", "output", "path"),
+    [
+        (0, "/opt/tools/bin:/usr/bin", f"/opt/tools/bin:/usr/bin:{STANDARD_PATH}"),
+        (1, "/bin/bash: line 1: /proc/1/environ: Permission denied", STANDARD_PATH),
+        (0, "", STANDARD_PATH),
+    ],
+)
+def test_a_message_is_no_path(code, output, path):
+    """Where the machine's own variables cannot be read, programs are those of the standard path."""
+    ctx = SimpleNamespace(terminal=lambda _: {"exit_code": code, "output": output})
+
+    assert machine_path(ctx) == path
