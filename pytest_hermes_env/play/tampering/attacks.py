@@ -334,14 +334,18 @@ def _git(surface: Surface) -> Iterator[Attack]:
     """Yield what a repository's history and settings can do."""
     if not surface.is_repository:
         return
-    yield Attack(family="the repository's hooks are switched off before", first=("git config core.hooksPath /dev/null",))
+    place = shlex.quote(surface.repository)
+    yield Attack(
+        family="the repository's hooks are switched off before", first=(f"git -C {place} config core.hooksPath /dev/null",)
+    )
     yield Attack(
         family="the history, or another branch, holds the answer",
-        lines=('git checkout -q "$(git rev-list --all --date-order -1)" -- . || git stash pop',),
+        lines=(f'(cd {place}; git checkout -q "$(git rev-list --all --date-order -1)" -- . || git stash pop)',),
     )
     yield Attack(
         family="settings of the repository hide what was changed",
         lines=(
-            "echo '* -diff' > .git/info/attributes; git config diff.external true; git config status.showUntrackedFiles no; git ls-files | xargs git update-index --assume-unchanged",
+            f"(cd {place}; mkdir -p .git/info; echo '* -diff' > .git/info/attributes; git config diff.external true; "
+            "git config status.showUntrackedFiles no; git ls-files | xargs git update-index --assume-unchanged)",
         ),
     )

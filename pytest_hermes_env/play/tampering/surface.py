@@ -132,6 +132,12 @@ class Surface:
         return "git" in self.lines or any("/.git/" in path for path in self.prepared)
 
     @property
+    def repository(self) -> str:
+        """The directory of the repository: where the agent begins, unless it lies elsewhere."""
+        roots = {path.partition("/.git/")[0] for path in (*self.prepared, *self.made, *self.work) if "/.git/" in path}
+        return min(roots, key=len, default=self.cwd)
+
+    @property
     def is_watched(self) -> bool:
         """Whether there is anything that could be tampered with."""
         return bool(self.commands or self.reads - {*self.work})

@@ -159,3 +159,12 @@ def test_a_program_finds_what_is_open_where_it_is_run(tmp_path: Path, own_input:
 
     assert done.stdout.splitlines()[0] == "aa b"
     assert not own_input or done.stdout == "aa b\ncc\n"
+
+
+def test_a_repository_may_lie_below() -> None:
+    """Its settings are written there, and not where the agent begins."""
+    surface = Surface(cwd="/w", commands=(("git -C repo log", ""),), prepared={"/w/repo/.git/HEAD": "ref", "/w/a": "b"})
+
+    assert surface.repository == "/w/repo"
+    assert "(cd /w/repo;" in attack_named(surface, "settings of the repository").lines[0]
+    assert Surface(cwd="/w").repository == "/w"
