@@ -163,10 +163,6 @@ class FakeSandbox:
         self._toolbox.tools.add(for_tool(name, single, answers=several, times=times, optional=optional))
         return self
 
-    def is_scripted(self, name: str) -> bool:
-        """Whether `on_tool` has an answer for a tool."""
-        return bool(self._toolbox.tools.matching(name))
-
     def web(self, pages: Mapping[str, Any] | None = None, *, searches: Mapping[str, Any] | None = None) -> Self:
         """Define pages and searches: ``pages`` address -> text, or ``{"title", "text"}``; ``searches`` query -> list of hits."""
         self._toolbox.web.add(pages or {}, searches or {})

@@ -60,3 +60,19 @@ def with_names(name: str, replaced: dict[str, Any]) -> dict[str, Any]:
 
     names.update({key: bound(value) for key, value in names.items() if key not in replaced})
     return names
+
+
+def answer_of_the_project(name: str, arguments: dict[str, Any], task_id: str) -> Any:
+    """Return what a tool that the project itself registered answers: its code is part of what is tested. None: the tool is hermes', or unknown."""
+    registry = hermes_module("tools.registry").registry
+    handler = getattr(registry.get_entry(name), "handler", None)
+    module = getattr(getattr(handler, "func", handler), "__module__", None) or type(handler).__module__
+    if handler is None or module.partition(".")[0] in OF_HERMES:
+        return None
+    return type(registry).dispatch(
+        registry, name, arguments, task_id=task_id
+    )  # not the instance's, which a double has replaced
+
+
+OF_HERMES = frozenset({"tools", "plugins"})
+"""Packages of hermes-agent whose functions answer the tools of its registry."""

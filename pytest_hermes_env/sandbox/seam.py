@@ -189,8 +189,6 @@ class ToolSeam:
                 directory = hermes_name("tools.terminal_tool", "_task_env_overrides").get(task_id, {}).get("cwd")
                 if directory:
                     sandbox.alias(directory)
-        if is_of_the_project(name) and not (hasattr(sandbox, "is_scripted") and sandbox.is_scripted(name)):
-            return real(name, args, **kwargs)  # its code is part of what is tested
         acting_as = getattr(sandbox, "acting_as", None)
         party = "agent" if self.turns.of(task_id) else "verifier"
         with acting_as(party) if acting_as is not None else contextlib.nullcontext():
@@ -200,18 +198,6 @@ class ToolSeam:
             if hasattr(sandbox, "after_call"):
                 sandbox.after_call()
         return answer
-
-
-def is_of_the_project(name: str) -> bool:
-    """Whether a tool was registered by code that is not hermes': an environment's own."""
-    entry = hermes_module("tools.registry").registry.get_entry(name)
-    handler = getattr(entry, "handler", None)
-    module = getattr(getattr(handler, "func", handler), "__module__", None) or type(handler).__module__
-    return handler is not None and module.partition(".")[0] not in OF_HERMES
-
-
-OF_HERMES = frozenset({"tools", "plugins", "model_tools", "agent", "gateway"})
-"""Packages of hermes-agent whose functions answer tools."""
 
 
 def _never() -> bool:

@@ -14,7 +14,7 @@ from pytest_hermes_env.sandbox.fake_tools.file_tools import FileTools
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
 from pytest_hermes_env.sandbox.fake_tools.terminal import Terminal
 from pytest_hermes_env.sandbox.fake_tools.web import WEB_TOOLS, Web, without_web
-from pytest_hermes_env.sandbox.hermes_modules import hermes_module
+from pytest_hermes_env.sandbox.hermes_modules import answer_of_the_project, hermes_module
 from pytest_hermes_env.sandbox.machine import InMemoryMachine
 from pytest_hermes_env.sandbox.sandbox_errors import as_json, exhausted, not_a_result, unscripted_tool
 
@@ -103,8 +103,10 @@ class Toolbox:
         return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
 
     def _outside(self, name: str, arguments: dict[str, Any]) -> dict[str, Any] | str:
-        """Answer a tool that is not the machine's own: from the defined web, or as hermes does on a machine without it."""
+        """Answer a tool that is not the machine's own: by the project's code, from the defined web, or as hermes does on a machine without it."""
         strict = self._unscripted == "refuse"
+        if (own := answer_of_the_project(name, arguments, self._task_id)) is not None:
+            return own  # type: ignore[no-any-return]
         if name in WEB_TOOLS and self.web.is_there:
             result = self.web.call(name, self.machine, arguments, strict=strict)
             if not isinstance(result, Problem):

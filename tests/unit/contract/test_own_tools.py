@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -14,6 +15,8 @@ from environments.hermes_base_env import HermesAgentEnvConfig
 from environments.tool_context import ToolContext
 from pytest_hermes_env import call, cases, item_cases, say
 from pytest_hermes_env.contract.judge.verdict import Outcome
+from pytest_hermes_env.sandbox.hermes_modules import hermes_module
+from pytest_hermes_env.sandbox.seam import ToolSeam
 
 from ..play.small_env import SmallEnv  # noqa: TID252 - another room has the small environment
 from .test_around_gold import SumEnv, judged
@@ -85,3 +88,27 @@ def test_a_script_comes_first(make_env: Any, fake_sandbox: Any) -> None:
     scored, _ = asyncio.run(env.collect_trajectory({"a": 1, "b": 2, "answer": {"total": 7, "count": 2}}))
 
     assert scored["scores"] == 1.0
+
+
+@pytest.mark.usefixtures("adding")
+def test_what_was_recorded_is_not_run_again() -> None:
+    """The double of a replay answers for the tool, and a fault of a scenario strikes it, as any other."""
+
+    class Recorded:
+        """Answers as a cassette does."""
+
+        def call(self, name: str, arguments: dict[str, Any]) -> str:
+            """Return what was recorded."""
+            return f"recorded {name}"
+
+    with ToolSeam(SimpleNamespace(sandbox_of=lambda _: Recorded())):
+        answer = hermes_module("tools.registry").registry.dispatch("add_numbers", {"a": 1, "b": 2}, task_id="t")
+
+    assert answer == "recorded add_numbers"
+
+
+@pytest.mark.usefixtures("adding")
+def test_a_context_without_a_rollout_runs_it_too(tool_context: Any, fake_sandbox: Any) -> None:
+    """A reward that calls the tool is tested with it."""
+    assert json.loads(tool_context.call_tool("add_numbers", {"a": 1, "b": 2})) == {"sum": 3}
+    assert [one.name for one in fake_sandbox.calls] == ["add_numbers"]
