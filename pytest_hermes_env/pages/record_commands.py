@@ -125,7 +125,7 @@ def _rescore(options: argparse.Namespace) -> int:
         [*summary_lines(summary), *([f"  judges asked anew: {spent.describe()}"] if spent is not None else [])],
         summary.as_json(),
         title=f"{Path(options.target).name}: rewards computed again",
-        verdict=f"{summary.share_of_findings:.1%} of {len(summary.results):,} rewards are not what they were",
+        verdict=f"{summary.share_of_findings:.1%} of {len(summary.results):,} rewards are not what they were, or cannot be told",
         facts=summary.counts,
         found=findings(summary),
         tables=[

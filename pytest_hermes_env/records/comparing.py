@@ -21,7 +21,7 @@ from typing import Any
 from pytest_hermes_env.errors import BadTarget, UsageError, shorten
 from pytest_hermes_env.records.found import Found
 from pytest_hermes_env.records.noise import Noise
-from pytest_hermes_env.records.readable import read_told
+from pytest_hermes_env.records.reading import read_records
 from pytest_hermes_env.records.record_facts import (
     ASPECTS,
     HASH,
@@ -181,7 +181,7 @@ class _Placed:
     def facts(self, mode: str, files: Sequence[str]) -> list[Rollout]:
         """Return what may differ, with the cases beside the first of these files that has some. Raises: nothing could be played → BadTarget; no rollouts → UsageError."""
         if self.side.files:
-            return facts_of_records(read_told(self.side.files))
+            return facts_of_records(read_records(self.side.files, tell=sys.stderr.write))
         with tempfile.TemporaryDirectory(prefix="hermes-compare-") as directory:
             output = os.path.join(directory, "played.jsonl")
             words = [self.side.python, str(PLAY), self.target, output, mode, *files]
@@ -191,7 +191,14 @@ class _Placed:
                 said = ran.stderr.strip().splitlines()
                 raise BadTarget(f"{self.side.name} could not be played: {shorten(said[-1] if said else 'no output')}")
             run = facts_of_run(json.loads(Path(f"{output}.facts.json").read_text(encoding="utf-8")))
-            return [run, *(facts_of_records(read_told([output]), is_played=True) if os.path.getsize(output) else ())]
+            return [
+                run,
+                *(
+                    facts_of_records(read_records([output], tell=sys.stderr.write), is_played=True)
+                    if os.path.getsize(output)
+                    else ()
+                ),
+            ]
 
 
 def _placed(side: Side, directory: str) -> _Placed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -14,8 +15,7 @@ from hermes_env_shared.rollout_record import Record
 from pytest_hermes_env.atomic_files import write_text
 from pytest_hermes_env.records.atif import document_of
 from pytest_hermes_env.records.observed import text_of
-from pytest_hermes_env.records.readable import read_told
-from pytest_hermes_env.records.reading import Line
+from pytest_hermes_env.records.reading import Line, read_records
 
 _CARD = """\
 ---
@@ -50,7 +50,7 @@ tags: [agent, rollouts, hermes-env]
 def write_atif(file: Path) -> Path:
     """Write a trajectory for each rollout into a directory next to a file, and return it."""
     directory = file.with_name(f"{_stem(file)}.atif")
-    lines = read_told([file])
+    lines = read_records([file], tell=sys.stderr.write)
     keys = Counter(line.record.key for line in lines if line.record)
     for line, record in _records(lines):
         name = re.sub(r"[^\w.-]", "-", record.key if keys[record.key] == 1 else f"{record.key}-{line.line}")
@@ -62,7 +62,7 @@ def write_openai(file: Path) -> Path:
     """Write the messages of each rollout with its reward and group as a line of ``<stem>.messages.jsonl``, and return that file."""
     return _write(
         file.with_name(f"{_stem(file)}.messages.jsonl"),
-        read_told([file]),
+        read_records([file], tell=sys.stderr.write),
         lambda record: {"messages": record.messages, **_facts(record)},
     )
 
@@ -70,7 +70,7 @@ def write_openai(file: Path) -> Path:
 def write_dataset(file: Path) -> Path:
     """Write a directory that ``datasets.load_dataset`` reads, with a card; every row has the same columns."""
     directory = file.with_name(f"{_stem(file)}.dataset")
-    lines = read_told([file])
+    lines = read_records([file], tell=sys.stderr.write)
     _write(
         directory / "rollouts.jsonl",
         lines,

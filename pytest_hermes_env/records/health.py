@@ -17,7 +17,7 @@ from typing import Any, Literal
 from hermes_env_shared.rollout_record import IGNORED, Record
 from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.records.found import Found
-from pytest_hermes_env.records.observed import Observed, observed_in, without_ids
+from pytest_hermes_env.records.observed import Observed, asked_in, observed_in
 from pytest_hermes_env.records.reading import Line, none_in, read_lines
 
 SHOWN = 3
@@ -182,7 +182,7 @@ class Health:
             self._add("uneven_tokens", len(lengths) > 1, place)
         kind = "evaluate" if record.source == "evaluate" else "train"
         if record.item is not None:
-            self._known[kind].setdefault(hash(without_ids(record.item)), place)
+            self._known[kind].setdefault(hash(asked_in(record)), place)
         if record.reward is not None:
             self._add("rewards_no_numbers", not math.isfinite(record.reward), place)
             if math.isfinite(record.reward):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +20,7 @@ MOST_IN_A_ROW, MOST_REPEATS = 4, 8
 SHORT = 40
 """Characters of an answer without calls that several rollouts may well share."""
 _DURATION = re.compile(r"\b\d+(?:\.\d+)? ?(?:ms|s|sec|seconds)\b")
-_IDS = frozenset({"id", "_id", "uid", "uuid", "idx", "index", "task_id", "item_id", "number"})
+_IDS = frozenset({"id", "_id", "uid", "uuid", "idx", "index", "task_id", "item_id"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +49,7 @@ class Observed:
 
 def observed_in(record: Record) -> Observed:
     """Return what is seen in a rollout."""
-    results: dict[str, Iterator[Any]] = {}
-    for key, group in _by_id(record).items():
-        results[key] = iter(group)
+    results = {key: iter(group) for key, group in _by_id(record).items()}
     calls: list[tuple[str, bool]] = []
     made: list[tuple[str, str, str]] = []
     answer, parts = "", []
@@ -90,10 +87,11 @@ def _by_id(record: Record) -> dict[str, list[Any]]:
     return found
 
 
-def without_ids(item: Any) -> str:
-    """Return an item as text, in which what only numbers it does not count."""
+def asked_in(record: Record) -> str:
+    """Return what a rollout asks: its prompt, and its item without what only numbers it. Two items of one number may ask two things."""
+    item = record.item
     kept = {key: value for key, value in item.items() if str(key).lower() not in _IDS} if isinstance(item, dict) else item
-    return json.dumps(kept or item, sort_keys=True, default=str)
+    return json.dumps([record.prompt, kept or item], sort_keys=True, default=str)
 
 
 def failed(result: Any) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,12 +73,15 @@ def _files_of(path: Path) -> list[Path]:
     return found
 
 
-def read_records(files: Sequence[str | Path]) -> list[Line]:
-    """Return the rollouts of the files. Raises: a file cannot be read, or none has a rollout → UsageError."""
+def read_records(files: Sequence[str | Path], *, tell: Callable[[str], object] = lambda _: None) -> list[Line]:
+    """Return the rollouts of the files. ``tell`` hears of each line that holds none. Raises: a file cannot be read, or none has a rollout → UsageError."""
     lines = list(read_lines(files))
     found = [line for line in lines if line.record is not None]
     if not found:
         raise none_in(files, lines[0] if lines else None)
+    for line in lines:
+        if line.record is None:
+            tell(f"hermes-env: {line.place} is left out: {line.problem}\n")
     return found
 
 

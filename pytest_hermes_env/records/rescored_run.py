@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from pytest_hermes_env.errors import HermesEnvError
+from pytest_hermes_env.errors import HermesEnvError, shorten
 from pytest_hermes_env.records.found import Found
 from pytest_hermes_env.records.reading import Line, read_lines
 
@@ -278,17 +278,27 @@ def _one_apart(line: Line) -> Rescored:
     receiving, sending = multiprocessing.Pipe(duplex=False)
     child = os.fork()
     if child == 0:
-        with contextlib.suppress(BaseException):
+        try:
             sending.send(rescorer.rescore(line, is_asked_twice=False))
-        os._exit(0)
+        except BaseException as error:  # noqa: BLE001 - told by the parent
+            sending.send(f"{type(error).__name__}: {error}")
+        finally:
+            os._exit(0)
     sending.close()
     try:
-        result: Rescored = receiving.recv()
+        result: Rescored | str = receiving.recv()
     except EOFError:
-        raise HermesEnvError(f"the process that scored {line.place} ended before it said what it found") from None
+        result = "it ended, and said nothing"
     finally:
         receiving.close()
         os.waitpid(child, 0)
+    if isinstance(result, str):
+        raise HermesEnvError(
+            f"{line.place} could not be scored a second time.\n"
+            "  expected  the reward of a new process, to compare with the first\n"
+            f"  seen      {shorten(result)}\n"
+            "  fix       leave the process alone in compute_reward: no os._exit, no signals to itself"
+        )
     return result
 
 

@@ -230,11 +230,24 @@ def test_requests_of_a_rollout_share_a_connection(backend):
 
 
 def test_another_task_may_end_what_keeps_connections(backend):
-    """As the parts of an asynchronous fixture do."""
+    """As the parts of an asynchronous fixture do; what it kept is not used again."""
+    backend.answer = {}
+    name = shared_tokenizer("llama3")
+    server = ExactVLLMServer(APIServerConfig(base_url=backend.url, model_name="m", tokenizer_name=name, health_check=False))
     block = kept_connections()
 
+    async def begin() -> None:
+        await block.__aenter__()
+        await ask()
+
+    async def ask() -> None:
+        await server.request("POST", f"{backend.url.removesuffix('/v1')}/generate", {})
+
     async def scenario() -> None:
-        await asyncio.create_task(block.__aenter__())
+        await asyncio.create_task(begin())
         await asyncio.create_task(block.__aexit__(None, None, None))
+        await ask()
 
     asyncio.run(scenario())
+
+    assert len(set(backend.connections)) == 2

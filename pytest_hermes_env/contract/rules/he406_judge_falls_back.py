@@ -18,9 +18,11 @@ Source: The environment guide's judge pattern (always a heuristic fallback); atr
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict, finding_in, one_per_place
+from pytest_hermes_env.play.cases.judged import SILENT
 from pytest_hermes_env.play.cases.values import GOLD, JUDGED
 from pytest_hermes_env.play.journal import Reward
 from pytest_hermes_env.play.probing.record import as_number
@@ -59,6 +61,9 @@ def dynamic(evidence: Evidence) -> Verdict:
     return Verdict.of(found[:3], f"{len(rewards)} rewards were numbers while the judge failed{followed}")
 
 
+_FIX_OF_SILENCE = "Pay gold's reward only where the judge gave its verdict: where none can be read, return what a heuristic finds in the answer, below that."
+
+
 def _of_verdicts(evidence: Evidence, varied: list[Rung]) -> Iterator[Finding]:
     """Yield the verdicts on gold that its reward does not follow."""
     golds = {rung.item: rung.reward for rung in evidence.rungs if rung.name == GOLD and rung.reward is not None}
@@ -84,9 +89,10 @@ def _of_verdicts(evidence: Evidence, varied: list[Rung]) -> Iterator[Finding]:
         elif rung.worth is Worth.JUDGED_UNSEEN and (reward >= gold - TINY or (worst is not None and reward - worst >= gap)):
             what = f"it was asked the same about other work, which earned {reward:g} with its verdict on gold"
         if what:
-            yield evidence.finding(
+            found = evidence.finding(
                 f"the judge {rung.change}: {what}", "compute_reward", seen="; ".join(rung.transcript), scenario=CASES
             )
+            yield dataclasses.replace(found, fix=_FIX_OF_SILENCE) if rung.change.startswith(tuple(SILENT)) else found
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*SCENARIOS, CASES))

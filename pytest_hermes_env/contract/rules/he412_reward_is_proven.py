@@ -31,6 +31,8 @@ from pytest_hermes_env.source import finding_at
 
 TINY = 1e-9
 _NO_CD = re.compile(r"cd: (?:can't cd to )?(?P<to>[^\s:']+)(?:: No such file|'|$)")
+_CD = re.compile(r"(?<![(\w])cd [^\s-]")
+"""A `cd` that holds for the session: of a command, not of a subshell."""
 _NOT_THERE = re.compile(r"path='(?P<path>[^']+)'.*not found", re.IGNORECASE)
 """A call of the verifier that found no file."""
 MOST_NAMED = 3
@@ -107,7 +109,9 @@ def _fix_of_call(rung: Rung) -> str:
     """Return what to do where a call of gold itself failed, or a `cd` of the verifier; empty where none did."""
     if rung.tool_errors:
         return f"A call of gold failed ({rung.tool_errors[0]}): correct it, or the item that it is made of."
-    lost = next((match["to"] for text in rung.asked if (match := _NO_CD.search(text))), "")
+    at, lost = next(((at, match["to"]) for at, text in enumerate(rung.asked) if (match := _NO_CD.search(text))), (0, ""))
+    if not any(_CD.search(text) for text in (*rung.transcript, *rung.asked[:at])):
+        return ""  # the directory may not be there at all
     holds = "an earlier `cd` still holds in the session, also the agent's own"
     return (
         f"`cd {lost}` failed: {holds}. Write `(cd {lost} && ...)`, in the reward and in gold, or absolute paths."

@@ -77,8 +77,11 @@ class Judged:
     async def _of_facts(self) -> list[PlayedCase]:
         """Play the item's own words alone, where a check before the judge refuses all other worse work, with a judge that says nothing."""
         slot = max(self.work.slots(), key=lambda one: len(one.text), default=None)
-        facts = "\n".join(dict.fromkeys(text for text in texts_of(self.work.item) if slot is not None and text in slot.text))
-        if slot is None or not facts or len(facts) > len(slot.text) / 2:
+        if slot is None:
+            return []
+        words = (text for text in texts_of(self.work.item) if re.search(rf"(?<!\w){re.escape(text)}(?!\w)", slot.text))
+        facts = "\n".join(dict.fromkeys(words))
+        if not facts or len(facts) > len(slot.text) / 2:
             return []
         names = [(f"{name}, asked about the item's own words alone", answer) for name, answer in SILENT.items()]
         found = [await self._one(name, slot.put(facts), answer, Worth.JUDGED_PART) for name, answer in names]

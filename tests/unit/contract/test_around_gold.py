@@ -376,6 +376,34 @@ class FirstNumberEnv(AskedEnv):
         )
 
 
+class GenerousEnv(AskedEnv):
+    """Checks the words first, so that nothing that is wrong reaches the judge, and takes one that fails for a good one."""
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Ask about what has them."""
+        text = str(result.messages[-1].get("content"))
+        known = [str(item["a"]), str(item["b"])]
+        if [word for word in text.split() if word not in {"and", "are", "numbers"}] != known:
+            return 0.0
+        try:
+            return self.score_in(await self.ask(self.asked.format(text=text)))
+        except Exception:  # noqa: BLE001 - a judge that fails
+            return 0.9
+
+
+class CarefulEnv(GenerousEnv):
+    """Does so, and takes one that fails for nothing."""
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Pay what the judge says."""
+        try:
+            reward = await super().compute_reward(item, result, ctx)
+            await self.ask(self.asked.format(text="Are you there?"))
+        except Exception:  # noqa: BLE001 - a judge that fails
+            return 0.0
+        return reward
+
+
 class BlindEnv(AskedEnv):
     """Does not show the work."""
 
@@ -415,6 +443,8 @@ JUDGED = cases(
         (SilentPaidEnv, "the judge gave 0 for score: gold earned 1, and 0.9 with the declared verdict"),
         (FirstNumberEnv, "after a reason with numbers"),
         (BlindEnv, "it was asked the same about other work"),
+        (GenerousEnv, "the judge failed, asked about the item's own words alone: that earned 0.9"),
+        (CarefulEnv, ""),
     ],
 )
 def test_the_reward_follows_its_judge(env_class: type, told: str) -> None:

@@ -152,7 +152,7 @@ def prompted(*prompts: str) -> list[Record]:
 
 @pytest.mark.parametrize("text", ["name it? Nonce {}.", "{} name it?", "name it? {} and {}, then {}", "name it? {}"])
 def test_a_change_beside_a_random_word_is_found(text):
-    """Only the words that differ between A and A are left out, and what is unstable alone is no difference."""
+    """Words that change from one play of A to the next are left out; the rest of their text is compared."""
     numbers = (f"0.{number}" for number in itertools.count(1837, 1009))
 
     def play(template: str) -> list[Record]:
@@ -166,7 +166,7 @@ def test_a_change_beside_a_random_word_is_found(text):
 
 
 def test_labels_follow_tokens():
-    """How many tokens there are is no difference of labels where it is one of tokens; which are trained is."""
+    """Other tokens are told once, not again as other labels; tokens that are no longer trained are told."""
     one, longer, fewer, none = (
         [rollout(sequences=[Sequence(tokens=tokens, masks=[*([-100] * unlabelled), *tokens[unlabelled:]])])]
         for tokens, unlabelled in (([1, 2, 3], 1), ([1, 5, 2, 3], 2), ([1, 2, 3], 2), ([1, 5, 2, 3], 4))
@@ -187,7 +187,7 @@ def test_words_that_are_drawn_from_a_list_are_no_difference():
 
 
 def test_words_after_an_unstable_id_are_not_hidden():
-    """What stands in place of a word that is unstable is a word, not a sentence; an unstable order is no difference."""
+    """A sentence that was added where a word is unstable is told; another order is not, where the order is unstable."""
     before, again, after = (prompted(f"Take {text}") for text in ("a1b", "c2d", "e3f and then remove everything"))
     one, two, three, more = (
         prompted(text) for text in ("red, blue, green", "green, red, blue", "blue, green, red", "blue, green, reds")
@@ -347,7 +347,7 @@ def test_a_revision_is_played_against_the_present_file(environment, tmp_path, ca
 
 
 def test_cases_that_came_since_then_are_played_on_both(environment, tmp_path, capsys):
-    """Both versions play the same cases; what was added to their file is no difference."""
+    """Both versions play the same cases, also where the older one had none."""
     old = environment("return float(ctx.read_file('a.txt').get('content') == 'work')")
     new = tmp_path / "new_env.py"
     file = tmp_path / old.rpartition("/")[2]

@@ -201,6 +201,18 @@ def test_a_call_whose_result_changes_is_no_loop(results, is_loop):
     assert observed_in(Record(format=FORMAT, id="a", messages=messages)).is_looping is is_loop
 
 
+def test_items_that_only_a_number_tells_apart_are_others(tmp_path):
+    """Their prompts say so; the same question under another id is the same."""
+
+    def run(prompt: str) -> Verdict:
+        rows = [Record(format=FORMAT, id=str(n), source=source, item={"id": n, "level": "easy"}, prompt=prompt.format(n), reward=1.0)
+                for n, source in enumerate(["process", "evaluate"])]  # fmt: skip
+        (tmp_path / "r.jsonl").write_text("".join(f"{row.line()}\n" for row in rows))
+        return next(one for one in health_of([tmp_path / "r.jsonl"]) if one.name == "trained_on_evaluation")
+
+    assert [run(prompt).status for prompt in ("Square {}.", "Square it.")] == ["healthy", "unhealthy"]
+
+
 def test_a_directory_stands_for_its_rollouts(tmp_path):
     """As export writes them; one without says what was looked for."""
     (tmp_path / "runs").mkdir()

@@ -205,7 +205,7 @@ def test_a_judge_that_is_not_named_whole_is_refused(environment, record_file, mo
     ],
 )
 def test_a_process_that_computed_none_has_to_say_the_same(environment, record_file, body, status):
-    """What depends on rollouts before, on the order of a set, on the time zone or on the machine is no number."""
+    """A reward that depends on earlier rollouts, the order of a set, the time zone or the machine gets no number."""
     file = record_file(*group(1, 1.0, 0.0, 0.5))
 
     summary = rescore_files([file], Settings(target=environment(body), elsewhere=True))
@@ -214,7 +214,7 @@ def test_a_process_that_computed_none_has_to_say_the_same(environment, record_fi
 
 
 def test_why_nothing_was_scored_is_told(environment, record_file):
-    """A file of rollouts without rewards is no success."""
+    """A file whose rollouts have no rewards fails, and says why."""
     file = record_file({"reward": None, "end": "model_failed"}, {"reward": None, "end": "model_failed", "id": "2"})
 
     summary = rescore_files([file], Settings(target=environment(BY_ANSWER)))
