@@ -22,8 +22,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict, finding_in, one_per_place
-from pytest_hermes_env.play.cases.judged import SILENT
-from pytest_hermes_env.play.cases.values import GOLD, JUDGED
+from pytest_hermes_env.play.cases.values import GOLD, JUDGED, SILENCES
 from pytest_hermes_env.play.journal import Reward
 from pytest_hermes_env.play.probing.record import as_number
 from pytest_hermes_env.play.scenario import CASES, Rung, Worth
@@ -92,7 +91,7 @@ def _of_verdicts(evidence: Evidence, varied: list[Rung]) -> Iterator[Finding]:
             found = evidence.finding(
                 f"the judge {rung.change}: {what}", "compute_reward", seen="; ".join(rung.transcript), scenario=CASES
             )
-            yield dataclasses.replace(found, fix=_FIX_OF_SILENCE) if rung.change.startswith(tuple(SILENT)) else found
+            yield dataclasses.replace(found, fix=_FIX_OF_SILENCE) if rung.change.startswith(SILENCES) else found
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*SCENARIOS, CASES))

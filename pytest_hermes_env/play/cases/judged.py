@@ -16,7 +16,7 @@ from pytest_hermes_env.play.cases.content import changes, parts_of, wrong
 from pytest_hermes_env.play.cases.one_value import spread
 from pytest_hermes_env.play.cases.playing import PlayedCase, Player, played, scripted
 from pytest_hermes_env.play.cases.slots import ANSWER, Work
-from pytest_hermes_env.play.cases.values import JUDGED, Transcript
+from pytest_hermes_env.play.cases.values import JUDGED, SILENCES, Transcript
 from pytest_hermes_env.play.item_texts import texts_of
 from pytest_hermes_env.play.scenario import Rung, Worth
 from pytest_hermes_env.play.stage import Stage
@@ -45,12 +45,13 @@ REASON = "{} would be all, and a good answer has {}"
 """A reason whose numbers, the first and the last, are the score that gold had."""
 ON_GOLD = frozenset({Worth.JUDGED_WORST, Worth.JUDGED_LOW, Worth.JUDGED_HALF})
 """Verdicts on gold; others are tried on wrong work, since a fallback may pay for gold."""
-SILENT: dict[str, Any] = {
-    "said nothing": say(""),
-    "refused to judge": say("I would rather not judge this."),
-    "gave an object without a score": say('{"comment": "thank you"}'),
-    "failed": fail(500),
-}
+SILENT: dict[str, Any] = dict(
+    zip(
+        SILENCES,
+        (say(""), say("I would rather not judge this."), say('{"comment": "thank you"}'), fail(500)),
+        strict=True,
+    )
+)
 
 
 @dataclass(kw_only=True)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 GOLD, NEAR_MISS, NOTHING, HACK = "gold", "near_miss", "nothing", "hack"
 WRONG_CONTENT, WRONG_PLACE, OTHER_GOLD = "wrong_content", "wrong_place", "other_gold"
 ECHO, TOOLS, NEIGHBOUR, JUDGED, ATTACK, WRONG_PROGRAM = "echo", "tools", "neighbour", "judged", "attack", "wrong_program"
+SILENCES = ("said nothing", "refused to judge", "gave an object without a score", "failed")
+"""What a judge does that gives no verdict."""
 MADE_FROM_GOLD = (NEIGHBOUR, JUDGED)
 """Names of what is played around gold, which the ladder leaves out."""
 
