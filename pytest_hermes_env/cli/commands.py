@@ -50,7 +50,7 @@ def _add_attack(commands: Any) -> None:
 def _attack(options: argparse.Namespace) -> int:
     """Play the full search: what the contract plays of it ends with the first attack that is paid."""
     rules = ["--hermes-env", options.target, "--hermes-rules", "HE405,HE410,HE412"]  # without gold it would prove nothing
-    given = [(name, getattr(options, name)) for name in ("item", "minutes", "resume")]
+    given = [("alone", "true"), *((name, getattr(options, name)) for name in ("item", "minutes", "resume"))]
     plan = [word for name, value in given if value is not None for word in ("--hermes-attack", f"{name}={value}")]
     words = [*rules, *plan, "--hermes-effort", "2", "--hermes-strict", "-q", "--no-header", *options.rest]
     return subprocess.call([sys.executable, "-m", "pytest", *words])

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_hermes_env.errors import UsageError
+from pytest_hermes_env.errors import EnvironmentSetupError, UsageError
 from pytest_hermes_env.pages.findings_page import link_of, write_findings
 
 if TYPE_CHECKING:
@@ -106,7 +106,10 @@ def _rescore(options: argparse.Namespace) -> int:
             if options.live:
                 settings = dataclasses.replace(settings, live=_live_judge(options, directory))
             output = Path(options.output) if options.output else None
-            summary = rescore_files(options.files, settings, output=output, progress=_progress)
+            try:
+                summary = rescore_files(options.files, settings, output=output, progress=_progress)
+            except EnvironmentSetupError as error:  # nothing was computed: that is no finding
+                raise UsageError(str(error)) from error
             spent = settings.live.spending().total() if settings.live is not None else None
     finally:
         logging.disable(before)

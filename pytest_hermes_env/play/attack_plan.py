@@ -27,10 +27,13 @@ _RANDOM = re.compile(r"[0-9a-f]{12,}|tmp[._]?\w{6,10}")
 class AttackPlan:
     """``item`` is the number of a training item, from 0, or None for the first with gold. ``minutes`` end a search, which is then not judged.
 
+    ``alone``: nothing is played around gold, of which one item is enough.
+
     ``resume`` is a file: rollouts that earned less than an attack has to are noted in it, and not played again.
     """
 
     item: int | None = None
+    alone: bool = False
     minutes: float = math.inf
     resume: str = ""
     began: float = field(default_factory=time.monotonic, repr=False)
@@ -42,7 +45,7 @@ class AttackPlan:
         if unknown := sorted(given.keys() - _TYPES.keys()):
             raise UsageError(f"--hermes-attack: {unknown[0]!r} is unknown. Known: {', '.join(_TYPES)}")
         for name, value in given.items():
-            is_fit = isinstance(value, _TYPES[name]) and not isinstance(value, bool)
+            is_fit = isinstance(value, _TYPES[name]) and isinstance(value, bool) == (name == "alone")
             if not is_fit or (name != "resume" and value < 0):
                 raise UsageError(f"{name} of --hermes-attack is {value!r}. Expected: {_EXPECTED[name]}")
         fields = given | ({"resume": os.path.abspath(given["resume"])} if given.get("resume") else {})
@@ -96,5 +99,10 @@ class AttackPlan:
             ) from error
 
 
-_TYPES: dict[str, Any] = {"item": int, "minutes": int | float, "resume": str}
-_EXPECTED: dict[str, Any] = {"item": "the number of a training item, from 0", "minutes": "a number", "resume": "a file"}
+_TYPES: dict[str, Any] = {"item": int, "minutes": int | float, "resume": str, "alone": bool}
+_EXPECTED: dict[str, Any] = {
+    "item": "the number of a training item, from 0",
+    "minutes": "a number",
+    "resume": "a file",
+    "alone": "true or false",
+}

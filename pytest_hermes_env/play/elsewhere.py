@@ -1,7 +1,7 @@
-"""Another process, in which the cases and probes of a class are played again: what they earn must not depend on where.
+"""What is played in processes of its own: the cases and probes once more, whose rewards must not depend on where, and the searches.
 
-Its hash seed, working directory, order of cases and clock are others. Place in the flow: `contract.run.plays` starts it beside the first one
-and joins what both wrote; `child` calls `begin_elsewhere` before the class is imported.
+Of the first, the hash seed, working directory, order of cases and clock are others. Place in the flow: `player_process` starts them beside
+the process that plays the rest, and joins what all wrote; `child` calls `begin_elsewhere` before the class is imported.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_hermes_env.patches import assign
-from pytest_hermes_env.play.evidence_file import EvidenceWriter
-from pytest_hermes_env.play.scenario import ELSEWHERE, Cause, Scenario, Unavailable
+from pytest_hermes_env.play.evidence_file import CODEC, EvidenceWriter
+from pytest_hermes_env.play.scenario import ELSEWHERE, TAMPERING, WRONG_PROGRAMS, Cause, Scenario, Unavailable
 
 HASH_SEED = "20260119"
 SHIFT_S = 211 * 86400 + 12 * 3600 + 1800.0
@@ -38,6 +38,14 @@ def job_elsewhere(job: Any) -> Any:
         is_elsewhere=True,
         lines_of=(),
     )
+
+
+def searches_of(job: Any) -> list[Any]:
+    """Return the searches of a `Job`, each as a job: they take longest, and hold up a loop. None where that is all, or they would only be skipped."""
+    wanted = {TAMPERING, WRONG_PROGRAMS} if job.effort > 1 else {TAMPERING}
+    found = [name for name in job.scenarios if name in wanted]
+    is_worth_it = job.sandbox == "fake" and len(found) < len(job.scenarios) and (os.cpu_count() or 1) > 1
+    return [dataclasses.replace(job, scenarios=(name,), lines_of=()) for name in found] if is_worth_it else []
 
 
 def begin_elsewhere(directory: str) -> None:
@@ -91,20 +99,32 @@ def show_later_day(env_class: type) -> None:
 
 def has_record(part: str | None) -> bool:
     """Return whether a part has a record of the scenario that is played elsewhere."""
-    return _record_in(part) is not None
+    return _record_in(part, ELSEWHERE) is not None
 
 
-def join(part: str, other: str | None) -> None:
-    """Append the record of the scenario that was played elsewhere, in ``other``, to a part; or that there is none."""
+def are_in_the_way(*parts: str) -> bool:
+    """Return whether the class could begin in one of several processes and not in another: a port, or a file, that only one can have."""
+    records = [CODEC.decode(record) for part in parts for record in _records_in(part)]
+    return len({record.unavailable is not None and record.unavailable.cause in _NOT_BEGUN for record in records}) > 1
+
+
+_NOT_BEGUN = frozenset({Cause.CANNOT_BUILD, Cause.SETUP_FAILED})
+
+
+def join(part: str, other: str | None, name: str = ELSEWHERE) -> None:
+    """Append the record of the scenario that was played in another process, in ``other``, to a part; or that there is none."""
     with EvidenceWriter(part) as writer:
-        if (found := _record_in(other)) is not None:
+        if (found := _record_in(other, name)) is not None:
             writer.write_encoded("scenario", found)
         else:
             reason = Unavailable(Cause.NOT_REACHED, "it was played in another process")
-            writer.write("scenario", Scenario(name=ELSEWHERE, unavailable=reason))
+            writer.write("scenario", Scenario(name=name, unavailable=reason))
 
 
-def _record_in(part: str | None) -> Any:
+def _record_in(part: str | None, name: str) -> Any:
+    return next((record for record in reversed(_records_in(part)) if record.get("name") == name), None)
+
+
+def _records_in(part: str | None) -> list[Any]:
     lines = Path(part).read_text(encoding="utf-8").splitlines() if part is not None and os.path.exists(part) else []
-    records = [json.loads(line)["scenario"] for line in lines if line.startswith('{"scenario"')]
-    return next((record for record in reversed(records) if record.get("name") == ELSEWHERE), None)
+    return [json.loads(line)["scenario"] for line in lines if line.startswith('{"scenario"')]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import dataclasses
 import os
 import re
 import select
@@ -69,7 +70,18 @@ def play_all(jobs: Sequence[Job], directory: str, listener: Listener | None = No
     Ends all children when it is interrupted.
     """
     parts = [os.path.join(directory, f"class-{number}.jsonl") for number in range(len(jobs))]
-    waiting = [_played(job, part, listener) for job, part in zip(jobs, parts, strict=True)]
+    ended = dict.fromkeys(range(len(jobs)), 0)
+    total = sum(len(job.scenarios) for job in jobs)
+
+    def told(number: int) -> Listener | None:
+        def tell(played: Played | None) -> None:
+            if played is not None and listener is not None:
+                ended[number] = played.ended
+                listener(dataclasses.replace(played, total=total, ended=sum(ended.values())))
+
+        return None if listener is None else tell
+
+    waiting = [_played(job, part, told(number)) for number, (job, part) in enumerate(zip(jobs, parts, strict=True))]
     running: dict[Generator[int], int] = {}
     try:
         while waiting or running:

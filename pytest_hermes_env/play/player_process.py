@@ -13,6 +13,7 @@ import dataclasses
 import gc
 import importlib
 import importlib.machinery
+import itertools
 import json
 import os
 import signal
@@ -26,7 +27,7 @@ from typing import IO, Any, Self
 from pytest_hermes_env.errors import PlayerStopped, shorten
 from pytest_hermes_env.garbage_collection import no_garbage_collection
 from pytest_hermes_env.play.child import Job
-from pytest_hermes_env.play.elsewhere import HASH_SEED, has_record, job_elsewhere, join
+from pytest_hermes_env.play.elsewhere import HASH_SEED, are_in_the_way, has_record, job_elsewhere, join, searches_of
 from pytest_hermes_env.play.player import Listener, Played, play_all
 from pytest_hermes_env.play.scenario import ELSEWHERE
 
@@ -121,12 +122,16 @@ def play_twice(
     directory: str,
     listener: Listener | None = None,
 ) -> list[str]:
-    """Play jobs as ``play`` does, and beside that what must be the same elsewhere, and return the parts with both.
+    """Play jobs as ``play`` does, and beside that their searches, and what must be the same elsewhere, and return the parts with all.
 
     A class that a test has at hand is played elsewhere by its file; one that no other process can import, or whose cases a test holds, in
     a fork of this process. No thread waits meanwhile: a process that forks must have one.
     """
-    here = [replace(job, scenarios=tuple(name for name in job.scenarios if name != ELSEWHERE)) for job in jobs]
+    here = [_without(job, [ELSEWHERE]) for job in jobs]
+    searches = [searches_of(job) for job in here]
+    rest = [
+        _without(job, [name for search in own for name in search.scenarios]) for job, own in zip(here, searches, strict=True)
+    ]
     wanted = {number: other for number, job in enumerate(jobs) if (other := job_elsewhere(job)) is not None}
     apart = {number: replace(job, env_class=None) for number, job in wanted.items() if job.cases is None}
     place = tempfile.mkdtemp(dir=directory)
@@ -134,7 +139,7 @@ def play_twice(
     if second is not None:
         second.ask(list(apart.values()), place)
     try:
-        parts = play(here, directory, listener)
+        parts = play([*rest, *itertools.chain.from_iterable(searches)], directory, listener)
     except BaseException:
         if second is not None:
             second.close()  # its answer would be taken for the next one
@@ -146,9 +151,22 @@ def play_twice(
     at_hand = {n: job for n, job in wanted.items() if job.env_class is not None and not has_record(others.get(n))}
     if at_hand:
         others |= dict(zip(at_hand, play_all(list(at_hand.values()), place), strict=True))
+    found = iter(parts[len(jobs) :])
+    for number, own in enumerate(searches):
+        beside = list(itertools.islice(found, len(own)))
+        if beside and are_in_the_way(parts[number], *beside):
+            (alone,) = play([here[number]], tempfile.mkdtemp(dir=directory), listener)
+            os.replace(alone, parts[number])
+            continue
+        for search, part in zip(own, beside, strict=True):
+            join(parts[number], part, *search.scenarios)
     for number in wanted:
         join(parts[number], others.get(number))
-    return parts
+    return parts[: len(jobs)]
+
+
+def _without(job: Job, names: Sequence[str]) -> Job:
+    return replace(job, scenarios=tuple(name for name in job.scenarios if name not in names))
 
 
 _second: list[PlayerProcess] = []

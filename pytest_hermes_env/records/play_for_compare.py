@@ -28,6 +28,8 @@ def main(target: str, output: str, mode: str, *files: str) -> None:
     from pytest_hermes_env.play.cases.yaml_file import cases_for  # noqa: PLC0415
     from pytest_hermes_env.play.driver import Collector  # noqa: PLC0415
     from pytest_hermes_env.play.hermes_home import HermesHome  # noqa: PLC0415
+    from pytest_hermes_env.play.tool_backend import opened_sandbox  # noqa: PLC0415
+    from pytest_hermes_env.sandbox.seam import ToolSeam  # noqa: PLC0415
 
     logging.disable(logging.CRITICAL)
     home = HermesHome(None)
@@ -37,11 +39,15 @@ def main(target: str, output: str, mode: str, *files: str) -> None:
         found = (cases_for(Path(file), env_class.__name__) for file in files)
         cases = next((one for one in found if one is not None), None)
         server_type = "vllm" if mode == "token" else "openai"
-        builder = EnvironmentBuilder(allow_leftovers=True, allow_unconfined=True)
-        env = builder.build(env_class, server_type=None if mode == "chat" else server_type)
-        schemas, _ = env._resolve_tools_for_group()  # noqa: SLF001 - the layer's own name for it
-        settings = env.config.model_dump(mode="json")
-        builder.release()
+        with (
+            opened_sandbox("fake") as sandbox,
+            ToolSeam(sandbox) as seam,
+        ):  # what is offered is what is played, whatever keys there are
+            builder = EnvironmentBuilder(seam=lambda: seam, allow_leftovers=True)
+            env = builder.build(env_class, server_type=None if mode == "chat" else server_type)
+            schemas, _ = env._resolve_tools_for_group()  # noqa: SLF001 - the layer's own name for it
+            settings = env.config.model_dump(mode="json")
+            builder.release()
         own = str(getattr(initial_config(env_class), "tokenizer_name", ""))
         template = rendered_by(own, schemas)
         with noting_files(env_class) as prepared:

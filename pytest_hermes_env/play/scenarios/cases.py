@@ -75,7 +75,10 @@ async def played_cases(stage: Stage) -> None:
         few = spread(list(enumerate(drawn.items)), FEW)
         chosen = [_Chosen(entry=None, item=item, label=f"training item {number}") for number, item in few]
     played: list[PlayedCase] = [PlayedCase(rung=rung) for rung in missing]
-    sandbox, golds, tried = stage.sandbox, 0, Tried()
+    sandbox, golds, tried = stage.sandbox, 0, None if stage.attack.alone else Tried()
+    if stage.attack.alone:
+        whole = [one for one in chosen if one.entry is None or any(case.name == GOLD for case in one.entry.cases)]
+        chosen = [one for one in (*whole, *chosen) if not (one.depth or one.turn)][:1]
     for one in sorted(chosen, key=lambda each: (each.depth, each.turn)):
         is_slow = any(case.runs_programs for case in played if case.rung.name == GOLD)
         if one.depth and golds >= (MANY_PROGRAMS if is_slow else MANY):

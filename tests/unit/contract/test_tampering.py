@@ -485,6 +485,18 @@ def searched(where: Any = "*", **given: Any) -> Any:
     return contract_of(TripleEnv, [find_rule("HE410")], **job).result(find_rule("HE410"))
 
 
+def test_a_search_alone_plays_nothing_around_gold() -> None:
+    """Gold once, on one item, with the cases that need no author."""
+    gold = item_cases(where="*", gold=lambda item: [call("write_file", path="triple.py", content=item["work"]), say("Done.")])
+    job = {"cases": cases([gold]), "attack": AttackPlan.checked({"alone": True})}
+    contract = contract_of(TripleEnv, [find_rule("HE412"), find_rule("HE405")], **job)
+
+    assert (contract.result(find_rule("HE412")).outcome, contract.result(find_rule("HE405")).outcome) == (Outcome.PASSED,) * 2
+    rungs = contract.evidence.rungs
+    assert len({rung.item for rung in rungs}) == 1
+    assert not any(rung.change for rung in rungs)
+
+
 def test_a_search_without_time_is_not_judged() -> None:
     """It says how many attacks were left, and how it goes on."""
     verdict = searched(minutes=0)
@@ -514,7 +526,7 @@ def test_an_item_without_gold_is_not_judged() -> None:
     assert "training item 2 has no gold" in verdict.note
 
 
-@pytest.mark.parametrize("given", [{"items": 1}, {"item": "a"}, {"item": True}, {"minutes": -1}, {"resume": 3}])
+@pytest.mark.parametrize("given", [{"items": 1}, {"item": "a"}, {"item": True}, {"minutes": -1}, {"resume": 3}, {"alone": 1}])
 def test_a_plan_that_says_nothing_is_refused(given: Any) -> None:
     """Before anything is played."""
     with pytest.raises(UsageError, match="--hermes-attack"):
