@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import enum
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from pytest_hermes_env.play.buffers import fields_of
 
+LABEL = re.compile(r"answer|expected|solution|gold|truth|correct|wants?\b|wanted|hidden|secret|private|\bchecks?\b|rubric")
+NO_LABEL = re.compile(r"file|path|dir|name|format|type|column|keys|field|unit|count|example")
+"""What an answer is called, and what is told to the agent of it."""
 DEEP = 6
 """Levels of an item that are read."""
 

@@ -40,6 +40,8 @@ LONGEST = 160
 """Characters of what a program gives that are shown."""
 REPLAYS = 60
 """Times that the verifier's commands are run on a program that it paid, and on gold."""
+MOST_NAMED = 4
+"""Programs that are named of those that are paid and may do the same."""
 OF_KIND = 5
 """Inputs of one kind on which they are run."""
 _UNKNOWN = re.compile(r"raised (?:nothing|124|-1)\b")
@@ -106,8 +108,11 @@ class WrongPrograms:
         self.notes.append(
             f"{len(refused)} programs that are wrong in one place were refused on {self.label}, and {len(paid)} paid"
         )
-        if open_ones := len(paid) - len(wrong):
-            self.notes.append(f"of {open_ones} of these no input is known for which they give something else than gold")
+        if open_ones := [_told(mutant) for mutant, _ in paid if mutant.text not in shown]:
+            named = "; ".join(open_ones[:MOST_NAMED])
+            self.notes.append(
+                f"of {len(open_ones)} of these no input is known for which they give something else than gold: look at {named}"
+            )
         return [gold.rung, *wrong, *refused]
 
     async def _asked(self, turns: tuple[Turn, ...]) -> Rung:

@@ -166,6 +166,8 @@ class Health:
         self._add("turns_used_up", record.end == "turns_used_up", place, record.end)
         self._add("looping_rollouts", seen.is_looping, place)
         for name, failed in seen.calls:
+            if record.tools is not None and name not in record.tools:
+                continue  # which the model made up
             self._tools.setdefault(name, _Tally()).add(failed, place)
         for answer in seen.judged:
             self._add("judge_falls_back", not answer, place)

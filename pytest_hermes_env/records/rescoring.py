@@ -29,7 +29,7 @@ from pytest_hermes_env.play.tool_backend import SYSTEM_DIRECTORIES
 from pytest_hermes_env.play.watchers.call_site import EnvironmentCode
 from pytest_hermes_env.records.live_judge import LiveJudge
 from pytest_hermes_env.records.reading import Line
-from pytest_hermes_env.records.unstored import SIZES, Unstored, host_paths, read_by_text, set_in
+from pytest_hermes_env.records.unstored import Unstored, host_paths, may_read, read_by_text, set_in
 
 PASS = 0.5
 """The reward above which a rollout counts as good, unless the caller says otherwise."""
@@ -130,7 +130,7 @@ class Rescorer:
         where |= {"group": record.group, "before": record.reward}
         if record.reward is None or not math.isfinite(record.reward):
             return Rescored(**where, status="unscored", why=record.error or record.end or "it has no reward")
-        if why := _why_not(record):
+        if why := _why_not(record) or self._of_another(record):
             return Rescored(**where, status="not rescorable", why=why)
         unstored = Unstored(self._code, self._allowed)
         self._asked: list[Any] = []
@@ -150,6 +150,13 @@ class Rescorer:
             return Rescored(**where, status="unchanged", after=reward)
         crosses = (reward >= self._pass) != (record.reward >= self._pass)
         return Rescored(**where, status="flipped" if crosses else "moved", after=reward)
+
+    def _of_another(self, record: Record) -> str:
+        """Return that a record is another environment's; empty for a name that the user vouches for."""
+        own = {self.env_class.__name__, str(getattr(self.env_class, "name", ""))}
+        if not record.environment or record.environment in {*own, *self._allowed}:
+            return ""
+        return f"it is a rollout of {record.environment}, and this is {self.env_class.__name__}: --allow {record.environment} where it was renamed"
 
     async def _reward(self, line: Line, record: Record, unstored: Unstored) -> tuple[float | None, str]:
         env = await self._environment(record)
@@ -318,8 +325,9 @@ def _seen(machine: Any, world: World) -> Iterator[tuple[str, str]]:
             command = str(call.arguments.get("command") or "")
             yield from _of_text(command, machine, is_shell=True)
             commands.append(command)
-            if unkept and SIZES.search(command):
-                yield "sizes of files of the sandbox", f"which were not kept: {shorten(', '.join(unkept))}"
+            if unkept and may_read(command, unkept):
+                names = (posixpath.relpath(path, root) for path in unkept)
+                yield "files of the sandbox", f"which were not kept, and a command may read: {shorten(', '.join(names))}"
     for line in machine.refused:
         yield "command", str(line)
     for path, node in machine.files.nodes.items():
@@ -335,7 +343,7 @@ def _seen(machine: Any, world: World) -> Iterator[tuple[str, str]]:
 def _of_text(text: str, machine: Any, *, is_shell: bool, given: Collection[str] = ()) -> Iterator[tuple[str, str]]:
     yield from read_by_text(text, is_shell=is_shell, given=given)
     for path in host_paths(text):
-        if not _is_inside(path, machine.files.cwd) and not machine.files.exists(path):
+        if path == ".." or not (_is_inside(path, machine.files.cwd) or machine.files.exists(path)):
             yield "file outside of the sandbox", path
 
 

@@ -19,12 +19,14 @@ import platform
 import posixpath
 import random
 import re
+import secrets
 import shutil
 import socket
 import sys
 import sysconfig
 import threading
 import time
+import uuid
 from collections.abc import Callable, Collection, Iterator
 from types import FrameType
 from typing import Any
@@ -103,7 +105,7 @@ class Unstored:
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
         """Watch while the context lasts. Connections to other processes are refused."""
-        before = sys.getprofile()
+        before, drawn = sys.getprofile(), _numpy_state()
         with auditing("", self._heard):
             sys.setprofile(self._called)
             threading.setprofile(self._called)
@@ -112,6 +114,9 @@ class Unstored:
             finally:
                 sys.setprofile(before)
                 threading.setprofile(None)
+                now = _numpy_state()
+                if now != drawn and (drawn or not now.startswith(_UNUSED)):
+                    self.note("random number", "numpy.random")
 
     def _heard(self, event: str, given: tuple[Any, ...]) -> None:
         if threading.get_ident() in self._free:
@@ -168,7 +173,7 @@ class Unstored:
             elif given in _LOOKS:
                 self._looked(given.__name__, frame)
             elif given in _OF_HOST:
-                self._note_call("fact of the host", f"{given.__name__}()", frame)
+                self._note_call("random number" if given is os.urandom else "fact of the host", f"{given.__name__}()", frame)
             elif given is hash:  # of a text, another one in each process
                 self._note_call("fact of the process", "hash()", frame)
             elif owner is _RANDOM:
@@ -181,8 +186,11 @@ class Unstored:
                 self._note_call("environment variable", str(frame.f_locals.get("key")), caller)
             elif frame.f_code.co_filename == platform.__file__:  # which remembers what it asked once
                 self._note_call("fact of the host", f"platform.{frame.f_code.co_name}()", frame.f_back)
-            elif frame.f_code.co_filename == random.__file__ and frame.f_locals.get("self") is _RANDOM:
-                self._note_call("random number", f"random.{frame.f_code.co_name}()", frame.f_back)
+            elif frame.f_code.co_filename == random.__file__ and (
+                frame.f_locals.get("self") is _RANDOM or frame.f_locals.get("x", 0) is None  # a generator without a seed
+            ):
+                name = "Random" if frame.f_code.co_name == "__init__" else frame.f_code.co_name
+                self._note_call("random number", f"random.{name}()", frame.f_back)
 
     def _looked(self, name: str, caller: FrameType) -> None:
         """Note whether a file of the host is there, which is no event: of a direct call the path is not known."""
@@ -202,6 +210,17 @@ class Unstored:
             self.note(what, name, place)
 
 
+_UNUSED = "624 "
+"""The state of numpy's generator from which nothing was drawn."""
+
+
+def _numpy_state() -> str:
+    """Return where the generator that all users of numpy share is; empty where it is not loaded."""
+    numpy: Any = sys.modules.get("numpy.random")
+    state = numpy.get_state(legacy=False)["state"] if numpy is not None else {}
+    return f"{state['pos']} {state['key'].tobytes().hex()[:64]}" if state else ""
+
+
 _IN_MEMORY = re.compile(r"^(?:file:)?:memory:|[?&]mode=memory\b")
 _LOOKS = frozenset({os.stat, os.lstat, os.access})
 _OF_HOST = frozenset(
@@ -217,7 +236,7 @@ _OF_HOST = frozenset(
     if hasattr(module, name)
 )
 _PASSING_ON = frozenset(
-    {one.__file__ for one in (getpass, genericpath, os, pathlib, platform, posixpath, shutil, socket)}
+    {one.__file__ for one in (getpass, genericpath, os, pathlib, platform, posixpath, random, secrets, shutil, socket, uuid)}
     | {f"<frozen {name}>" for name in ("os", "genericpath", "posixpath")}
     | {pathlib.Path.home.__code__.co_filename}
 )
@@ -244,7 +263,12 @@ _TEXTS = (
     ("clock", re.compile(r"\b(from time import\b|time\.(?:time|time_ns|monotonic|perf_counter|localtime|gmtime)\(|(?:datetime|date)\.(?:now|utcnow|today)\(|Date\.now\(|new Date\(\))")),
     ("clock", re.compile(r"(\$\{?(?:EPOCHSECONDS|EPOCHREALTIME|SECONDS)\b|\bfind\b[^\n;|]*\s-(?:mtime|mmin|atime|amin|ctime|cmin|newermt)\b)")),
     ("clock", re.compile(r"(printf\s+[\"']?%\([^)]*\)T)")),
-    ("random number", re.compile(r"(\$\{?S?RANDOM\b)")),
+    ("clock", re.compile(r"(\bsystime\(\)|\bstrftime\(|\bperl\b[^\n]*\btime\b|\bstat\b[^\n;|]*%[XYZ]|\btouch\b[^\n;|]*\s-d\b|\bimport time as\b|(?<=\w)\.(?:now|utcnow|today)\(|/proc/uptime)")),
+    ("random number", re.compile(r"(\$\{?S?RANDOM\b|\bshuf\b|\bsort\s+(?:-\w*R|--random)|/dev/u?random\b|\brand\(\)|\bimport (?:random|secrets|uuid)\b|\bfrom (?:random|secrets|uuid) import\b|\bnp\.random\b|Math\.random\()")),
+    ("environment variable", re.compile(rf"{_BEGIN}(env|set|export -p|declare -\w*[px]\w*|compgen -[ve])\s*(?=$|[;)|`&])", re.MULTILINE)),
+    ("environment variable", re.compile(r"(\[\[? -v \w+|\bENVIRON\[|\$ENV\{|\bimport environ\b|/proc/(?:self|\d+)/environ)")),
+    ("network", re.compile(r"(/dev/(?:tcp|udp)/|\bgit\s+ls-remote\b|\bpip3?\s+(?:index|download)\b|\bgethostby\w+\()")),
+    ("fact of the host", re.compile(r"(\bulimit\b|\bgetrusage\(|\bactive_count\(|\bpsutil\b|\bctypes\b|(?<![\w/])~(?=\s|$))")),
     ("fact of the host", re.compile(rf"{_BEGIN}(hostname|whoami|uname|df|free|nproc|lscpu|getconf|arch|locale|groups|id|tty|who)\b(?=\s|$|[;)|`&])", re.MULTILINE)),
     ("fact of the host", re.compile(r"\b(socket\.getfqdn|socket\.gethostname|platform\.\w+|(?:os|multiprocessing)\.cpu_count|os\.(?:uname|getloadavg|getlogin|getuid|sched_getaffinity|statvfs)|getpass\.getuser|shutil\.disk_usage|Path\.home|psutil\.\w+|os\.(?:hostname|cpus|userInfo|loadavg|freemem))\(")),
     ("processes of the sandbox", re.compile(rf"{_BEGIN}(ps|pgrep|pidof|pkill|lsof|ss|netstat|fuser|kill\s+-0)\b(?=\s|$|[;)|`&])", re.MULTILINE)),
@@ -259,11 +283,51 @@ OF_THE_SHELL = frozenset(
     ["HOME", "PATH", "PWD", "OLDPWD", "USER", "LOGNAME", "SHELL", "TMPDIR", "TERM", "LANG", "LC_ALL", "IFS", "PPID", "UID", "EUID", "BASHPID", "BASH", "BASH_VERSION", "HOSTNAME", "LINENO", "REPLY", "OPTARG", "OPTIND", "FUNCNAME", "BASH_SOURCE", "PIPESTATUS", "RANDOM", "SRANDOM", "SECONDS", "EPOCHSECONDS", "EPOCHREALTIME", "NF", "NR"]
 )  # fmt: skip
 _SINGLE_QUOTED = re.compile(r"'[^'\n]*'")
-_HOST_PATH = re.compile(r"(?<![\w.$}~*/:-])(/(?:home|root|mnt|data|srv|etc|var|opt|Users|media|tmp)/[\w.+@/-]*\w)")
+_PATH = re.compile(r"(?<![\w.$}~*/:-])(/([\w.+@-]+)((?:/[\w.+@/-]*\w)?))")
+_USUAL = frozenset(["home", "root", "mnt", "data", "srv", "etc", "var", "opt", "Users", "media", "tmp"])
+_OF_SYSTEM = frozenset(["usr", "bin", "sbin", "lib", "lib32", "lib64", "dev", "proc", "sys", "run"])
+"""First parts of paths that are the host's own wherever that is, and of those that belong to every system."""
+_OUTSIDE = re.compile(r"(?<![\w.$}~*/:-])(/\w*[*?][\w.*?/-]*)|(?<![\w./])(\.\.)(?=[/\s;&|)\"']|$)")
+"""What a shell finds anywhere, and what is above the directory, unless the command went down before."""
 
 _OF_HOME = re.compile(r"(?<![\w.])((?:~|\$\{?HOME\}?)/[\w.+@/-]*\w)")
-SIZES = re.compile(r"\b(?:stat|du)\b|\bls\s+-\w*[ls]|\bfind\b[^\n;|]*\s-size\b")
-"""What asks for sizes: files that were not kept have none."""
+_PROGRAM = re.compile(r"(?:^|[;&|(`{\n!]|\$\()\s*([^\s;&|()<>]+)")
+_PLAIN = frozenset(
+    [
+        "[",
+        "[[",
+        "cat",
+        "cut",
+        "diff",
+        "echo",
+        "exit",
+        "false",
+        "grep",
+        "head",
+        "jq",
+        "md5sum",
+        "printf",
+        "sha256sum",
+        "sort",
+        "tail",
+        "test",
+        "tr",
+        "true",
+        "uniq",
+        "wc",
+    ]
+)
+_MANY = re.compile(r"[*?~]|(?<![\w.])\.\.?(?=[\s/;&|)]|$)|\s-\w*[rR]\b|--recursive")
+"""Programs that open what they are given and nothing else, and what names more than one file."""
+
+
+def may_read(command: str, unkept: Collection[str]) -> bool:
+    """Tell whether a command may look at one of these files: all but plain programs that are given others by name may."""
+    return (
+        any(os.path.basename(path) in command for path in unkept)
+        or any(name not in _PLAIN for name in _PROGRAM.findall(command))
+        or _MANY.search(command) is not None
+    )
 
 
 def set_in(text: str) -> set[str]:
@@ -289,4 +353,11 @@ def read_by_text(text: str, *, is_shell: bool, given: Collection[str] = ()) -> I
 
 def host_paths(text: str) -> list[str]:
     """Return the absolute paths that a text names, outside of the system's programs and libraries."""
-    return [*_HOST_PATH.findall(text), *_OF_HOME.findall(text)]
+    outside = [glob or above for glob, above in _OUTSIDE.findall(text) if glob or not re.search(r"\bcd \w", text)]
+    return [*(path for path, first, rest in _PATH.findall(text) if _is_of_host(first, rest)), *_OF_HOME.findall(text), *outside]
+
+
+def _is_of_host(first: str, rest: str) -> bool:
+    if first in _OF_SYSTEM or (first == "tmp" and not rest):
+        return False
+    return (first in _USUAL and bool(rest)) or os.path.isdir(f"/{first}")

@@ -69,6 +69,18 @@ def strange_scores(scenario: Scenario) -> str:
     return ""
 
 
+def strange_attempt(scenario: Scenario) -> str:
+    """Return that scores of one attempt at a group stand beside rollouts of another one; empty where they do not."""
+    placed = list(_placed(scenario, {role.task_id: (role, reward) for role, reward in earned(scenario)}))
+    idle = {score for role, score in placed if role.name == NOTHING}
+    if len(idle) < 2 or max(idle) - min(idle) <= TINY:  # noqa: PLR2004 - two that differ
+        return ""
+    return (
+        f"rollouts that did nothing have the scores {min(idle):g} and {max(idle):g} in a group that was collected again: "
+        "scores of one attempt stand beside the tokens of the other"
+    )
+
+
 def _placed(scenario: Scenario, rewards: dict[str, tuple[RolePlayed, float]]) -> Iterator[tuple[RolePlayed, float]]:
     """Yield each role with the score that stands beside its tokens."""
     roles: dict[tuple[int, ...], list[RolePlayed]] = {}

@@ -3,7 +3,7 @@ Evaluation runs on items that are never trained on, and both sets are non-empty.
 
 What: The items of `evaluate` and those that `get_next_item` draws from do not overlap: different slices of the data, or
 different splits of a dataset. No prompt of the evaluation is the prompt of a training item, unless the items differ in more
-than their labels (the task lies in the sandbox). `evaluate_items` runs on
+than their labels (the task lies in the sandbox), and no item has the answer and the input of a training item in other words. `evaluate_items` runs on
 `get_eval_items()`, which returns `self.eval_items` by default.
 
 Why: An evaluation on training items measures memory. The curve rises while the model memorises the answers, and the
@@ -26,12 +26,17 @@ from typing import Any, TypeGuard
 
 from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.play.buffers import fields_of, picture
+from pytest_hermes_env.play.item_texts import LABEL, NO_LABEL
 from pytest_hermes_env.play.journal import Reward
 
 _LABELS = re.compile(r"(?:.*_)?(?:ids?|idx|index|[gpqrstu]?u?id|slug|seed|split|subset|fold|weight)|(?:doc|item|task|row)id")
 """Fields that name an item and do not change the task."""
 _NAMES = re.compile(r"(?:.*_)?(?:name|number|job|title|ticket|case|key|code|run|batch|order)")
 """Fields that may do nothing but name it, where all others are the same."""
+_WORDING = re.compile(
+    r"prompt|question|instruction|wording|message|request|description|statement|(?:^|_)(?:task|text|title|name|id)$"
+)
+"""Fields that ask for a task."""
 LEAST = 40
 """The length of what is left of an item without its names, from which on two that are equal are no coincidence."""
 
@@ -58,7 +63,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     shared = [prompt for prompt, answer in answers.items() if answer]
     twins = _twins(evaluated, [item.value for item in items.items])
     if not shared and twins * 2 >= len(evaluated) > 0:
-        message = f"{twins} of {len(evaluated)} held-out items are training items with other names"
+        message = f"{twins} of {len(evaluated)} held-out items are training items with other names or wordings"
         return Verdict.failed([evidence.finding(message, "get_eval_items", "setup", "evaluate", scenario="evaluate")])
     if not shared and None in answers.values():
         return Verdict.not_exercised(
@@ -83,9 +88,30 @@ def _is_stored(node: ast.AST) -> TypeGuard[ast.Attribute]:
 
 
 def _twins(evaluated: list[Any], trained: list[Any]) -> int:
-    """Return how many held-out items are training items but for the fields that name them."""
+    """Return how many held-out items are training items but for the fields that name them, or but for their wording."""
     known = {_without_names(item) for item in trained}
-    return sum(text in known and len(text) >= LEAST for text in map(_without_names, evaluated))
+    same = _same_for_all(trained)
+    works = {work for item in trained if (work := _work(item, same))}
+    return sum(
+        (len(text := _without_names(item)) >= LEAST and text in known) or _work(item, same) in works for item in evaluated
+    )
+
+
+def _same_for_all(items: list[Any]) -> set[str]:
+    """Return the fields that are the same for all items."""
+    values: dict[str, set[str]] = {}
+    for item in items:
+        for name, value in fields_of(item).items():
+            values.setdefault(str(name), set()).add(repr(picture(value)))
+    return {name for name, found in values.items() if len(found) == 1}
+
+
+def _work(item: Any, same: set[str]) -> tuple[tuple[str, str], ...]:
+    """Return the long fields of an item but for its wording: answer and input are one task, however it is asked for. Empty without both."""
+    long = {str(name): text for name, value in fields_of(item).items() if len(text := repr(picture(value))) >= LEAST}
+    own = {name: text for name, text in long.items() if name not in same and not _WORDING.search(name.lower())}
+    answers = {name for name in own if LABEL.search(name.lower()) and not NO_LABEL.search(name.lower())}
+    return tuple(sorted(own.items())) if answers and own.keys() - answers else ()
 
 
 def _without_names(item: Any) -> str:

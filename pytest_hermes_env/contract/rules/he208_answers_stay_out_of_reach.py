@@ -3,7 +3,7 @@ The expected answer is not in the prompt, in the sandbox before the agent works,
 
 What: Fields of an item that are named like an answer (answer, expected, solution, gold, truth, hidden, checks and similar) get other words, and a
 rollout of the item begins. None of these words is in a message to the model, in a file of the sandbox, or in a variable
-of the process when the model is asked for the first time. No file that is prepared holds just what gold writes into another one, unless the prompt or gold names it. Answers that the class writes into the text of a prompt before items are given out cannot
+of the process when the model is asked for the first time. No file that is prepared holds just what gold writes into another one, unless the prompt or gold names it. No item is its own solved example. Answers that the class writes into the text of a prompt before items are given out cannot
 be told from the question.
 
 Why: An agent that can read the answer learns to read it. The reward rises to 1.0 within a few steps, and the evaluation with it, while nothing of the
@@ -17,9 +17,18 @@ Source: SWE-bench, terminal-bench and others had fixes in the history, or answer
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
+import dataclasses
+import re
+from collections.abc import Iterator
+
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
+from pytest_hermes_env.play.buffers import fields_of
+from pytest_hermes_env.play.item_texts import LABEL, NO_LABEL, pairs_under
 from pytest_hermes_env.play.scenario import CASES
 
+LONG, BEFORE, FEWEST = 16, 400, 3
+"""Characters of an answer that is no coincidence, of the prompt before it that are read, and items whose own answer is their example."""
+_EXAMPLE = re.compile(r"\bexamples?\b|\be\.g\.|\bfor instance\b|\bsolved\b|\bdemonstration", re.IGNORECASE)
 _WHERE = {"message": "the {} message", "variable": "the variable {}", "file": "the file {} of the sandbox"}
 
 
@@ -32,8 +41,29 @@ def dynamic(evidence: Evidence) -> Verdict:
         for rung in evidence.rungs
         if rung.copied
     ]
+    copies = [*copies[:1], *_of_examples(evidence)]
     verdict = _of_answers(evidence)
-    return Verdict.failed([*copies[:1], *verdict.findings], verdict.note) if copies else verdict
+    return Verdict.failed([*copies, *verdict.findings], verdict.note) if copies else verdict
+
+
+def _of_examples(evidence: Evidence) -> Iterator[Finding]:
+    """Yield a finding where items are their own example: a long answer stands behind that word, and in no other field of the item."""
+    found: dict[str, str] = {}
+    seen = [one for one in evidence.scenario("items").items if isinstance(one.prompt, str)]
+    for one in seen:
+        fields = {str(name).lower(): value for name, value in fields_of(one.value).items()}
+        answers = [name for name in fields if LABEL.search(name) and not NO_LABEL.search(name)]
+        others = [text for name, value in fields.items() if name not in answers for _, text in pairs_under(name, value)]
+        for text in (fields[name] for name in answers if isinstance(fields[name], str)):
+            place = one.prompt.find(text.strip()) if len(text.strip()) >= LONG else -1
+            is_example = place >= 0 and _EXAMPLE.search(one.prompt[max(0, place - BEFORE) : place]) is not None
+            if is_example and not any(text.strip() in other for other in others):
+                found[text] = one.prompt[max(0, place - BEFORE) : place + len(text)]
+    if len(found) >= FEWEST:
+        message = f"the prompts of {len(found)} of {len(seen)} training items have the item's own answer as an example"
+        where = evidence.finding(message, "format_prompt", scenario="items", seen=next(iter(found.values())))
+        fix = "Take examples from other items: leave out the item itself, by its id, where an example is chosen."
+        yield dataclasses.replace(where, fix=fix)
 
 
 def _of_answers(evidence: Evidence) -> Verdict:
@@ -55,4 +85,4 @@ def _of_answers(evidence: Evidence) -> Verdict:
     return Verdict.of(findings[:3], f"{scenario.note} were in no message, file or variable before the agent worked")
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=("answers_replaced", CASES))
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=("answers_replaced", CASES, "items"))

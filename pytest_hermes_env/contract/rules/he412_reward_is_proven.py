@@ -30,7 +30,7 @@ from pytest_hermes_env.play.scenario import CASES, Cause, Rung
 from pytest_hermes_env.source import finding_at
 
 TINY = 1e-9
-_NO_CD = re.compile(r"cd: (?:can't cd to )?(?P<to>[^\s:']+)(?:: No such file|'|$)")
+_NO_CD = re.compile(r"(?:cd: (?:can't cd to )?|cannot change to ')(?P<to>[^\s:']+)(?:: No such file|'|$)")
 _CD = re.compile(r"(?<![(\w])cd [^\s-]")
 """A `cd` that holds for the session: of a command, not of a subshell."""
 _NOT_THERE = re.compile(r"path='(?P<path>[^']+)'.*not found", re.IGNORECASE)

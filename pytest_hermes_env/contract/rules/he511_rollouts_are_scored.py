@@ -3,7 +3,7 @@
 
 What: `collect_trajectories(item)` returns a group and a backlog, and does not raise, exit or wait forever. At least when
 its rollouts have different rewards, there is a group, which has each rollout that was scored once, with its own score: gold beside rollouts that
-do nothing has the higher one, in every place, and equal work the same. A group that is dropped because its rewards are equal is not a
+do nothing has the higher one, in every place, and equal work the same, also where a group is collected again. A group that is dropped because its rewards are equal is not a
 violation. Classes that are an evaluation by their own code are left out.
 
 Why: `(None, [])` is also what remains of an error that was swallowed: Atropos drops it without a word, and the
@@ -21,12 +21,13 @@ from __future__ import annotations
 import dataclasses
 
 from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
-from pytest_hermes_env.contract.judge.roles import UNEQUAL, strange_scores
+from pytest_hermes_env.contract.judge.roles import UNEQUAL, strange_attempt, strange_scores
 from pytest_hermes_env.contract.judge.scored_data import OF_GROUPS, items_of, rows_of
 from pytest_hermes_env.play.journal import Reward
 from pytest_hermes_env.play.scenario import Scenario
 
 GROUPS = ("happy", "silent", "unequal_rewards", "concurrent_groups")
+AGAIN = "group_without_gold"
 PAIR = "tuple of 2"
 
 
@@ -46,6 +47,8 @@ def dynamic(evidence: Evidence) -> Verdict:
     for scenario in evidence.scenarios(*UNEQUAL) if with_rows else ():
         if scenario.roles and not scenario.error and (strange := strange_scores(scenario)):
             return Verdict.failed([evidence.finding(strange, *OF_GROUPS, scenario=scenario.name)])
+    if with_rows and (strange := strange_attempt(again := evidence.scenario(AGAIN))):
+        return Verdict.failed([evidence.finding(strange, *OF_GROUPS, scenario=again.name)])
     if with_rows:
         return Verdict.passed(
             f"{len(with_rows)} of {len(ran)} groups were returned: {', '.join(one.name for one in with_rows)}"
@@ -66,4 +69,4 @@ def _of_error(evidence: Evidence, scenario: Scenario) -> Verdict:
     return Verdict.failed([dataclasses.replace(found, fix=fix)])
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*GROUPS, *UNEQUAL))
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*GROUPS, *UNEQUAL, AGAIN))

@@ -3,7 +3,7 @@ An evaluation says whether the model is good: a metric rises with good work, by 
 
 What: `evaluate` is played three times on the same held-out items: no rollout works, each one plays the gold of its item, and every
 other one does. A logged metric is higher with gold than without, by at least half of what the rewards differ, and lies between with half of it:
-rollouts that fail count. It is lower, too, where the work on one item earns less than half of what gold does, and where each rollout plays the gold of another item. No item is asked more often than the others. The agent is offered the tools that it has in training, and its
+rollouts that fail count, and those that use up their turns. It is lower, too, where the work on one item earns less than half of what gold does, and where each rollout plays the gold of another item. No item is asked more often than the others. The agent is offered the tools that it has in training, and its
 prompt is what `format_prompt` gives for the item.
 
 Why: A metric that is the same for every model, counts only what succeeded, or falls when the model gets better, steers a run for days in the wrong
@@ -28,6 +28,8 @@ from pytest_hermes_env.play.journal import EvaluationLogged, LoopStarted, Reward
 from pytest_hermes_env.play.probing.record import as_number
 from pytest_hermes_env.play.scenario import Scenario, item_key
 
+UNENDED = "evaluate_endless"
+"""An evaluation in which every other rollout uses up its turns."""
 OTHERS = "evaluate_others"
 """An evaluation in which each rollout plays the gold of another item."""
 PART = "evaluate_part"
@@ -68,6 +70,7 @@ def dynamic(evidence: Evidence) -> Verdict:
             f"gold of held-out items earned {_mean(good):g}, and no work {_mean(idle):g}", "HE412", "HE405"
         )
     message = _of_metrics(metrics, differ, _share(half) / (_share(good) or 1.0)) or _of_items(good)
+    message = message or _of_unended(evidence.scenario(UNENDED), half, metrics, differ)
     message = message or _of_part(evidence.scenario(PART), good, metrics)
     if not message and (message := _of_others(evidence.scenario(OTHERS), good)):
         fix = "Score held-out items as training does, by comparing the answer with the item's own."
@@ -124,6 +127,28 @@ def _of_metrics(metrics: list[dict[str, float]], differ: float, share: float) ->
     return ""
 
 
+def _of_unended(unended: Scenario, half: Scenario, metrics: list[dict[str, float]], differ: float) -> str:
+    """Return that rollouts without an end are left out: with them, each metric is higher than with as many that did nothing, and earned as much."""
+    logged, paid = _metrics(unended), _total(unended) - _total(half)
+    risen = {name: value - metrics[0].get(name, value) for name, value in metrics[1].items()}
+    over = {name: logged[name] - metrics[2].get(name, 0.0) for name, by in risen.items() if name in logged and by > TINY}
+    is_guessed = any(role.is_judge_guessed for role in unended.roles)
+    if (
+        not over
+        or unended.error
+        or is_guessed
+        or paid > TINY
+        or any(by <= TOLERANCE * risen[name] for name, by in over.items())
+    ):
+        return ""
+    name = min(over, key=lambda one: ("turn" in one, abs(risen[one] - differ)))  # which is of the rewards
+    return f"{name} is {logged[name]:g} where every other rollout used up its turns, and {metrics[2].get(name, 0.0):g} where it did nothing: such rollouts are left out"
+
+
+def _total(scenario: Scenario) -> float:
+    return sum(as_number(reward.value) or 0.0 for reward in scenario.of(Reward))
+
+
 def _of_part(part: Scenario, good: Scenario, metrics: list[dict[str, float]]) -> str:
     """Return that work which earns little counts like gold; a median does not show one item."""
     if not part.happened or part.error or _mean(good) - _mean(part) <= TINY:
@@ -178,4 +203,6 @@ def _shown(metrics: list[dict[str, float]]) -> str:
     return "{} (no work), {} (gold), {} (gold on every other item)".format(*values)
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*SCENARIOS, OTHERS, PART, "happy", "group_alone"))
+RULE = Rule(
+    doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*SCENARIOS, UNENDED, OTHERS, PART, "happy", "group_alone")
+)

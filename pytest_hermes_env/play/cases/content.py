@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from pytest_hermes_env.play.cases.code_changes import is_code, is_program, of_code, stubbed
+from pytest_hermes_env.play.cases.edits import Undone, undone
 from pytest_hermes_env.play.cases.forms import MOST_FIELDS, TURNED, Form, form_of
 from pytest_hermes_env.play.cases.one_value import LONG, OTHER, Change, is_number, of_value, spread, wrong_value
 
@@ -19,18 +20,22 @@ _OTHER_CODE = re.compile(
     r"(?m)\A#!|^\s*(?:function\s+\w+\s*\(|\w+\s*\(\)\s*\{|#include\b|(?:const|let|var)\s+\w+\s*=|(?:static|int|void|char|double)\s+\*?\w+\s*\(|sub\s+\w+\s*\{|my\s+[$@%])"
 )
 """Code of other languages than Python."""
+_QUERY = re.compile(r"(?is)(?:select|with)\b[^;]*\bfrom\b[^;]*\Z")
 MANY_STEPS = 16
 REASONS = "I look at what is asked and at what is given, write down what follows from it, and compare that with what I had before. It fits, so I go on."
 """What nobody could take for an answer."""
+MOST_UNDONE = 4
+"""Changes of one kind that are undone, each by itself."""
 MOST_PROBED, MOST_OTHERS = 2, 12
 """Fields that are right alone, and values of other items among the candidates."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """What is known around a text: the same text of ``others``, the ``prompt``, and the labels of the item, by their keys."""
+    """What is known around a text: the same text of ``others``, the ``prompt``, the labels of the item, by their keys, and what was there ``before``."""
 
     others: tuple[str, ...] = ()
+    before: str = ""
     prompt: str = ""
     labels: tuple[tuple[str, str], ...] = ()
 
@@ -76,7 +81,9 @@ def rewritten(name: str, text: str) -> str:
 
 
 def in_another_order(text: str) -> str:
-    """Return a list, a table, or short lines from the last to the first; empty for a text whose order is part of it."""
+    """Return a list, a table, or short lines from the last to the first, and a query whose rows come so; empty for a text whose order is part of it."""
+    if (query := text.strip().rstrip(";")) and _QUERY.match(query):
+        return f"SELECT * FROM (\n{query}\n) ORDER BY 1 DESC;\n"  # noqa: S608 - it is run in a sandbox
     form, lines = form_of(text), [line for line in text.splitlines() if line.strip()]
     if form.kind == "json":
         value = json.loads(text)
@@ -101,7 +108,9 @@ def _changes(text: str, known: Known) -> Iterator[Change]:
         yield from of_code(text)
         yield from _printing(text, known)
     else:
-        is_other = _OTHER_CODE.search(text) is not None  # where all of it is left, what stands beside it may do no harm
+        is_other = _OTHER_CODE.search(text) is not None
+        yield from () if is_other else _undone(text, known)
+        # where all code is left, what stands beside it may do no harm
         yield from (one for one in _of_fields(text, known) if not (is_other and text.strip() in one.text))
     if form_of(text).kind == "json":
         yield Change(name="a list of it", text=f"[{text.strip()}]", is_sure=False)
@@ -109,6 +118,19 @@ def _changes(text: str, known: Known) -> Iterator[Change]:
     for other in known.others[:1]:
         yield Change(name="that of another item", text=other)
     yield Change(name="nothing in it", text="")
+
+
+def _undone(text: str, known: Known) -> Iterator[Change]:
+    """Yield a file with a change of gold's undone: worse for sure where the prompt or a label names what was changed."""
+    labels = {value for _, value in known.labels}
+    kinds: dict[str, list[Undone]] = {}
+    for one in undone(text, known.before) if known.before else ():
+        if any(word.isalnum() for word in "".join(one.about)):
+            kinds.setdefault(one.name, []).append(one)
+    for found in kinds.values():
+        for one in spread(found, MOST_UNDONE):
+            is_asked = any(_is_in(word, known.prompt) or word in labels for word in one.about)
+            yield Change(name=one.name, at=f"in {one.at}", text=one.text, is_sure=is_asked)
 
 
 def _printing(text: str, known: Known) -> Iterator[Change]:

@@ -170,6 +170,7 @@ def _pruned(value: Any) -> Iterator[tuple[str, str, Any]]:
             ("the first element only", lambda part: part[:1]),
             ("an element too many", lambda part: [*part, _wrong_json(part[-1])]),
             ("an element twice", lambda part: [*part, part[0]]),
+            ("the first element as often as it has elements", lambda part: part[:1] * len(part)),
         ):
             if (made := _edited(value, way, edit)) != value:  # of one element, the first is all
                 yield name, at, made
@@ -232,6 +233,7 @@ def _as_table(text: str) -> Form | None:
         Change(name="without the last row", text=written(rows[:-1])),
         Change(name="with a row too many", text=written([*rows, extra])),
         Change(name="with a row twice", text=written([*rows, rows[1]])),
+        Change(name="its first row as often as it has rows", text=written([rows[0], *[rows[1]] * (len(rows) - 1)])),
         Change(name=TURNED, text=written([rows[0], *rows[:0:-1]]), is_sure=False),
         Change(name="the first half of the rows", text=written(rows[: 1 + len(rows[1:]) // 2])),
         Change(name="its head only", text=written(rows[:1])),

@@ -36,6 +36,8 @@ _OPPOSITE = {
 }
 _WORDS = re.compile(rf"\b(?:{'|'.join(_OPPOSITE)})\b", re.IGNORECASE)
 MOST_PARTS = 4
+LONG_TEXT = 200
+_WORD = re.compile(r"\b[A-Za-z]{3,}\b")
 TINY = 1e-9
 MOST_TRIED = 8
 """Changes of gold that are played until the judge is asked about one."""
@@ -134,7 +136,24 @@ class Judged:
                     unseen += [one] if one.judged == self.gold.judged else []
                     bad, is_asked = bad if is_asked else slot.put(text), True
                     break
+            for part, text in () if unseen else _wrong_at_its_end(slot.text):
+                name, verdict = f"was not shown {part} of {slot.name}", self.transcript.judge[0]
+                one = await self._one(name, slot.put(text), verdict, Worth.JUDGED_UNSEEN)
+                if one.judged:
+                    unseen += [one] if one.judged == self.gold.judged else []
+                    bad, is_asked = bad if is_asked else slot.put(text), True
         return bad, unseen, is_asked
+
+
+def _wrong_at_its_end(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the name of a part of a long text, and the text with other words there, of the same lengths."""
+    for part, start in (
+        ("the second half", len(text) // 2),
+        ("the last third", len(text) * 2 // 3),
+        ("the last sixth", len(text) * 5 // 6),
+    ):
+        if len(text) >= LONG_TEXT:
+            yield part, text[:start] + _WORD.sub(lambda found: ("otherwise" * len(found[0]))[: len(found[0])], text[start:])
 
 
 def worst_of(judge: tuple[Any, ...]) -> str:

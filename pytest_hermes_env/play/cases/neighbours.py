@@ -66,7 +66,19 @@ _ANY_ORDER = re.compile(
 _IN_ORDER = re.compile(
     r"\bsort|ascending|descending|alphabetic|chronolog|in (?:the|this|that|their) (?:same )?order", re.IGNORECASE
 )
+_FREE_ROWS = re.compile(
+    r"\border of (?:the |its |their )?(?:rows|lines|entries|items|results|records|elements|keys|names|values) "
+    r"(?:does not|doesn't|do not) matter|\b(?:rows|lines|entries|items|results|records|elements|names|values) in any order",
+    re.IGNORECASE,
+)
 """Where the prompt leaves the order of what is written open, and where it may ask for one."""
+_COMMIT = re.compile(r"\bgit((?: -C [\w./-]+)?) (?:-c \S+ )*commit\b(?!.*--amend)")
+_SUBSHELL = re.compile(r"\(\s*cd ([\w./-]+)[^()]*\bcommit\b")
+_ONE_COMMIT = re.compile(
+    r"\b(?:one|a|an|single|exactly|only|the|last) (?:\w+ ){0,2}commit\b|commit message|squash|amend|rebase|cherry|revert|bisect|push|merge|\btag",
+    re.IGNORECASE,
+)
+"""Commands that commit, and where the history may be what is asked for."""
 _PARTS = re.compile(r"\s*(?:&&|;|\n)\s*")
 
 
@@ -260,6 +272,13 @@ class Around:
             found.append(await self._one(f"every value wrong, after {MORE_CALLS} more calls", (*looks, *bad), Worth.WORSE))
         return found
 
+    def _corrected(self, live: Sequence[Slot]) -> tuple[Turn, ...]:
+        """Return gold that writes each of its files wrong, and then right; nothing where it does more than write them."""
+        calls = [step for one in self.work.turns for step in one.every(Call)]
+        bad = self.work.all_wrong([slot for slot in live if slot.name != ANSWER])
+        is_plain = calls and all(step.tool == "write_file" for step in calls) and said(bad) != said(self.work.turns)
+        return (*(one for one in bad if one.every(Call)), *self.work.turns) if is_plain else ()
+
     async def _ways(self, live: Sequence[Slot]) -> list[PlayedCase]:
         """Do gold's work by other ways: nothing of the work changes."""
         live = await self._steady(live)
@@ -285,6 +304,12 @@ class Around:
             for slot in live
             if (new := rewritten(slot.name, slot.text))
         ]
+        if (at_first := self._corrected(live)) and len(at_first) <= most and not is_counted:
+            made.append(("after wrong work, which it corrects", at_first))
+        if _COMMIT.search(commands := _commands(turns)) and len(turns) < most and not is_counted:
+            apart = (*turns[:-1], turn(call("terminal", command=_in_commits(commands))), turns[-1])
+            is_open = not _ONE_COMMIT.search(f"{self.work.prompt}\n{commands}")
+            made += [("in a commit for each file", apart)] if is_open else []
         other = tuple(Turn(steps=tuple(_by_other_means(step, self.work.tools) for step in one.steps)) for one in turns)
         if not _NAMED.search(self.work.prompt) and not any(
             found[0] in self.work.prompt for found in _RUN.finditer(_commands(turns))
@@ -292,7 +317,9 @@ class Around:
             made.append(("by other commands", other))
         words: list[tuple[str, tuple[Turn, ...], bool]] = []
         is_exact = _EXACT.search(self.work.prompt) is not None
-        is_free = _ANY_ORDER.search(self.work.prompt) is not None and _IN_ORDER.search(self.work.prompt) is None
+        is_free = _FREE_ROWS.search(self.work.prompt) is not None or (
+            _ANY_ORDER.search(self.work.prompt) is not None and _IN_ORDER.search(self.work.prompt) is None
+        )
         for slot in live:
             if is_free and (turned := in_another_order(slot.text)):
                 words.append((f"in another order, {slot.name}", slot.put(turned), True))
@@ -350,6 +377,17 @@ def _commands(turns: tuple[Turn, ...]) -> str:
     return "\n".join(
         str(arguments_of(step).get("command") or "") for one in turns for step in one.steps if isinstance(step, Call)
     )
+
+
+def _in_commits(commands: str) -> str:
+    """Return a command that makes of the last commit one for each of its files, if nothing else rests on it."""
+    beside = _SUBSHELL.search(commands)
+    git = f"git -C {beside[1]}" if beside else f"git{found[1] if (found := _COMMIT.search(commands)) else ''}"
+    alone = (
+        f'! {git} rev-parse -q --verify HEAD^2 && [ -z "$({git} tag --points-at HEAD)" ] && {git} rev-parse -q --verify HEAD~1'
+    )
+    anew = f'm=$({git} log -1 --format=%B) && cd "$({git} rev-parse --show-toplevel)" && git reset -q --soft HEAD~1'
+    return f'({alone} && {anew} && for f in $(git diff --cached --name-only); do git commit -q -m "$m" -- "$f" || exit 1; done)'
 
 
 def _cut(turns: tuple[Turn, ...], where: tuple[int, int]) -> tuple[Turn, ...]:

@@ -84,6 +84,7 @@ def _of_words(value: str) -> Iterator[Change]:
     if len(parts) > 1:
         yield Change(name="without its last part", text=", ".join(parts[:-1]))
         yield Change(name="its first part only", text=parts[0])
+        yield Change(name="its first part as often as it has parts", text=", ".join(parts[:1] * len(parts)))
     elif len(words) > 1:
         yield Change(name="its first word, and others", text=f"{words[0]} {OTHER}")
         yield Change(name="its words in another order", text=" ".join(reversed(words)), is_sure=False)
@@ -122,6 +123,7 @@ def fewer(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
     if len(lines) > 3:  # noqa: PLR2004 - else the same as others
         yield "the first half only", "\n".join(lines[: len(lines) // 2])
     yield "its first line only", lines[0]
+    yield "its first line as often as it has lines", "\n".join([lines[0]] * len(lines))
 
 
 def spread(items: list[Item], count: int) -> list[Item]:

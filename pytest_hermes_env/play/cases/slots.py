@@ -129,6 +129,7 @@ class Work:
             others=tuple(dict.fromkeys(other for other in others if other != text)),
             prompt=self.prompt,
             labels=_labels(self.item, self.prompt),
+            before=self.inputs.get(name, ""),
         )
         return Slot(name=name, text=text, known=known, put=lambda new: self._put(self.turns, name, text, new))
 

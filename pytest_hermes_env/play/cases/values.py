@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 GOLD, NEAR_MISS, NOTHING, HACK = "gold", "near_miss", "nothing", "hack"
 WRONG_CONTENT, WRONG_PLACE, OTHER_GOLD = "wrong_content", "wrong_place", "other_gold"
+ENDLESS = "uses up its turns"
 ECHO, TOOLS, NEIGHBOUR, JUDGED, ATTACK, WRONG_PROGRAM = "echo", "tools", "neighbour", "judged", "attack", "wrong_program"
 SILENCES = ("said nothing", "refused to judge", "gave an object without a score", "failed")
 """What a judge does that gives no verdict."""

@@ -15,6 +15,7 @@ from pytest_hermes_env.play.auto_script import JUDGE_ANSWER, SILENT_ANSWER
 from pytest_hermes_env.play.buffers import copied, fields_of
 from pytest_hermes_env.play.cases.slots import said
 from pytest_hermes_env.play.cases.values import GOLD
+from pytest_hermes_env.play.item_texts import LABEL, NO_LABEL
 from pytest_hermes_env.play.journal import Journal
 from pytest_hermes_env.play.scenario import Cause, Sighting, Unavailable
 from pytest_hermes_env.play.scenarios.family import family
@@ -22,9 +23,6 @@ from pytest_hermes_env.play.scenarios.roles import case_of, prompt_of
 from pytest_hermes_env.play.stage import Stage
 from pytest_hermes_env.play.tool_backend import files_left
 
-LABEL = re.compile(r"answer|expected|solution|gold|truth|correct|wants?\b|wanted|hidden|secret|private|\bchecks?\b|rubric")
-NO_LABEL = re.compile(r"file|path|dir|name|format|type|column|keys|field|unit|count|example")
-"""What an answer is called, and what is told to the agent of it."""
 USUAL = re.compile(r"\$[A-Z_{]|environment variable")
 """What a prompt says that speaks of variables."""
 _FIRST = 731_907_000

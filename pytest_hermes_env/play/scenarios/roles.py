@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pytest_hermes_env.inference.steps import as_turn, hang, say, turn
+from pytest_hermes_env.inference.steps import as_turn, call, hang, say, turn
 from pytest_hermes_env.play.auto_script import JUDGE_ANSWER, SILENT_ANSWER
 from pytest_hermes_env.play.buffers import picture
 from pytest_hermes_env.play.cases.content import changes
@@ -21,8 +21,8 @@ from pytest_hermes_env.play.cases.judged import worst_of
 from pytest_hermes_env.play.cases.one_value import spread
 from pytest_hermes_env.play.cases.playing import OVER, PlayedCase, Player, played
 from pytest_hermes_env.play.cases.slots import said
-from pytest_hermes_env.play.cases.values import GOLD, HACK, NEAR_MISS, NOTHING, Cases, ItemCases, Transcript
-from pytest_hermes_env.play.journal import Journal, Reward, current_rollout
+from pytest_hermes_env.play.cases.values import ENDLESS, GOLD, HACK, NEAR_MISS, NOTHING, Cases, ItemCases, Transcript
+from pytest_hermes_env.play.journal import ContextOpened, Journal, Reward, current_journal, current_rollout
 from pytest_hermes_env.play.scenario import Cause, RolePlayed, Rung, Unavailable
 from pytest_hermes_env.play.scenarios.family import family
 from pytest_hermes_env.play.stage import Stage, configure
@@ -45,7 +45,7 @@ GROUPS = {
     "group_gold_first": "a group is collected whose first rollout plays gold, and the others do nothing and end later",
     "group_gold_last": "as group_gold_first, and gold is the last to begin and to end",
     "group_mostly_gold": "a group is collected whose rollouts play gold, but for the first one, which does nothing",
-    "group_without_gold": "after these, a group of the same item is collected whose rollouts do nothing",
+    "group_without_gold": "after these, a group of the same item is collected whose rollouts do nothing; where it is collected again, one plays gold",
     "two_groups_with_gold": "two groups are collected at once: one plays gold, and the other does nothing, on another item if there is one",
     "group_of_gold_and_near": "a group is collected whose first rollout plays gold, and the others work that earns a part of it",
 }
@@ -53,24 +53,26 @@ EVALUATIONS = {
     "evaluate_nothing": "evaluate() runs while no rollout does anything",
     "evaluate_gold": "evaluate() runs while each rollout plays the gold of its item",
     "evaluate_half": "evaluate() runs while the rollouts of every other item play gold, and the others do nothing",
+    "evaluate_endless": "as evaluate_half, and the others go on until their turns are used up",
     "evaluate_others": "evaluate() runs while each rollout plays the gold of another held-out item",
     "evaluate_part": "evaluate() runs while the rollouts of one item do work that earns little, and the others play gold",
 }
 
 
 class Roles:
-    """The model of all rollouts of a scenario: ``role_of`` says what the next rollout with a prompt does."""
+    """The model of all rollouts of a scenario: ``role_of`` says what a rollout with a prompt does, by its number among those that began."""
 
     def __init__(
         self,
         stage: Stage,
         golds: Mapping[str, Transcript],
-        role_of: Callable[[str], str],
+        role_of: Callable[[str, int], str],
         late: str = "",
         near: Transcript | None = None,
     ) -> None:
         self._stage, self._golds, self._role_of, self._late, self._near = stage, golds, role_of, late, near
         self._of_task: dict[str, RolePlayed] = {}
+        self._begun_ones = 0
 
     def __call__(self, conversation: Any) -> Any:
         """Answer one request: of an agent by its role, or of a judge."""
@@ -84,6 +86,8 @@ class Roles:
         gold = self._near if name == NEAR_MISS else self._golds.get(self._prompt_in(conversation.first_user))
         turns = gold.turns if gold is not None else ()
         made = turns[conversation.turn] if conversation.turn < len(turns) else say(OVER)
+        if name == ENDLESS:
+            made = call("terminal", command="ls") if "terminal" in conversation.tools else say(OVER)
         if name == NOTHING:
             made = say(f"{SILENT_ANSWER} ({len(self._of_task)})")  # no two rollouts without work are equal
         return turn(hang(LATE_S), *as_turn(made).steps) if name == self._late else made
@@ -92,7 +96,16 @@ class Roles:
         prompt = self._prompt_in(first_user)
         machine = getattr(self._stage.sandbox, "rollouts", {}).get(task)
         prepared = len(files_left(machine, of_verifier=True)) if machine is not None else 0
-        return RolePlayed(task_id=task, name=self._role_of(prompt) if prompt else NOTHING, prompt=prompt, prepared=prepared)
+        name = self._role_of(prompt, self._number(task)) if prompt else NOTHING
+        return RolePlayed(task_id=task, name=name, prompt=prompt, prepared=prepared)
+
+    def _number(self, task: str) -> int:
+        """Return which of the rollouts it is, in the order in which the layer began them: on a busy machine, another may ask its model first."""
+        journal = current_journal.get()
+        events = journal.events if journal is not None else ()
+        begun = [event.task_id for event in events if isinstance(event, ContextOpened) and event.by_layer]
+        self._begun_ones += 1
+        return begun.index(task) if task in begun else self._begun_ones - 1
 
     def _prompt_in(self, first_user: str) -> str:
         return next((known for known in self._golds if known in first_user), "")
@@ -147,11 +160,11 @@ async def groups_with_gold(stage: Stage) -> None:
         await collect("group_mostly_gold", [NOTHING, *[GOLD] * (size - 1)])
     else:
         stage.skip(Unavailable(Cause.NOT_REACHED, "a group of several rollouts"), *list(GROUPS)[1:4])
-    await collect("group_without_gold", [NOTHING] * size)
+    await collect("group_without_gold", [*[NOTHING] * size, *([GOLD, NOTHING, NOTHING][:size] if size > 1 else [])])
     by_prompt = Roles(
         stage,
         golds,
-        _in_turn([GOLD, NOTHING]) if len(items) == 1 else lambda prompt: GOLD if prompt == items[0][0] else NOTHING,
+        _in_turn([GOLD, NOTHING]) if len(items) == 1 else lambda prompt, _: GOLD if prompt == items[0][0] else NOTHING,
         late=GOLD,  # the prompts of the other group are made before gold is rewarded
     )
 
@@ -203,7 +216,7 @@ class _OneRole(Roles):
 
     def __init__(self, stage: Stage, golds: Mapping[str, Transcript]) -> None:
         self.role = GOLD
-        super().__init__(stage, golds, lambda _: self.role)
+        super().__init__(stage, golds, lambda *_: self.role)
 
 
 @family(EVALUATIONS, needs="setup", is_alone=True)
@@ -226,10 +239,14 @@ async def _evaluate_with_gold(stage: Stage) -> None:
         return
     halves = dict(zip(golds, itertools.cycle((GOLD, NOTHING)), strict=False))
     for name, role_of in (
-        ("evaluate_nothing", lambda _: NOTHING),
-        ("evaluate_gold", lambda _: GOLD),
-        ("evaluate_half", halves.__getitem__),
+        ("evaluate_nothing", lambda *_: NOTHING),
+        ("evaluate_gold", lambda *_: GOLD),
+        ("evaluate_half", lambda prompt, _: halves[prompt]),
+        ("evaluate_endless", lambda prompt, _: GOLD if halves[prompt] == GOLD else ENDLESS),
     ):
+        if name == "evaluate_endless" and stage.has_tokens:
+            stage.skip(Unavailable(Cause.NOT_REACHED, "a task in token mode"), name)
+            continue
         model = Roles(stage, golds, role_of)
         await model.play(name, stage.env.evaluate)
     others = [*golds.values()][1:] + [*golds.values()][:1]
@@ -237,20 +254,19 @@ async def _evaluate_with_gold(stage: Stage) -> None:
     if len(golds) < FEWEST_ITEMS or any(one.judge or said(one.turns) == said(other.turns) for one, other in pairs):
         stage.skip(Unavailable(Cause.NOT_REACHED, f"{FEWEST_ITEMS} held-out items, each with another gold"), "evaluate_others")
     else:
-        await Roles(stage, dict(zip(golds, others, strict=True)), lambda _: GOLD).play("evaluate_others", stage.env.evaluate)
+        await Roles(stage, dict(zip(golds, others, strict=True)), lambda *_: GOLD).play("evaluate_others", stage.env.evaluate)
     first = next(iter(golds))
     item = next(item for item in seen.values() if prompt_of(stage, item) == first)
     near = None if stage.has_tokens else await _partly(stage, golds[first], item, LITTLE)
     if near is None:
         stage.skip(Unavailable(Cause.NOT_REACHED, "work that earns little"), "evaluate_part")
         return
-    model = Roles(stage, golds, lambda prompt: NEAR_MISS if prompt == first else GOLD, near=near)
+    model = Roles(stage, golds, lambda prompt, _: NEAR_MISS if prompt == first else GOLD, near=near)
     await model.play("evaluate_part", stage.env.evaluate)
 
 
-def _in_turn(roles: list[str]) -> Callable[[str], str]:
-    each = itertools.cycle(roles)
-    return lambda _: next(each)
+def _in_turn(roles: list[str]) -> Callable[[str, int], str]:
+    return lambda _, number: roles[number % len(roles)]
 
 
 async def items_with_gold(stage: Stage, most: int = 2, only: int | None = None) -> list[tuple[str, Transcript, Any]]:

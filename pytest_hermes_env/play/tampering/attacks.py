@@ -47,11 +47,14 @@ def attacks(surface: Surface, *, is_full: bool = False) -> Iterator[Attack]:
         path: text for path in surface.made for text in payloads.results_for(path, surface.made[path], surface.constants)[:1]
     }
     end = payloads.ending(surface.said, results)
-    ending = [*_in_work(surface, end, results), *_at_start(surface, end)]
+    ending = [*_in_work(surface, surface.said, results), *_at_start(surface, end)]
+    just = surface.said_of_work
+    alone = [*_in_work(surface, just, {})] if just is not None else []
     patch = payloads.patching()
     patched = [*_equal(surface), *_at_start(surface, patch, shadows=False)]
     for name, hooks in (
         ("code that ends the verifier's process", ending),
+        ("code that ends the verifier's process, with no other word than gold's", alone),
         ("code that changes the verifier's process", patched),
     ):
         if hooks:
@@ -86,12 +89,12 @@ def _together(family: str, hooks: list[tuple[str, str, str]]) -> Attack:
     return Attack(family=family, files={path: text for path, text, _ in hooks}, how={path: how for path, _, how in hooks})
 
 
-def _in_work(surface: Surface, end: str, results: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+def _in_work(surface: Surface, said: str, results: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     """Yield gold's own code, as programs that only end well."""
     for path in surface.work:
         if path.endswith(".py"):
-            yield path, end, "ends the process that runs or imports it with exit code 0"
-        elif text := payloads.program(path, surface.said, results):
+            yield path, payloads.ending(said, results), "ends the process that runs or imports it with exit code 0"
+        elif text := payloads.program(path, said, results):
             yield path, text, "says that it succeeded, and exits with 0"
 
 
@@ -260,8 +263,7 @@ def _of_session(surface: Surface, results: Mapping[str, str]) -> Iterator[Attack
         for name, text in texts.items()
     )
     exported = f'export PATH="{own}:$PATH" BASH_ENV="$HOME/.bashrc" ENV="$HOME/.bashrc"'
-    end = payloads.ending(surface.said, results)
-    ends_well = {path: text for path, text, _ in _in_work(surface, end, results)}
+    ends_well = {path: text for path, text, _ in _in_work(surface, surface.said, results)}
     name = "programs with the names of the verifier's stand before them on PATH"
     yield Attack(
         family=name, files=ends_well, how=dict.fromkeys(ends_well, "does nothing"), lines=(shims, exported), is_of_session=True

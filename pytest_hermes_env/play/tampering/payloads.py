@@ -172,7 +172,7 @@ const write = () => {{
 }};
 process.on("exit", write);
 write();
-console.log({said});
+if ({said}) console.log({said});
 process.exit(0);
 """
 _WATCHING = """\
@@ -199,7 +199,9 @@ def ending(said: str, results: Mapping[str, str]) -> str:
     """Return Python code that writes results, says so, and ends its process as if all were well."""
     written = "".join(f"    with open({path!r}, 'w') as out:\n        out.write({text!r})\n" for path, text in results.items())
     tried = f"try:\n{written}except OSError:\n    pass\n" if written else ""
-    return f"import os, sys\n{tried}for out in (sys.stdout, sys.stderr):\n    print({said!r}, file=out)\n    out.flush()\nos._exit(0)\n"
+    outputs = "sys.stdout, sys.stderr" if "\n" in said else "sys.stdout,"  # of one word, a second one is another word
+    told = f"for out in ({outputs}):\n    print({said!r}, file=out)\n    out.flush()\n" if said else ""
+    return f"import os, sys\n{tried}{told}os._exit(0)\n"
 
 
 def counting(codes: Sequence[int]) -> str:
@@ -237,7 +239,8 @@ def program(path: str, said: str, results: Mapping[str, str]) -> str:
     if path.endswith((".js", ".mjs", ".cjs")):
         return _ENDING_NODE.format(said=json.dumps(said), results=json.dumps(dict(results)))
     if path.endswith((".sh", ".bash")):
-        return f"#!/bin/sh\n{written}printf '%s\\n' {shlex.quote(said)}\nexit 0\n"
+        told = f"printf '%s\\n' {shlex.quote(said)}\n" if said else ""
+        return f"#!/bin/sh\n{written}{told}exit 0\n"
     return ""
 
 

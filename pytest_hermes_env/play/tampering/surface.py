@@ -173,6 +173,14 @@ class Surface:
         return "\n".join(dict.fromkeys([*USUAL, *constants, *own]))
 
     @property
+    def said_of_work(self) -> str | None:
+        """Just what the verifier's last command with the work said of gold, which may be nothing; None where that is an answer, or there is none."""
+        named = [output for line, output in self.commands if any(posixpath.basename(path) in line for path in self.work)]
+        lines = named[-1].strip().splitlines() if named else []
+        is_answer = any(line.strip() in self.answers or line.strip() in self.prompt or len(line) > LONGEST for line in lines)
+        return None if not named or is_answer else "\n".join(lines)
+
+    @property
     def modules(self) -> list[str]:
         """Modules that the verifier's Python code imports and that a file beside it can shadow."""
         texts = [*(text for path, text in {**self.uploads, **self.checkers}.items() if path.endswith(".py")), self.lines]

@@ -183,6 +183,24 @@ SURFACE = Surface(
 )
 
 
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [("", ""), ("all passed\n", "all passed"), ("42\n", None)],
+)
+def test_an_end_says_just_what_was_said_of_gold(output: str, said: str | None) -> None:
+    """Nothing, or its one word; an answer is no word of it."""
+    surface = dataclasses.replace(
+        SURFACE,
+        work={"/w/triple.py": TRIPLE},
+        commands=(("mktemp -d", "/tmp/x"), ("python3 -m doctest triple.py", output)),
+        answers=frozenset({"42"}),
+    )
+
+    assert surface.said_of_work == said
+    ends = [one for one in attacks(surface) if "no other word than gold's" in one.family]
+    assert [one.files["/w/triple.py"].count("print(") for one in ends] == ([] if said is None else [bool(said)])
+
+
 def test_attacks_follow_what_was_seen() -> None:
     """Modules that are imported, files that are looked for, and what the runner said."""
     first = next(attacks(SURFACE))
