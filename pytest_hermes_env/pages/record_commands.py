@@ -91,6 +91,8 @@ def _rescore(options: argparse.Namespace) -> int:
 
     from pytest_hermes_env.records.rescored_run import Settings, findings, rescore_files, summary_lines  # noqa: PLC0415
 
+    if not 0 <= options.threshold <= 1:
+        raise UsageError(f"--threshold {options.threshold:g}: expected a share from 0 to 1")
     settings = Settings(
         target=options.target,
         allowed=tuple(options.allow),
@@ -166,9 +168,9 @@ def _setting(text: str) -> tuple[str, Any]:
 
 
 def _progress(done: int, total: int) -> None:
-    if sys.stderr.isatty():
-        end = "\n" if done == total else ""
-        sys.stderr.write(f"\r{done:,} of {total:,} rollouts{end}")
+    is_watched, end = sys.stderr.isatty(), "\n" if done == total else ""
+    if is_watched or done == total or done * 10 // total > (done - 1) * 10 // total:  # a file gets ten lines
+        sys.stderr.write(f"\r{done:,} of {total:,} rollouts{end}" if is_watched else f"{done:,} of {total:,} rollouts\n")
         sys.stderr.flush()
 
 
@@ -257,6 +259,11 @@ def _compare(options: argparse.Namespace) -> int:
     from pytest_hermes_env.records.comparing import as_json, compare, compared_lines, findings, side_of  # noqa: PLC0415
 
     sides = side_of(options.before, options.env), side_of(options.after, options.env)
+    if len({bool(side.files) for side in sides}) > 1:
+        raise UsageError(
+            "a recording and an environment that is played have no rollout in common.\n"
+            "  fix  `hermes-env rescore ENVIRONMENT RECORDING` computes the rewards of the recording again; two recordings can be compared"
+        )
     found, unstable = compare(*sides, mode=options.mode)
     lines = list(compared_lines(found, options.before, options.after, unstable))
     _report(

@@ -13,6 +13,7 @@ import math
 import multiprocessing
 import multiprocessing.util
 import os
+import re
 import sys
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -380,12 +381,16 @@ def findings(summary: Summary) -> Iterator[Found]:
         yield Found(title=f"{len(summary.problems):,} lines left out", places=summary.problems[:SHOWN])
 
 
+_PASSING = re.compile(r"/\S*?/hermes-\w+-\w+/|(?<=: )it has [\d,]+ bytes, (?=more than)")
+"""What differs from one rollout to the next in a reason that is the same: the directory of the sandbox, a file's size."""
+
+
 def _causes(summary: Summary) -> Iterator[tuple[str, str, list[Rescored]]]:
     """Yield why rollouts have no reward now, the most frequent cause first."""
     for status, title in (("not rescorable", "not stored"), ("failed", "the reward raised"), ("unscored", "no reward then")):
         causes: dict[str, list[Rescored]] = defaultdict(list)
         for one in summary.of(status):
-            causes[one.why].append(one)
+            causes[_PASSING.sub("", one.why)].append(one)
         yield from ((title, why, ones) for why, ones in sorted(causes.items(), key=lambda pair: -len(pair[1]))[:10])
 
 

@@ -253,6 +253,9 @@ def restored(world: World, line: Line, unstored: Unstored) -> Any:
 
     machine = FakeSandbox(cwd=world.directory or "/workspace", unscripted="not found", allow_leftovers=True)
     now = time.time_ns()
+    has_files = line.files.is_dir() or all(file.kind != "file" for file in world.files)
+    if not has_files:
+        unstored.note("files of the sandbox", f": there is no directory {line.files}")
     for file in world.files:
         facts: dict[str, Any] = {
             "kind": file.kind,
@@ -264,7 +267,8 @@ def restored(world: World, line: Line, unstored: Unstored) -> Any:
             try:
                 facts["data"] = blob_path(line.files, file.sha256).read_bytes()
             except OSError:
-                unstored.note("file of the sandbox", f"{file.path}: {line.files} does not have it")
+                if has_files:
+                    unstored.note("file of the sandbox", f"{file.path}: {line.files} does not have it")
         machine.files.party = file.by
         machine.files.take_over({posixpath.join(machine.files.cwd, file.path): Node(**facts)})
     machine.files.party = "environment"

@@ -6,9 +6,11 @@ import json
 
 import pytest
 
+from hermes_env_shared.rollout_record import files_of
 from pytest_hermes_env.cli import main
 from pytest_hermes_env.errors import UsageError
-from pytest_hermes_env.records.rescored_run import Settings, rescore_files, summary_lines
+from pytest_hermes_env.records.rescored_run import Settings, Summary, rescore_files, summary_lines
+from pytest_hermes_env.records.rescoring import Rescored
 
 BY_ANSWER = 'return float(result.messages[-1]["content"])'
 
@@ -221,3 +223,58 @@ def test_why_nothing_was_scored_is_told(environment, record_file):
 
     assert summary.share_of_findings == 1.0
     assert "  no reward then: model_failed" in [*summary_lines(summary)]
+
+
+def test_one_reason_in_several_sandboxes_is_told_once():
+    """Each has a directory of its own, and its file another size."""
+    whys = [
+        f"file of the sandbox /tmp/hermes-{name}/big.bin, which was not kept: it has {size} bytes, more than 4,194,304"
+        for name, size in (("a1b2-c3d4", "5,000,000"), ("e5f6-g7h8", "6,000,001"))
+    ]
+    given = {"file": "r.jsonl", "id": "", "run": "", "group": 1, "status": "not rescorable"}
+    results = [Rescored(place=f"g1r{n}", line=n, why=why, **given) for n, why in enumerate(whys, start=1)]
+
+    lines = [*summary_lines(Summary(results=results))]
+
+    assert "  not stored: file of the sandbox big.bin, which was not kept: more than 4,194,304" in lines
+    assert lines[-1].startswith("      2 rollouts: ")
+
+
+def test_records_whose_files_are_gone_say_so_once(environment, record_file):
+    """Not file by file."""
+    file = record_file({"reward": 1.0})
+    files_of(file).rename(file.with_name("elsewhere"))
+
+    summary = rescore_files([file], Settings(target=environment('return float("x" in ctx.read_file("a.txt"))'), workers=1))
+
+    assert [one.why.count("there is no directory") for one in summary.results] == [1]
+    assert "does not have it" not in summary.results[0].why
+
+
+def test_a_rollout_of_another_environment_has_no_number(environment, record_file):
+    """Unless its former name is vouched for."""
+    file = record_file({"reward": 1.0, "environment": "chess", "messages": [{"role": "assistant", "content": "1.0"}]})
+    target = environment(BY_ANSWER)
+
+    refused = rescore_files([file], Settings(target=target, workers=1))
+    renamed = rescore_files([file], Settings(target=target, workers=1, allowed=("chess",)))
+
+    assert "it is a rollout of chess" in refused.results[0].why
+    assert dict(renamed.counts) == {"unchanged": 1}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["rescore", "{env}", "{file}", "--threshold", "2"], "--threshold 2: expected a share from 0 to 1"),
+        (["rescore", "{env}", "{file}", "--set", "nonsense=3"], "has no field 'nonsense'"),
+        (["compare", "{file}", "{env}"], "a recording and an environment that is played have no rollout in common"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(environment, record_file, capsys, words, told):
+    """With exit code 2: nothing was computed."""
+    given = {"env": environment(BY_ANSWER), "file": str(record_file(*group(1, 1.0, 0.0)))}
+
+    code = main([word.format(**given) for word in words])
+
+    assert (code, told in capsys.readouterr().err) == (2, True)
