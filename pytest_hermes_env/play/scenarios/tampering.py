@@ -51,7 +51,8 @@ async def tampering(stage: Stage) -> None:
     rungs = await search.run()
     stage.sandbox = sandbox
     before = f", {search.remembered} of an earlier search" if search.remembered else ""
-    note = f"no attack was paid ({search.played} rollouts, with {len(search.families)} kinds of attack{before})"
+    paid = f"{len(search.paid)} kinds of attack were" if search.paid else "no attack was"
+    note = f"{paid} paid ({search.played} rollouts, with {len(search.families)} kinds of attack{before})"
     record = Scenario(name=TAMPERING, rungs=() if search.note else tuple(rungs), note=search.note or note)
     why = Unavailable(Cause.EARLIER_FAILURE, search.why_none) if search.why_none else None
     if why is None and search.left:
