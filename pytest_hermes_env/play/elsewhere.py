@@ -112,13 +112,19 @@ _NOT_BEGUN = frozenset({Cause.CANNOT_BUILD, Cause.SETUP_FAILED})
 
 
 def join(part: str, other: str | None, name: str = ELSEWHERE) -> None:
-    """Append the record of the scenario that was played in another process, in ``other``, to a part; or that there is none."""
+    """Append the record of the scenario that was played in another process, in ``other``, to a part; or that there is none, and what a search refused."""
+    lost = Unavailable(Cause.NOT_REACHED, "it was played in another process")
+    if name != ELSEWHERE:  # of which the rest of the class depends on nothing
+        lost = Unavailable(Cause.EARLIER_FAILURE, "the process of this search left no record of it")
     with EvidenceWriter(part) as writer:
         if (found := _record_in(other, name)) is not None:
             writer.write_encoded("scenario", found)
         else:
-            reason = Unavailable(Cause.NOT_REACHED, "it was played in another process")
-            writer.write("scenario", Scenario(name=name, unavailable=reason))
+            writer.write("scenario", Scenario(name=name, unavailable=lost))
+        for line in _lines_of(other) if name != ELSEWHERE else ():
+            row = json.loads(line)
+            for kind in {"refused", "blocked"} & row.keys():
+                writer.write_encoded(kind, row.pop(kind), **row)
 
 
 def _record_in(part: str | None, name: str) -> Any:
@@ -126,5 +132,8 @@ def _record_in(part: str | None, name: str) -> Any:
 
 
 def _records_in(part: str | None) -> list[Any]:
-    lines = Path(part).read_text(encoding="utf-8").splitlines() if part is not None and os.path.exists(part) else []
-    return [json.loads(line)["scenario"] for line in lines if line.startswith('{"scenario"')]
+    return [json.loads(line)["scenario"] for line in _lines_of(part) if line.startswith('{"scenario"')]
+
+
+def _lines_of(part: str | None) -> list[str]:
+    return Path(part).read_text(encoding="utf-8").splitlines() if part is not None and os.path.exists(part) else []

@@ -54,6 +54,12 @@ def _check_attack(given: Any) -> None:
         from pytest_hermes_env.play.attack_plan import AttackPlan  # noqa: PLC0415 - only where something is attacked
 
         AttackPlan.checked(attack)
+        if attack.get("alone") and not given.getoption("hermes_rules"):
+            raise UsageError(
+                "--hermes-attack alone=true plays nothing around gold, which the whole contract is judged by.\n"
+                "  expected  the rules of the searches beside it\n"
+                "  fix       hermes-env attack TARGET, or add --hermes-rules HE405,HE410,HE412"
+            )
 
 
 def _check_rules(given: Any) -> None:

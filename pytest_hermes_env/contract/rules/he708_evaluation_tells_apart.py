@@ -129,17 +129,13 @@ def _of_metrics(metrics: list[dict[str, float]], differ: float, share: float) ->
 
 def _of_unended(unended: Scenario, half: Scenario, metrics: list[dict[str, float]], differ: float) -> str:
     """Return that rollouts without an end are left out: with them, each metric is higher than with as many that did nothing, and earned as much."""
+    if unended.error:
+        return f"evaluate() {unended.failure} where every other rollout used up its turns"
     logged, paid = _metrics(unended), _total(unended) - _total(half)
     risen = {name: value - metrics[0].get(name, value) for name, value in metrics[1].items()}
     over = {name: logged[name] - metrics[2].get(name, 0.0) for name, by in risen.items() if name in logged and by > TINY}
     is_guessed = any(role.is_judge_guessed for role in unended.roles)
-    if (
-        not over
-        or unended.error
-        or is_guessed
-        or paid > TINY
-        or any(by <= TOLERANCE * risen[name] for name, by in over.items())
-    ):
+    if not over or is_guessed or paid > TINY or any(by <= TOLERANCE * risen[name] for name, by in over.items()):
         return ""
     name = min(over, key=lambda one: ("turn" in one, abs(risen[one] - differ)))  # which is of the rewards
     return f"{name} is {logged[name]:g} where every other rollout used up its turns, and {metrics[2].get(name, 0.0):g} where it did nothing: such rollouts are left out"

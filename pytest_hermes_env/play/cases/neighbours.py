@@ -272,6 +272,12 @@ class Around:
             found.append(await self._one(f"every value wrong, after {MORE_CALLS} more calls", (*looks, *bad), Worth.WORSE))
         return found
 
+    def _has_committed(self) -> bool:
+        """Tell whether gold itself moved a repository's HEAD: else its last commit is the environment's."""
+        heads = {path: node.data.count(b"\n") for path, node in self.work.files.items() if path.endswith("/.git/logs/HEAD")}
+        known = {path: node.data.count(b"\n") for path, node in self.work.before.items()}
+        return any(count > known.get(path, 0) for path, count in heads.items())
+
     def _corrected(self, live: Sequence[Slot]) -> tuple[Turn, ...]:
         """Return gold that writes each of its files wrong, and then right; nothing where it does more than write them."""
         calls = [step for one in self.work.turns for step in one.every(Call)]
@@ -308,7 +314,7 @@ class Around:
             made.append(("after wrong work, which it corrects", at_first))
         if _COMMIT.search(commands := _commands(turns)) and len(turns) < most and not is_counted:
             apart = (*turns[:-1], turn(call("terminal", command=_in_commits(commands))), turns[-1])
-            is_open = not _ONE_COMMIT.search(f"{self.work.prompt}\n{commands}")
+            is_open = not _ONE_COMMIT.search(f"{self.work.prompt}\n{commands}") and self._has_committed()
             made += [("in a commit for each file", apart)] if is_open else []
         other = tuple(Turn(steps=tuple(_by_other_means(step, self.work.tools) for step in one.steps)) for one in turns)
         if not _NAMED.search(self.work.prompt) and not any(

@@ -87,7 +87,8 @@ class Roles:
         turns = gold.turns if gold is not None else ()
         made = turns[conversation.turn] if conversation.turn < len(turns) else say(OVER)
         if name == ENDLESS:
-            made = call("terminal", command="ls") if "terminal" in conversation.tools else say(OVER)
+            looks = {"terminal": {"command": "ls"}, "read_file": {"path": "."}, "search_files": {"pattern": "."}}
+            made = next((call(tool, **given) for tool, given in looks.items() if tool in conversation.tools), say(OVER))
         if name == NOTHING:
             made = say(f"{SILENT_ANSWER} ({len(self._of_task)})")  # no two rollouts without work are equal
         return turn(hang(LATE_S), *as_turn(made).steps) if name == self._late else made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,11 @@ from typing import Any
 import pytest
 
 from pytest_hermes_env.play.child import Job
-from pytest_hermes_env.play.elsewhere import searches_of
-from pytest_hermes_env.play.evidence_file import read_evidence
+from pytest_hermes_env.play.elsewhere import join, searches_of
+from pytest_hermes_env.play.evidence_file import VERSION, read_evidence
 from pytest_hermes_env.play.player import Played, play_all
 from pytest_hermes_env.play.player_process import play_twice
-from pytest_hermes_env.play.scenario import CASES, TAMPERING, WRONG_PROGRAMS, Collection
+from pytest_hermes_env.play.scenario import CASES, TAMPERING, WRONG_PROGRAMS, Cause, Collection
 
 from .small_env import SmallEnv
 
@@ -64,6 +65,33 @@ def test_all_are_in_one_record(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     }
     assert found.cls is not None
     assert {one.total for one in heard if one is not None} == {4}
+
+
+@pytest.mark.parametrize(
+    ("lines", "refusal", "cause"),
+    [
+        ([], None, Cause.EARLIER_FAILURE),
+        (
+            [{"refused": "playing failed: a bug", "type": "PlayerStopped"}],
+            ("PlayerStopped", "playing failed: a bug"),
+            Cause.EARLIER_FAILURE,
+        ),
+    ],
+)
+def test_a_search_that_left_nothing_is_not_taken_for_one_that_found_nothing(
+    tmp_path: Path, lines: list[Any], refusal: Any, cause: Cause
+) -> None:
+    """What its process refused is refused by the run."""
+    part, other = tmp_path / "class-0.jsonl", tmp_path / "class-1.jsonl"
+    part.write_text(json.dumps({"evidence": VERSION, "target": "env.py"}) + "\n")
+    other.write_text("".join(f"{json.dumps(line)}\n" for line in [{"evidence": VERSION, "target": "env.py"}, *lines]))
+
+    join(str(part), str(other), TAMPERING)
+
+    (played,) = read_evidence(str(part))
+    unavailable = played.collection.scenarios[TAMPERING].unavailable
+    assert unavailable is not None
+    assert (played.refusal, unavailable.cause) == (refusal, cause)
 
 
 class Crowded(SmallEnv):
