@@ -1,83 +1,36 @@
 """Python code beside other code: what each of them gives for the same inputs, which are made of those that somebody wrote down.
 
-Place in the flow: `wrong_programs` asks in which inputs a mutant differs from gold. `PROGRAM` runs in the sandbox.
+Place in the flow: `witnesses` asks for which inputs a mutant differs from gold.
 """
 
 from __future__ import annotations
 
 import ast
 import copy
-import json
 import random
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pytest_hermes_env.play.cases.kinds_of_input import Kind
+from pytest_hermes_env.play.cases.kinds_of_input import Kind, kinds_in
 
 VARIANTS, MOST = 10, 150
 """Other inputs made of one, and inputs in all."""
-MANY_CASES, CASES_AT_ONCE = 0.7, 8
-"""How often data is taken for a list of cases, and how many lists like it are put together then."""
 LONGEST = 400
 """Characters of a call that is looked for in a text."""
 _SIGNED = re.compile(r"\bnegative|\bsigned|\bintegers?\b", re.IGNORECASE)
 _UNSIGNED = re.compile(r"non-?negative|positive (?:int|num|whole)|natural|at least [01]\b", re.IGNORECASE)
-_DATA = {"terminal": "command", "write_file": "content"}
-"""Where a call of a tool holds data."""
+OF_DATA = frozenset({"date", "datetime", "time", "timedelta", "Decimal", "Fraction"})
+"""Classes of data, which `comparer` knows by these names."""
+_OF_DATETIME = re.compile(r"\bdatetime\.(?=(?:date|datetime|time|timedelta)\()")
 _INPUTS = frozenset({"input", "inputs", "args", "arguments", "given", "params", "stdin", "case", "x", "n", "text"})
-PROGRAM = r"""
-import contextlib, io, json, os, signal, subprocess, sys, types
-
-class Endless(BaseException):  # which no `except Exception` stops
-    pass
-
-def stop(*_):
-    raise Endless
-
-def outcomes(program, snippets):
-    module = types.ModuleType("solution")
-    sys.modules["solution"] = module
-    signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, 2)  # of the processor, so that a busy machine changes nothing
-    try:
-        exec(compile(program, "solution.py", "exec"), vars(module))
-    except BaseException as error:
-        return ["raised " + type(error).__name__] * len(snippets)
-    made = []
-    for snippet in snippets:
-        out = io.StringIO()
-        signal.setitimer(signal.ITIMER_PROF, 1)
-        try:
-            with contextlib.redirect_stdout(out):
-                exec(snippet, {**vars(module), "__name__": "snippet"})
-            made.append(out.getvalue()[:2000])
-        except BaseException as error:
-            made.append("raised " + type(error).__name__)
-        signal.setitimer(signal.ITIMER_PROF, 0)
-    return made
-
-given = json.load(open(sys.argv[1]))
-if len(sys.argv) > 2:
-    sys.stdout.write(json.dumps(outcomes(given["programs"][int(sys.argv[2])], given["snippets"])))
-    sys.exit()
-answers = []
-for number, program in enumerate(given["programs"]):
-    try:
-        done = subprocess.run([sys.executable, "-I", *map(os.path.abspath, sys.argv[:2]), str(number)], capture_output=True, text=True, timeout=60, cwd="/")
-        own = json.loads(done.stdout)
-    except (subprocess.TimeoutExpired, ValueError):
-        own = ["raised nothing"] * len(given["snippets"])
-    answers.append(own)
-print("answers", json.dumps(answers))
-"""
 
 
 @dataclass(kw_only=True)
 class Like:
-    """How inputs are made of others: ``names`` may stand for names, and numbers may be of the other sign if ``is_signed``.
+    """How inputs are made of others: ``names`` may stand for names, ``numbers`` and those beside them for numbers, which may be of the other
+    sign if ``is_signed``. Some are made of ``kinds``, of which the prompt speaks.
 
     With a ``kind``, each is made one of it, and otherwise stays.
     """
@@ -85,6 +38,8 @@ class Like:
     names: list[str]
     is_signed: bool
     kind: Kind | None = None
+    numbers: Sequence[int] = ()
+    kinds: Sequence[Kind] = ()
     chance: random.Random = field(default_factory=lambda: random.Random(0))  # noqa: S311 - the same inputs in each run
 
     @classmethod
@@ -94,6 +49,8 @@ class Like:
         return cls(
             names=[str(text) for text in texts if _is_name(text)],
             is_signed=bool(_SIGNED.search(prompt)) and not _UNSIGNED.search(prompt),
+            numbers=[node for node in texts if type(node) is int],
+            kinds=[*kinds_in(prompt)],
         )
 
     def value(self, value: Any) -> Any:
@@ -109,113 +66,52 @@ class Like:
         return _Varied(self, text) if self.kind is None else _OfKind(self)
 
 
-def snippets_of(code: str, texts: Sequence[str], item: Any, like: Like) -> list[str]:
-    """Return Python that prints what the functions and classes of code give, for inputs that texts and an item hold, and for others like them."""
+def snippets_of(code: str, texts: Sequence[str], item: Any, like: Like, used: Sequence[str] = ()) -> list[str]:
+    """Return Python that prints what the functions and classes of code give, for inputs that texts and an item hold, and for others like them.
+
+    ``used`` are such calls that were seen.
+    """
     tree = ast.parse(code)
     functions = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
     classes = {one.name for one in tree.body if isinstance(one, ast.ClassDef)}
     found = [call for text in texts for call in _calls(text, functions)]
     found += [call for function in functions.values() for call in _calls_of_data(function, item)]
     blocks = [block for text in texts for block in _blocks(text, classes)] if classes else []
-    return _with_variants(list(dict.fromkeys([*found, *blocks])), like)
-
-
-def calls_like(
-    calls: Sequence[tuple[str, Mapping[str, Any]]], work: str, like: Like
-) -> Iterator[tuple[list[tuple[str, dict[str, Any]]], str]]:
-    """Yield a verifier's calls, but for one input that is another one like it, and in words which: data in a command or in an upload.
-
-    ``work`` is the path of the work, which stays.
-    """
-    plain = [(name, dict(arguments)) for name, arguments in calls]
-    yield plain, ""
-    places = [place for place, (name, arguments) in enumerate(plain) if name in _DATA and _DATA[name] in arguments]
-    for _ in range(VARIANTS):
-        for place in places:
-            name, arguments = plain[place]
-            text = str(arguments[_DATA[name]])
-            made, told = _command_like(text, like) if name == "terminal" else _file_like(str(arguments.get("path")), text, like)
-            if made != text and not str(arguments.get("path") or "x").endswith(work):
-                yield [*plain[:place], (name, {**arguments, _DATA[name]: made}), *plain[place + 1 :]], told
-
-
-def _command_like(line: str, like: Like) -> tuple[str, str]:
-    """Return a command line with another value for one of its words that is data: JSON, a number, words with numbers in quotes."""
-    try:
-        words = [word for word in dict.fromkeys(shlex.split(line)) if _is_data(word) and line.count(shlex.quote(word)) == 1]
-    except ValueError:
-        words = []
-    if not words:
-        return line, ""
-    word = like.chance.choice(words)
-    made = _data_like(word, like)
-    return line.replace(shlex.quote(word), shlex.quote(made)), made
-
-
-def _is_data(word: str) -> bool:
-    if isinstance(_json(word), list | dict | int | float):
-        return True
-    is_code = re.search(r"\b(?:import|print|def|lambda)\b|[=$;&|<>]", word) is not None
-    return not is_code and re.search(r"\s", word) is not None and re.search(r"\d", word) is not None
-
-
-def _file_like(path: str, text: str, like: Like) -> tuple[str, str]:
-    """Return a file of data with other values; code stays."""
-    if path.endswith((".py", ".sh", ".js", ".sql", ".toml", ".ini", ".cfg")) or path.rpartition("/")[2] == "Makefile":
-        return text, ""
-    made = _data_like(text, like)
-    return made, f"{path} with {made}"
-
-
-def _data_like(text: str, like: Like) -> str:
-    chance, value = like.chance, _json(text)
-    if value is not None:
-        is_of_cases = (
-            isinstance(value, list) and all(isinstance(part, list | dict) for part in value) and chance.random() < MANY_CASES
-        )
-        made = [like.value(value) for _ in range(CASES_AT_ONCE if is_of_cases and like.kind is None else 1)]
-        return json.dumps([part for one in made for part in one] if is_of_cases else made[0])
-    if like.kind is not None:
-        return str(like.value(text))
-    lines = text.split("\n")
-    body = [line for line in lines[1:] if line]
-    if len(body) > 1 and chance.random() < 0.5:  # noqa: PLR2004 - by half the chances, the order or number of lines
-        return "\n".join(
-            [
-                lines[0],
-                *chance.choice([body[::-1], body[1:], body + body[:1], body + body]),
-                *([""] if text.endswith("\n") else []),
-            ]
-        )
-    return re.sub(r"\d", lambda found: found[0] if chance.random() < 0.5 else str(chance.randint(1, 9)), text)  # noqa: PLR2004
-
-
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return None
+    return _with_variants(list(dict.fromkeys([*used, *found, *blocks])), like)
 
 
 def _calls(text: str, functions: Mapping[str, Any]) -> Iterator[str]:
     """Yield the calls with written arguments in a text."""
     names = "|".join(map(re.escape, functions))
+    text = _OF_DATETIME.sub("", text)
     for plain in dict.fromkeys([text, text.replace('\\"', '"').replace("'\"'\"'", "'")]) if names else ():
         for match in re.finditer(rf"(?<![\w.])(?:{names})\(", plain):
             for end in re.finditer(r"\)", plain[match.end() : match.end() + LONGEST]):
                 call = plain[match.start() : match.end() + end.end()]
                 try:
-                    node = ast.parse(call, mode="eval").body
+                    if is_of_data(call):
+                        yield f"print(repr({ast.unparse(ast.parse(call))}))"
                 except (SyntaxError, ValueError):
                     continue
-                if isinstance(node, ast.Call) and all(map(_is_literal, _arguments(node))):
-                    yield f"print(repr({ast.unparse(node)}))"
                 break
 
 
 def _arguments(node: ast.Call) -> list[ast.expr]:
     plain = [one.value if isinstance(one, ast.Starred) else one for one in node.args]
     return [*plain, *(one.value for one in node.keywords)]
+
+
+def is_of_data(call: str) -> bool:
+    """Tell whether all arguments of a call are data. Raises: SyntaxError."""
+    node = ast.parse(call, mode="eval").body
+    return isinstance(node, ast.Call) and all(map(_is_data, _arguments(node)))
+
+
+def _is_data(node: ast.expr) -> bool:
+    """Tell whether a node is data: what Python writes as such, and dates, times and exact numbers."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in OF_DATA:
+        return all(map(_is_literal, _arguments(node)))
+    return all(map(_is_data, node.elts)) if isinstance(node, ast.List | ast.Tuple | ast.Set) else _is_literal(node)
 
 
 def _is_literal(node: ast.expr) -> bool:
@@ -286,7 +182,10 @@ def _printing(node: ast.stmt) -> ast.AST:
 def _with_variants(snippets: list[str], like: Like) -> list[str]:
     """Return snippets with others like them: the same signs and kinds, other numbers, texts and lengths."""
     made = dict.fromkeys(snippets[:MOST])
-    for _ in range(VARIANTS):
+    for kind in like.kinds if like.kind is None else ():
+        for snippet in snippets[:VARIANTS]:
+            made[ast.unparse(replace(like, kind=kind).varied(snippet).visit(ast.parse(snippet)))] = None
+    for _ in range(max(VARIANTS, MOST // (2 * max(1, len(snippets))))):
         for snippet in snippets:
             if len(made) >= MOST:
                 return [*made]
@@ -298,7 +197,7 @@ class _Varied(ast.NodeTransformer):
     """Changes some of the values that are written in code: their kinds, their signs, names of keys and whatever looks like a name stay."""
 
     def __init__(self, like: Like, text: str) -> None:
-        self._chance, self._is_signed = like.chance, like.is_signed
+        self._chance, self._is_signed, self._numbers = like.chance, like.is_signed, like.numbers
         nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant | ast.List | ast.Dict)]
         self._names = [
             str(node.value) for node in nodes if isinstance(node, ast.Constant) and _is_name(node.value)
@@ -318,9 +217,20 @@ class _Varied(ast.NodeTransformer):
             return ast.Constant(value=self._chance.choice([value + value, value[::-1], digits, words, value.swapcase()]))
         value = -value if self._is_signed and self._chance.random() < 0.3 else value  # noqa: PLR2004
         step = -1 if value < 0 else 1
+        near = [step * abs(one) + self._chance.choice([-1, 0, 1]) for one in self._numbers]
+        if near and isinstance(value, int) and self._chance.random() < 0.4:  # noqa: PLR2004
+            made = self._chance.choice(near)
+            return ast.Constant(value=made if made * step >= 0 or self._is_signed else -made)
         return ast.Constant(
             value=self._chance.choice([value, value + step, 2 * value + step, 3 * value, 10 * value + 7 * step])
         )
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Return the call with other arguments; the first two may be the wrong way round."""
+        self.generic_visit(node)
+        if len(node.args) > 1 and _is_like(*node.args[:2]) and self._chance.random() < 0.2:  # noqa: PLR2004
+            node.args[:2] = node.args[1::-1]
+        return node
 
     def visit_Dict(self, node: ast.Dict) -> ast.Dict:
         """Return the same keys with other values."""
@@ -370,6 +280,14 @@ def _are_records(nodes: Sequence[ast.expr]) -> bool:
         return False
     return all(one and _is_name(one[0]) for one in lists) or (
         len(lists) > 1 and len({(*map(type, one),) for one in lists}) == 1
+    )
+
+
+def _is_like(one: ast.expr, other: ast.expr) -> bool:
+    """Tell whether two arguments are data of one class."""
+    names = [node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else "" for node in (one, other)]
+    return names[0] == names[1] != "" or (
+        _is_literal(one) and _is_literal(other) and type(ast.literal_eval(one)) is type(ast.literal_eval(other))
     )
 
 

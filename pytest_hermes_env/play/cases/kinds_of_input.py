@@ -144,8 +144,6 @@ KINDS = (
         puts=(_of_texts(lambda text: f"  {text} "),),
     ),
 )
-NAMES_WITH_BLANKS = Kind(name="names with blanks", asked="", holds="", puts=(_of_texts(lambda text: f"{text[:1]} {text[1:]}"),))
-"""For programs of a shell, which takes them apart."""
 _TELLING = """
 import re
 

@@ -1,18 +1,20 @@
-"""SQL, shell scripts and patterns as somebody who is wrong in one place would write them.
+"""SQL, shell scripts, patterns, and programs in languages like C, as somebody who is wrong in one place would write them.
 
 Place in the flow: `wrong_programs` asks a verifier about them where gold writes no Python.
 """
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator
 
-from pytest_hermes_env.play.cases.kinds_of_input import NAMES_WITH_BLANKS, Kind
 from pytest_hermes_env.play.cases.mutants import Mutant
 from pytest_hermes_env.play.cases.one_value import spread
 
 MOST_OF_A_WAY = 3
+_OF_PATTERNS = re.compile(r"\.(?:re|rx|regexp?|pattern)$|pattern|regex", re.IGNORECASE)
+_HIGHER = ("a number one higher", r"(?<![\w.$#{-])\d{1,9}(?![\w.\])}-])", lambda found: str(int(found[0]) + 1))
 _SQL = (
     ("an outer join made an inner one", r"(?i)\b(?:LEFT|RIGHT|FULL)\s+(?:OUTER\s+)?JOIN\b", "JOIN"),
     ("DISTINCT dropped", r"(?i)\bDISTINCT\s+", ""),
@@ -29,6 +31,13 @@ _SQL = (
     ("a later key of the order dropped", r"(?i)(?<=\bORDER BY )([^,();]+),[^();]*?(?=\s+LIMIT\b|;|\s*\Z)", r"\1"),
     ("a default dropped", r"(?i)\b(?:COALESCE|IFNULL)\(((?:[^(),]|\([^()]*\))+),[^()]*\)", r"\1"),
     ("a filter of groups dropped", r"(?i)\s+HAVING\s+[^();]*?(?=\s+ORDER\b|;|\s*\Z)", ""),
+    ("a condition dropped", r"(?i)\s+AND\s+[^();]*?(?=\s+(?:AND|OR|GROUP|ORDER|LIMIT|LEFT|JOIN|WHERE)\b|[;)]|\s*\Z)", ""),
+    ("groups put together", r"(?i)\bPARTITION\s+BY\s+[\w., ]+?(?=\s+ORDER\b|\))", ""),
+    ("another function", r"(?i)\b(?:DENSE_)?RANK\(", "ROW_NUMBER("),
+    ("another function", r"(?i)\bROW_NUMBER\(", "RANK("),
+    ("the least for the most", r"(?i)\bMAX\(", "MIN("),
+    ("the most for the least", r"(?i)\bMIN\(", "MAX("),
+    _HIGHER,
 )
 _SHELL = (
     ("quotes dropped", r'"(\$\{?\w+\}?(?:/\$\{?\w+\}?)*)"', r"\1"),
@@ -42,6 +51,16 @@ _SHELL = (
     ("duplicates kept", r"\bsort -u\b|\|\s*uniq\b", lambda found: "sort" if found[0].startswith("sort") else ""),
     ("a whole line no longer asked for", r"\bgrep -(\w*)x", r"grep -\1i"),
     ("capital letters told apart", r"\bgrep -(\w*)i", r"grep -\1e"),
+    ("a branch never taken", r"\bif \[[^\n]*?\]+; then", "if false; then"),
+    ("the order of another language", r"\bLC_ALL=C +", ""),
+    ("below, too", r" -maxdepth 1\b", ""),
+    ("of any type", r" -type [fd]\b", ""),
+    ("the shortest for the longest", r"(?<=\w)(%%|##)(?=[^}\n]+\})", lambda found: found[0][0]),
+    ("the longest for the shortest", r"(?<=\w)(?<!%)(?<!#)(%|#)(?![%#])(?=[^}\n]+\})", lambda found: 2 * found[0]),
+    ("backslashes read as signs", r"\bread -r\b", "read"),
+    ("another exit code", r"\bexit [1-9]\b", "exit 0"),
+    ("an option dropped", r"(?m)^shopt [^\n]*\n|^set -[^\n]*\n", ""),
+    _HIGHER,
     ("a check dropped", r"(?m)^([ \t]*)\[[^\n]*\] *(?:\|\||&&) *(?:continue|exit[ \d]*|return[ \d]*)$", r"\1:"),
 )
 _PATTERN = (
@@ -52,8 +71,32 @@ _PATTERN = (
     ("none is enough", r"(?<=[\])\w])\+", "*"),
     ("any number of them", r"\{\d+(?:,\d*)?\}", "+"),
     ("what may be missing must be there", r"(?<=[\])\w])\?", ""),
+    ("more digits", r"\[(\d)-[0-8]\]", r"[\1-9]"),
+    ("an alternative dropped", r"\|[^|()\[\]]+(?=[|)])|(?<=\()[^|()\[\]]+\|", ""),
 )
-_LANGUAGES = ((".sql", _SQL), (".sh", _SHELL), (".bash", _SHELL))
+_LIKE_C = (
+    ("a comparison turned", r"(?<![=!<>])==", "!="),
+    ("a comparison turned", r"!=", "=="),
+    ("a boundary moved", r"<=(?!>)", "<"),
+    ("a boundary moved", r">=", ">"),
+    ("a boundary moved", r"(?<= )<(?= )", "<="),
+    ("a boundary moved", r"(?<= )>(?= )", ">="),
+    ("another operator", r"&&", "||"),
+    ("another operator", r"\|\|", "&&"),
+    ("another operator", r"(?<=[\w)\]] )\+(?= [\w(])", "-"),
+    ("another operator", r"(?<=[\w)\]] )-(?= [\w(])", "+"),
+    ("a sign dropped", r"(?<![=!<>\w])!(?=[\w(])", ""),
+    ("a call dropped", r"\.(?:trim|toLowerCase|toUpperCase|sort|reverse)\(\)", ""),
+    ("a call dropped", r"\b(?:tolower|toupper|int)(?=\()", ""),
+    ("the least for the most", r"\bMath\.max\b", "Math.min"),
+    ("the most for the least", r"\bMath\.min\b", "Math.max"),
+    ("the first only", r"(?<=[^/\s*]/)g(?=[,)i])", ""),
+    ("a statement dropped", r"(?m)^([ \t]*)(?:continue|break|next|last|return|throw\b[^\n;]*);$", r"\1;"),
+    _HIGHER,
+)
+_LANGUAGES = {".sql": _SQL, ".sh": _SHELL, ".bash": _SHELL} | dict.fromkeys(
+    (".js", ".cjs", ".mjs", ".ts", ".awk", ".pl", ".php", ".go", ".c", ".rs", ".java", ".lua"), _LIKE_C
+)
 
 
 def text_mutants(path: str, text: str, most: int) -> list[Mutant]:
@@ -62,29 +105,25 @@ def text_mutants(path: str, text: str, most: int) -> list[Mutant]:
     return spread([one for one in found.values() if one.text != text], most)
 
 
-def kind_of_names(path: str, text: str) -> Kind | None:
-    """Return the kind of input that a mutant of a text is compared with gold on, beside those like the verifier's own."""
-    return NAMES_WITH_BLANKS if _ways_of(path, text) is _SHELL else None
-
-
 def _ways_of(path: str, text: str) -> tuple[tuple[str, str, object], ...]:
-    for suffix, ways in _LANGUAGES:
-        if path.endswith(suffix):
-            return ways
+    if (ways := _LANGUAGES.get(posixpath.splitext(path)[1])) is not None:
+        return ways
     if text.startswith(("#!/bin/sh", "#!/bin/bash", "#!/usr/bin/env bash")):
         return _SHELL
     if re.match(r"(?i)\s*(?:SELECT|WITH)\b", text):
         return _SQL
-    return _PATTERN if _is_pattern(text.strip()) else ()
+    return _PATTERN if _is_pattern(path, text.strip()) else ()
 
 
-def _is_pattern(text: str) -> bool:
-    """Tell whether a text is a regular expression: one line with classes or groups that begins or ends at a border."""
+def _is_pattern(path: str, text: str) -> bool:
+    """Tell whether a text is a regular expression, by its name, or as one line with classes or groups that begins or ends at a border."""
     try:
         re.compile(text)
     except re.error:
         return False
-    is_bound = text.startswith(("^", "\\A", "\\b")) or text.endswith(("$", "\\Z", "\\b"))
+    is_bound = (
+        _OF_PATTERNS.search(path) is not None or text.startswith(("^", "\\A", "\\b")) or text.endswith(("$", "\\Z", "\\b"))
+    )
     return "\n" not in text and is_bound and re.search(r"\\[dws]|[\[({]", text) is not None
 
 

@@ -21,8 +21,9 @@ from pytest_hermes_env.contract.rules import find_rule
 from pytest_hermes_env.contract.run.single_rule import contract_of
 from pytest_hermes_env.play.cases.kinds_of_input import kinds_in, without_kind
 from pytest_hermes_env.play.cases.mutants import mutants
-from pytest_hermes_env.play.probes_of_code import PROGRAM, Like, calls_like, snippets_of
-from pytest_hermes_env.play.wrong_programs import _differs
+from pytest_hermes_env.play.probes_of_code import Like, snippets_of
+from pytest_hermes_env.play.used_inputs import INSIDE
+from pytest_hermes_env.play.witnesses import differs
 
 from .test_tampering import TripleEnv
 
@@ -133,25 +134,6 @@ def test_signs_change_where_the_prompt_says(prompt: str, expected: bool) -> None
     assert any("-" in one for one in found) == expected
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "told"),
-    [
-        ("terminal", {"command": "printf %s '[[3, 4]]' | python3 -I -c 'import sys; print(1)' 2>/dev/null"}, "printf %s '[["),
-        ("terminal", {"command": "echo '3 19.99' | python3 work.py --top 5"}, "| python3 work.py --top"),
-        ("write_file", {"path": "cases.csv", "content": "a,b\n1,2\n3,4\n"}, "a,b\n"),
-    ],
-)
-def test_the_verifier_is_run_with_other_data(name: str, arguments: dict[str, str], told: str) -> None:
-    """Numbers, JSON and lines of data change; options, paths, code and the work stay."""
-    made = [calls[0][1] for calls, _ in calls_like([(name, arguments)], "/w/work.py", LIKE)]
-    texts = {one["command" if name == "terminal" else "content"] for one in made}
-
-    assert made[0] == arguments
-    assert len(texts) > 2
-    assert all(told in text for text in texts)
-    assert [*calls_like([("write_file", {"path": "/w/work.py", "content": "1"})], "/w/work.py", LIKE)][1:] == []
-
-
 def test_what_does_not_end_is_an_outcome(tmp_path: Path) -> None:
     """Of an input, or of the whole program, beside others that go on."""
     programs = [
@@ -161,13 +143,12 @@ def test_what_does_not_end_is_an_outcome(tmp_path: Path) -> None:
         "def f(n): return n\n",
     ]
     snippets = ["print(repr(f(1)))", "print(repr(f(9)))"]
-    (tmp_path / "given.json").write_text(json.dumps({"programs": programs, "snippets": snippets}))
-    (tmp_path / "probe.py").write_text(PROGRAM)
-    done = subprocess.run(
-        [sys.executable, "-I", "probe.py", "given.json"], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
+    given = tmp_path / "given.json"
+    given.write_text(json.dumps({"kind": "calls", "programs": programs, "inputs": snippets}))
+    words = [sys.executable, "-I", INSIDE / "comparer.py", given]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
 
-    looping, hanging, ending, plain = json.loads(done.stdout.removeprefix("answers "))
+    looping, hanging, ending, plain = map(list, zip(*json.loads(done.stdout.removeprefix("answers ")), strict=True))
     assert (looping, plain) == (["1\n", "raised Endless"], ["1\n", "9\n"])
     assert (hanging, ending) == (["raised Endless"] * 2, ["raised nothing"] * 2)
 
@@ -235,7 +216,7 @@ def test_a_harness_is_run_with_other_inputs() -> None:
     (finding,) = findings_of(HarnessEnv, 2)
 
     assert "`pass` for `n = -n`" in finding.message + finding.seen
-    assert "the verifier's commands give -" in finding.message
+    assert "gives -" in finding.message
 
 
 def test_a_verifier_that_pays_wrong_programs_is_told(capsys: pytest.CaptureFixture[str]) -> None:
@@ -284,7 +265,7 @@ def test_what_was_asked_is_told() -> None:
 )
 def test_a_clock_shows_no_difference(first: str, again: str, given: str, expected: bool) -> None:
     """Nor does gold where it fails, or gives another result each time."""
-    assert _differs(first, again, given) == expected
+    assert differs(first, again, given) == expected
 
 
 @pytest.mark.parametrize(("env_class", "effort"), [(StrongEnv, 2), (WeakEnv, 1)])
@@ -369,5 +350,5 @@ def test_a_kind_of_input_that_the_verifier_never_tries_is_told() -> None:
     """With an input for which the program gives nothing; where it is tried, nothing is told."""
     (finding,) = findings_of(TiesEnv, 2)
 
-    assert "nothing for values that are equal, of which the prompt speaks: with [{" in finding.message
+    assert "nothing for values that are equal, of which the prompt speaks: triple([{" in finding.message
     assert findings_of(TriedTiesEnv, 2) == []

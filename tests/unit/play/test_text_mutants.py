@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
-from pytest_hermes_env.play.cases.text_mutants import kind_of_names, text_mutants
+from pytest_hermes_env.play.cases.text_mutants import text_mutants
 
 QUERY = "SELECT p.id, COALESCE(SUM(d.n), 0) FROM p LEFT JOIN d ON d.p = p.id AND d.n >= 3 GROUP BY p.id HAVING 1 ORDER BY 2 DESC, 1;\n"
 SCRIPT = '#!/bin/sh\nfor one in "$1"/*.txt; do\n    [ -f "$one" ] || continue\n    sort -n "$one" | grep -x a | uniq\ndone\n'
+NODE = "if (a < b && c.map(b => b.trim()) && (a === 2)) {\n  d = e.replace(/x/gi, '');\n  return a + 1;\n}\n"
 
 
 @pytest.mark.parametrize(
@@ -31,6 +30,12 @@ SCRIPT = '#!/bin/sh\nfor one in "$1"/*.txt; do\n    [ -f "$one" ] || continue\n 
         ("/w/p.txt", r"^\d{3}\.[a-z]+$", r"^\d{3}.[a-z]+$"),
         ("/w/p.txt", r"^\d{3}\.[a-z]+$", r"^\d{3}\.[a-z]*$"),
         ("/w/p.txt", r"^\d{3}\.[a-z]+$", r"^\d+\.[a-z]+$"),
+        ("/w/a.js", NODE, "a <= b && c"),
+        ("/w/a.js", NODE, "a < b || c"),
+        ("/w/a.js", NODE, "(a !== 2)"),
+        ("/w/a.js", NODE, "return a - 1;"),
+        ("/w/a.js", NODE, "(b => b)"),
+        ("/w/a.awk", NODE, "/x/i"),
     ],
 )
 def test_one_place_is_wrong(path: str, text: str, wrong: str) -> None:
@@ -56,12 +61,3 @@ def test_few_are_spread_over_the_text() -> None:
 
     assert len(few) == 3
     assert len(text_mutants("/w/q.sql", QUERY, 1)) == 1
-
-
-def test_a_script_is_tried_on_names_with_blanks() -> None:
-    """It takes them apart where quotes are missing."""
-    kind = kind_of_names("/w/a.sh", SCRIPT)
-
-    assert kind is not None
-    assert kind.value(["a.txt", 3], random.Random(0)) == ["a .txt", 3]
-    assert kind_of_names("/w/q.sql", QUERY) is None
