@@ -9,12 +9,13 @@ from collections.abc import Iterator
 
 from pytest_hermes_env.contract.judge.evidence import Evidence
 from pytest_hermes_env.contract.judge.scored_data import groups_of
-from pytest_hermes_env.play.cases.values import GOLD, NOTHING
+from pytest_hermes_env.play.cases.values import AT_LENGTH, GOLD, NOTHING
 from pytest_hermes_env.play.journal import ItemScored, Reward
 from pytest_hermes_env.play.probing.record import as_number
 from pytest_hermes_env.play.scenario import RolePlayed, Scenario
 
 ALONE = "group_alone"
+OF_LENGTHS = ("group_of_lengths", "group_of_lengths_turned")
 UNEQUAL = ("group_gold_first", "group_gold_last", "group_mostly_gold", "group_of_gold_and_near")
 MIXED = (*UNEQUAL, "group_without_gold", "two_groups_with_gold")
 TINY = 1e-9
@@ -67,6 +68,27 @@ def strange_scores(scenario: Scenario) -> str:
     if good and max(good) - min(good) > TINY:
         return f"rollouts with equal work and rewards have the scores {min(good):g} and {max(good):g} in one group"
     return ""
+
+
+def strange_places(first: Scenario, turned: Scenario) -> str:
+    """Return how the scores of the same roles contradict each other where they stand in other places of a group; empty where they do not."""
+    signs, shown = [], []
+    for scenario in (first, turned):
+        rewards = {role.task_id: (role, reward) for role, reward in earned(scenario)}
+        placed = [*_placed(scenario, rewards)]
+        scores = {role.name: score for role, score in placed}
+        of_work = {role.name: reward for role, reward in rewards.values()}
+        if len(scores) < 3 or len(placed) > len(scores) or abs(of_work[GOLD] - of_work.get(AT_LENGTH, -1.0)) > TINY:  # noqa: PLR2004
+            return ""
+        difference = scores[GOLD] - scores[AT_LENGTH]
+        signs.append(0 if abs(difference) <= TINY else 1 if difference > 0 else -1)
+        shown.append(" and ".join(f"{scores[name]:g}" for name in (GOLD, AT_LENGTH)))
+    if signs[0] == signs[1]:
+        return ""
+    return (
+        f"a short and a long rollout that earned the same have the scores {shown[0]} in one group, and {shown[1]} in the same group the other "
+        "way round: a score stands beside another rollout's tokens"
+    )
 
 
 def strange_attempt(scenario: Scenario) -> str:

@@ -30,6 +30,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import itertools
+import re
 import statistics
 from collections.abc import Iterator, Sequence
 
@@ -242,17 +243,22 @@ def _is_sure(rung: Rung) -> bool:
 
 
 def _of_other_gold(evidence: Evidence, rungs: tuple[Rung, ...]) -> Iterator[Finding]:
-    """Yield a finding where gold of another item is paid like the item's own, on each of several items: labels may coincide on one."""
+    """Yield a finding where gold of another item is paid like the item's own on all, or most of several items: labels may coincide on one."""
     golds = _golds(rungs)
     pairs = [(golds[rung.item], rung) for rung in rungs if rung.name == OTHER_GOLD and rung.item in golds and _is_free(rung)]
     close = [pair for pair in pairs if (pair[0].reward or 0.0) - (pair[1].reward or 0.0) < evidence.cases.gap - TINY]
-    if len(pairs) >= FEWEST_PAIRS and len(close) == len(pairs):
-        gold, other = close[0]
-        message = (
-            f"gold of another item scored like the item's own on each of {len(pairs)} items: {other.reward:g} on {other.item}"
-        )
+    others = [(gold, rung) for gold, rung in close if _words(gold) - _words(rung) and _words(rung) - _words(gold)]
+    is_most = len(others) >= FEWEST_PAIRS and len(others) >= len(pairs) / 2
+    if is_most or len(close) == len(pairs) >= FEWEST_PAIRS:
+        gold, other = (others or close)[0]
+        which = f"each of {len(pairs)}" if len(close) == len(pairs) else f"{len(close)} of {len(pairs)}"
+        message = f"gold of another item scored like the item's own on {which} items: {other.reward:g} on {other.item}"
         seen = f"{_played(other)}; the item's own: {' / '.join(gold.transcript)}"
         yield evidence.finding(message, "compute_reward", seen=seen, scenario=CASES)
+
+
+def _words(rung: Rung) -> set[str]:
+    return {*re.findall(r"\w+", " ".join(rung.transcript).casefold())}
 
 
 def _of_worthless(evidence: Evidence, rungs: tuple[Rung, ...], every: list[float]) -> Iterator[Finding]:

@@ -85,6 +85,8 @@ def _of_verdicts(evidence: Evidence, varied: list[Rung]) -> Iterator[Finding]:
             what = f"gold earned {reward:g}, and {gold:g} with twice the score"
         elif rung.worth is Worth.JUDGED_SILENT and bad is not None and reward - bad >= gap:
             what = f"it earned {reward:g}, and {bad:g} with the judge's worst verdict"
+        elif rung.worth is Worth.JUDGED_SILENT and bad is None and reward >= gold - TINY:
+            what = f"it earned {reward:g}, and gold {gold:g} with the declared verdict"
         elif rung.worth is Worth.JUDGED_UNSEEN and (reward >= gold - TINY or (worst is not None and reward - worst >= gap)):
             what = f"it was asked the same about other work, which earned {reward:g} with its verdict on gold"
         if what:

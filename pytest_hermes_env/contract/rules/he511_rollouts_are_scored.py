@@ -21,7 +21,7 @@ from __future__ import annotations
 import dataclasses
 
 from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
-from pytest_hermes_env.contract.judge.roles import UNEQUAL, strange_attempt, strange_scores
+from pytest_hermes_env.contract.judge.roles import OF_LENGTHS, UNEQUAL, strange_attempt, strange_places, strange_scores
 from pytest_hermes_env.contract.judge.scored_data import OF_GROUPS, items_of, rows_of
 from pytest_hermes_env.play.journal import Reward
 from pytest_hermes_env.play.scenario import Scenario
@@ -47,6 +47,9 @@ def dynamic(evidence: Evidence) -> Verdict:
     for scenario in evidence.scenarios(*UNEQUAL) if with_rows else ():
         if scenario.roles and not scenario.error and (strange := strange_scores(scenario)):
             return Verdict.failed([evidence.finding(strange, *OF_GROUPS, scenario=scenario.name)])
+    both = evidence.scenarios(*OF_LENGTHS)
+    if with_rows and len(both) == len(OF_LENGTHS) and (strange := strange_places(*both)):
+        return Verdict.failed([evidence.finding(strange, *OF_GROUPS, scenario=both[1].name)])
     if with_rows and (strange := strange_attempt(again := evidence.scenario(AGAIN))):
         return Verdict.failed([evidence.finding(strange, *OF_GROUPS, scenario=again.name)])
     if with_rows:
@@ -69,4 +72,4 @@ def _of_error(evidence: Evidence, scenario: Scenario) -> Verdict:
     return Verdict.failed([dataclasses.replace(found, fix=fix)])
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*GROUPS, *UNEQUAL, AGAIN))
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*GROUPS, *UNEQUAL, *OF_LENGTHS, AGAIN))

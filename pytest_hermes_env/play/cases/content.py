@@ -11,19 +11,26 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from pytest_hermes_env.play.cases.code_changes import is_code, is_program, of_code, stubbed
-from pytest_hermes_env.play.cases.edits import Undone, undone
+from pytest_hermes_env.play.cases.code_changes import is_code, is_program, of_code, only_shown, stubbed
+from pytest_hermes_env.play.cases.edits import Undone, damaged, undone
 from pytest_hermes_env.play.cases.forms import MOST_FIELDS, TURNED, Form, form_of
-from pytest_hermes_env.play.cases.one_value import LONG, OTHER, Change, is_number, of_value, spread, wrong_value
+from pytest_hermes_env.play.cases.one_value import LONG, OTHER, PLAUSIBLE, Change, is_number, of_value, spread, wrong_value
 
 _OTHER_CODE = re.compile(
     r"(?m)\A#!|^\s*(?:function\s+\w+\s*\(|\w+\s*\(\)\s*\{|#include\b|(?:const|let|var)\s+\w+\s*=|(?:static|int|void|char|double)\s+\*?\w+\s*\(|sub\s+\w+\s*\{|my\s+[$@%])"
 )
 """Code of other languages than Python."""
 _QUERY = re.compile(r"(?is)(?:select|with)\b[^;]*\bfrom\b[^;]*\Z")
+_QUOTED = re.compile(r"'([^'\n%]{2,40})'")
 MANY_STEPS = 16
 REASONS = "I look at what is asked and at what is given, write down what follows from it, and compare that with what I had before. It fits, so I go on."
 """What nobody could take for an answer."""
+_OF_THE_REST = re.compile(
+    r"\b(?:leave|keep|preserve|retain)s?\b[^.\n]*\b(?:other|rest|else|everything|remaining|unchanged|untouched|as (?:it|they) (?:is|are|was|were))\b"
+    r"|\bnothing else\b|\b(?:un(?:changed|touched)|stays? the same)\b|\b(?:don't|do not|must not|without) (?:\w+ ){0,2}(?:touch|chang|alter|remov|delet)\w*",
+    re.IGNORECASE,
+)
+"""Where a prompt says that what it does not speak of stays."""
 MOST_UNDONE = 4
 """Changes of one kind that are undone, each by itself."""
 MOST_PROBED, MOST_OTHERS = 2, 12
@@ -32,12 +39,16 @@ MOST_PROBED, MOST_OTHERS = 2, 12
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """What is known around a text: the same text of ``others``, the ``prompt``, the labels of the item, by their keys, and what was there ``before``."""
+    """What is known around a text: the same text of ``others``, the ``prompt``, the labels of the item, by their keys, and what was there ``before``.
+
+    ``is_one_of_many``: the reward does not look at the item's own solution, so that others may be as good.
+    """
 
     others: tuple[str, ...] = ()
     before: str = ""
     prompt: str = ""
     labels: tuple[tuple[str, str], ...] = ()
+    is_one_of_many: bool = False
 
 
 def changes(text: str, known: Known) -> Iterator[Change]:
@@ -107,11 +118,17 @@ def _changes(text: str, known: Known) -> Iterator[Change]:
     if is_code(text):
         yield from of_code(text)
         yield from _printing(text, known)
+        if shown := only_shown(text, known.prompt):
+            yield Change(name="right only for values that the prompt shows", text=shown)
     else:
         is_other = _OTHER_CODE.search(text) is not None
         yield from () if is_other else _undone(text, known)
         # where all code is left, what stands beside it may do no harm
         yield from (one for one in _of_fields(text, known) if not (is_other and text.strip() in one.text))
+    if _QUERY.match(text.strip().rstrip(";")):
+        for found in [*_QUOTED.finditer(text)][:MOST_UNDONE]:
+            other = f"{text[: found.start(1)]}{OTHER.split()[0]}{text[found.end(1) :]}"
+            yield Change(name="another value in quotes", at=found[1], text=other, is_sure=_is_in(found[1], known.prompt))
     if form_of(text).kind == "json":
         yield Change(name="a list of it", text=f"[{text.strip()}]", is_sure=False)
         yield Change(name="a number in its place", text="1")
@@ -131,6 +148,8 @@ def _undone(text: str, known: Known) -> Iterator[Change]:
         for one in spread(found, MOST_UNDONE):
             is_asked = any(_is_in(word, known.prompt) or word in labels for word in one.about)
             yield Change(name=one.name, at=f"in {one.at}", text=one.text, is_sure=is_asked)
+    for one in damaged(text, known.before) if known.before else ():
+        yield Change(name=one.name, at=f"in {one.at}", text=one.text, is_sure=_OF_THE_REST.search(known.prompt) is not None)
 
 
 def _printing(text: str, known: Known) -> Iterator[Change]:
@@ -162,7 +181,8 @@ def _of_fields(text: str, known: Known) -> Iterator[Change]:
         at = f"in {name}" if name else ""
         is_exact = _is_in(value, known.prompt)
         for change in of_value(value, candidates[:MOST_OTHERS], is_exact=is_exact, is_latex="\\boxed" in text):
-            yield replace(change, at=at, text=form.put(name, change.text), is_sure=sure and change.is_sure)
+            may_be_right = known.is_one_of_many and change.name in PLAUSIBLE
+            yield replace(change, at=at, text=form.put(name, change.text), is_sure=sure and change.is_sure and not may_be_right)
         if len(form.fields) > 1:
             yield Change(name="nothing", at=at, text=form.put(name, None), is_sure=sure)
         if name in probed and form.kind in {"tags", "answer", "text"}:

@@ -1,4 +1,4 @@
-"""A text that was there before the work, with one of gold's changes undone: that part of the work was not done.
+"""A text that was there before the work, with one of gold's changes undone, or with what gold left alone damaged.
 
 Place in the flow: `content` yields these for files that gold changed. JSON is compared by its keys, any other text by its lines.
 """
@@ -10,9 +10,15 @@ import difflib
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from pytest_hermes_env.play.cases.one_value import spread
+
+GONE, CHANGED = "what it left as it was gone", "what it left as it was changed"
+MOST_DAMAGED = 2
+_NO_CONTENT = re.compile(r"^\s*(?:[#;\[\]{}]|//|--|<!--)|[:{]\s*$")
+"""Comments, and lines that hold others together."""
 LEFT, TAKEN, ADDED = "a change not made", "what it takes out left in", "what it adds left out"
 ALIKE = 0.6
 """From here on, two lines are one that was changed."""
@@ -42,6 +48,33 @@ def undone(text: str, before: str) -> list[Undone]:
         ]
     lines, others = text.splitlines(), before.splitlines()
     return [*_of_lines(lines, others)] if max(len(lines), len(others)) <= MOST_LINES else []
+
+
+def damaged(text: str, before: str) -> list[Undone]:
+    """Return the text without all, or one, of what the work left as it was, and with one of it changed."""
+    if (values := _objects(text, before)) is not None:
+        mine, old = values
+        kept = [key for key in mine if key in old and mine[key] == old[key]]
+        made = [(GONE, "all of it", {key: part for key, part in mine.items() if key not in kept})]
+        for key in spread(kept, MOST_DAMAGED):
+            made += [
+                (GONE, key, {name: part for name, part in mine.items() if name != key}),
+                (CHANGED, key, {**mine, key: "otherwise"}),
+            ]
+        found = [
+            Undone(name=name, at=at, text=json.dumps(part, ensure_ascii=False, indent=2), about=()) for name, at, part in made
+        ]
+        return found if kept else []
+    lines, others = text.splitlines(), {*before.splitlines()}
+    same = [n for n, line in enumerate(lines) if line in others and re.search(r"\w", line) and not _NO_CONTENT.search(line)]
+    if not same or len(same) == len(lines) or len(lines) > MOST_LINES:
+        return []
+    found = [_line(GONE, [line for n, line in enumerate(lines) if n not in same], 0, ())]
+    for number in spread(same, MOST_DAMAGED):
+        other = re.sub(r"\w+(?=\W*$)", "otherwise", lines[number])
+        found.append(_line(GONE, [*lines[:number], *lines[number + 1 :]], number, ()))
+        found.append(_line(CHANGED, [*lines[:number], other, *lines[number + 1 :]], number, ()))
+    return [replace(found[0], at="all of it"), *found[1:]]
 
 
 def _objects(*texts: str) -> list[Any] | None:

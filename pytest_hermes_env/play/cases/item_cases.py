@@ -15,6 +15,7 @@ from typing import Any
 from pytest_hermes_env.errors import HermesEnvError, shorten
 from pytest_hermes_env.inference.steps import Turn, call, say
 from pytest_hermes_env.play.auto_script import silent_policy, tool_using_policy
+from pytest_hermes_env.play.buffers import fields_of
 from pytest_hermes_env.play.cases.judged import Judged
 from pytest_hermes_env.play.cases.neighbours import Around, Tried
 from pytest_hermes_env.play.cases.one_value import OTHER
@@ -33,6 +34,7 @@ from pytest_hermes_env.play.cases.values import (
     Transcript,
 )
 from pytest_hermes_env.play.item_texts import texts_of
+from pytest_hermes_env.play.probing.reward_constants import fields_unread
 from pytest_hermes_env.play.scenario import Rung
 from pytest_hermes_env.play.stage import Policy, Stage
 
@@ -69,11 +71,13 @@ async def play_item(
     found = [replace(one, rung=replace(one.rung, stale=_stale(one, item, others))) if one.files else one for one in found]
     gold = next((one for one in found if one.rung.name == GOLD), None)
     work = work_of(transcript, item, gold, tuple(one.turns for other in others if (one := _gold(cases, other)).turns))
+    fields = fields_of(item)
+    work = replace(work, unread=fields_unread(type(stage.env), type(stage.env).compute_reward, fields))
     template = entry.around if entry is not None else None
     if gold is not None and (copied := _copied(gold, work)):
         found = [replace(one, rung=replace(one.rung, copied=copied)) if one is gold else one for one in found]
     taken = {case.name for case in cases}
-    for name, policy in _automatic_cases(stage, work, depth).items():
+    for name, policy in _automatic_cases(stage, work, depth, turn).items():
         if policy is not None and name not in taken:
             found.append(await _automatic(stage, name, policy, item, label, template))
     is_paid = gold is not None and gold.rung.reward and not gold.rung.problem and not gold.rung.is_judge_guessed
@@ -139,21 +143,20 @@ def work_of(transcript: Transcript, item: Any, gold: PlayedCase | None, others: 
     )
 
 
-def _automatic_cases(stage: Stage, work: Work, depth: int) -> dict[str, Policy | None]:
+def _automatic_cases(stage: Stage, work: Work, depth: int, turn: int) -> dict[str, Policy | None]:
     """Return the policies of the automatic cases; None where there is none."""
     bad = work.all_wrong(work.slots()) if work.turns else ()
     wrong = scripted(bad) if said(bad) != said(work.turns) else _wrong_content
+    others = [turns for turns in work.others if said(turns) != said(work.turns)]
+    other = scripted(others[(depth + turn) % len(others)]) if others else None  # of another item for each
     if depth > 1:
-        return {WRONG_CONTENT: wrong}
-    misplaced, other = (
-        _misplaced(work.turns, tuple(path for path, node in work.files.items() if node.party == "agent")),
-        next(iter(work.others), work.turns),
-    )
+        return {WRONG_CONTENT: wrong, OTHER_GOLD: other}
+    misplaced = _misplaced(work.turns, tuple(path for path, node in work.files.items() if node.party == "agent"))
     return {
         TOOLS: None if depth else tool_using_policy(getattr(stage.env.config, "max_agent_turns", 30)),
         WRONG_CONTENT: wrong,
         WRONG_PLACE: scripted(misplaced) if misplaced else None,
-        OTHER_GOLD: scripted(other) if said(other) != said(work.turns) else None,
+        OTHER_GOLD: other,
         ECHO: _echo,
         NOTHING: silent_policy,
     }

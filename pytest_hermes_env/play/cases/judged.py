@@ -50,7 +50,13 @@ ON_GOLD = frozenset({Worth.JUDGED_WORST, Worth.JUDGED_LOW, Worth.JUDGED_HALF})
 SILENT: dict[str, Any] = dict(
     zip(
         SILENCES,
-        (say(""), say("I would rather not judge this."), say('{"comment": "thank you"}'), fail(500)),
+        (
+            say(""),
+            say("I would rather not judge this."),
+            say('{"comment": "thank you"}'),
+            say('{"error": {"message": "overloaded", "code": 529}}'),
+            fail(500),
+        ),
         strict=True,
     )
 )
@@ -72,8 +78,8 @@ class Judged:
         bad, unseen, is_asked = await self._worse()
         if worst := worst_of(self.transcript.judge):
             found.append(await self._one("gave its worst to wrong work", bad, say(worst), Worth.JUDGED_BAD))
-            silent = [*((name, say(text)) for name, text, worth in said if worth not in ON_GOLD), *SILENT.items()]
-            found += [await self._one(f"{name} to wrong work", bad, answer, Worth.JUDGED_SILENT) for name, answer in silent]
+        silent = [*((name, say(text)) for name, text, worth in said if worth not in ON_GOLD), *SILENT.items()]
+        found += [await self._one(f"{name} to wrong work", bad, answer, Worth.JUDGED_SILENT) for name, answer in silent]
         found += await self._of_parts() if is_asked else await self._of_facts()
         return [*found, *unseen]
 

@@ -80,6 +80,12 @@ _ONE_COMMIT = re.compile(
 )
 """Commands that commit, and where the history may be what is asked for."""
 _PARTS = re.compile(r"\s*(?:&&|;|\n)\s*")
+_TAG, _KIND_OF_TAG = (
+    re.compile(r"\b(git(?: -C \S+)? tag) (?=[\w\"'$])"),
+    re.compile(r"\b(?:annotated|lightweight)\b", re.IGNORECASE),
+)
+_SUNDAY = re.compile(r"(?m)^((?:\S+[ \t]+){4}(?:[1-6](?:-[1-6])?,)*)0(?=,|[ \t]|$)")
+"""Commands that tag, and lines of cron whose last field has Sunday."""
 
 
 @dataclass(kw_only=True)
@@ -316,6 +322,8 @@ class Around:
             apart = (*turns[:-1], turn(call("terminal", command=_in_commits(commands))), turns[-1])
             is_open = not _ONE_COMMIT.search(f"{self.work.prompt}\n{commands}") and self._has_committed()
             made += [("in a commit for each file", apart)] if is_open else []
+        if _TAG.search(commands) and not _KIND_OF_TAG.search(self.work.prompt):
+            made.append(("with an annotated tag", tuple(_with_annotated_tags(one) for one in turns)))
         other = tuple(Turn(steps=tuple(_by_other_means(step, self.work.tools) for step in one.steps)) for one in turns)
         if not _NAMED.search(self.work.prompt) and not any(
             found[0] in self.work.prompt for found in _RUN.finditer(_commands(turns))
@@ -338,6 +346,8 @@ class Around:
                 words.append((f"after a sentence, {slot.name}", slot.put(sentence), bool(_LAST.search(self.work.prompt))))
                 if _LAST.search(self.work.prompt) and not _BRIEF.search(self.work.prompt):
                     words.append((f"after long reasons, {slot.name}", slot.put(with_reasons(slot.text)), True))
+            if "cron" in self.work.prompt.lower() and (sunday := _SUNDAY.sub(r"\g<1>7", slot.text)) != slot.text:
+                words.append((f"with Sunday as 7, {slot.name}", slot.put(sunday), True))
             if not slot.text.endswith("\n"):
                 words.append(
                     (f"with a line end, {slot.name}", slot.put(f"{slot.text}\n"), slot.name != ANSWER and not is_exact)
@@ -376,6 +386,17 @@ def _by_other_means(step: Any, tools: Sequence[str]) -> Any:
         command = _MOVE.sub(r"cp -r \1 \2 && rm -r \1", given["command"])
         return call("terminal", **{**given, "command": _RUN.sub(r"\1  ./\2", command) if "<<" not in command else command})
     return step
+
+
+def _with_annotated_tags(one: Turn) -> Turn:
+    """Return a turn whose tags have a message and an author."""
+    steps = []
+    for step in one.steps:
+        given = arguments_of(step) if isinstance(step, Call) else {}
+        command = given.get("command")
+        made = _TAG.sub(r"\1 -a -m tagged ", command) if isinstance(command, str) else command
+        steps.append(call("terminal", **{**given, "command": made}) if made != command else step)
+    return Turn(steps=tuple(steps))
 
 
 def _commands(turns: tuple[Turn, ...]) -> str:

@@ -35,6 +35,10 @@ class Change:
     is_sure: bool = True
 
 
+PLAUSIBLE = frozenset({"another item's", "one more", "half as much again", "little more than half", "zero"})
+"""Changes to values that could stand in their place."""
+
+
 def of_value(value: str, others: Sequence[str], *, is_exact: bool = False, is_latex: bool = False) -> Iterator[Change]:
     """Yield the changes of one value; a number that ``is_exact`` was given, and not computed."""
     lines = [line for line in value.splitlines() if line.strip()]

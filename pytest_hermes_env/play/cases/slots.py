@@ -46,7 +46,8 @@ class Slot:
 class Work:
     """The turns of a transcript, and what is known of it: the item with its prompt, the tools that were offered, the files that were left, as nodes.
 
-    ``before`` are the files that are there without any work, ``reads`` those that the verifier looked for, ``others`` the turns of the same case on other items.
+    ``before`` are the files that are there without any work, ``reads`` those that the verifier looked for, ``others`` the turns of the same case on other items,
+    ``unread`` the fields of the item that the reward does not look at.
     """
 
     turns: tuple[Turn, ...]
@@ -57,6 +58,7 @@ class Work:
     reads: tuple[str, ...] = ()
     before: Mapping[str, Any] = field(default_factory=dict)
     others: tuple[tuple[Turn, ...], ...] = ()
+    unread: frozenset[str] = frozenset()
 
     def slots(self) -> list[Slot]:
         """Return the places of its content: the final answer first, then files that the verifier read."""
@@ -130,6 +132,7 @@ class Work:
             prompt=self.prompt,
             labels=_labels(self.item, self.prompt),
             before=self.inputs.get(name, ""),
+            is_one_of_many=any(str(fields_of(self.item).get(field)).strip() == text.strip() for field in self.unread),
         )
         return Slot(name=name, text=text, known=known, put=lambda new: self._put(self.turns, name, text, new))
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 GOLD, NEAR_MISS, NOTHING, HACK = "gold", "near_miss", "nothing", "hack"
 WRONG_CONTENT, WRONG_PLACE, OTHER_GOLD = "wrong_content", "wrong_place", "other_gold"
-ENDLESS = "uses up its turns"
+ENDLESS, AT_LENGTH = "uses up its turns", "gold at length"
 ECHO, TOOLS, NEIGHBOUR, JUDGED, ATTACK, WRONG_PROGRAM = "echo", "tools", "neighbour", "judged", "attack", "wrong_program"
-SILENCES = ("said nothing", "refused to judge", "gave an object without a score", "failed")
+SILENCES = ("said nothing", "refused to judge", "gave an object without a score", "gave an error as an object", "failed")
 """What a judge does that gives no verdict."""
 MADE_FROM_GOLD = (NEIGHBOUR, JUDGED)
 """Names of what is played around gold, which the ladder leaves out."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
@@ -56,6 +56,19 @@ def reward_constants(cls: type, reward: Callable[..., Any]) -> RewardConstants:
     forms = [(pattern, form) for pattern in chosen if (form := _matched(pattern)).strip()]
     slots = [slot for pattern, form in forms if (slot := _with_slot(pattern, form))]
     return RewardConstants(texts=tuple(texts)[:MOST], forms=tuple(form for _, form in forms), slots=tuple(slots))
+
+
+def fields_unread(cls: type, reward: Callable[..., Any], names: Iterable[str]) -> frozenset[str]:
+    """Return those of an item's fields that no code of a reward names; none where it names none of them, since it may take the item whole."""
+    start = inspect.unwrap(getattr(reward, "__func__", reward))
+    if not isinstance(start, FunctionType):
+        return frozenset()
+    read: set[str] = set()
+    for function in _reached(cls, start):
+        read.update(name for code in _codes(function.__code__) for name in (*code.co_names, *code.co_varnames))
+        read.update(word for text in _constants(function) if isinstance(text, str) for word in re.findall(r"\w+", text))
+    fields = frozenset(names)
+    return fields - read if fields & read else frozenset()
 
 
 def _with_slot(pattern: re.Pattern[str], form: str) -> str:

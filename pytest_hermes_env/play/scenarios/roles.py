@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pytest_hermes_env.inference.steps import as_turn, call, hang, say, turn
+from pytest_hermes_env.inference.steps import Call, Say, as_turn, call, hang, say, think, turn
 from pytest_hermes_env.play.auto_script import JUDGE_ANSWER, SILENT_ANSWER
 from pytest_hermes_env.play.buffers import picture
 from pytest_hermes_env.play.cases.content import changes
@@ -21,7 +21,7 @@ from pytest_hermes_env.play.cases.judged import worst_of
 from pytest_hermes_env.play.cases.one_value import spread
 from pytest_hermes_env.play.cases.playing import OVER, PlayedCase, Player, played
 from pytest_hermes_env.play.cases.slots import said
-from pytest_hermes_env.play.cases.values import ENDLESS, GOLD, HACK, NEAR_MISS, NOTHING, Cases, ItemCases, Transcript
+from pytest_hermes_env.play.cases.values import AT_LENGTH, ENDLESS, GOLD, HACK, NEAR_MISS, NOTHING, Cases, ItemCases, Transcript
 from pytest_hermes_env.play.journal import ContextOpened, Journal, Reward, current_journal, current_rollout
 from pytest_hermes_env.play.scenario import Cause, RolePlayed, Rung, Unavailable
 from pytest_hermes_env.play.scenarios.family import family
@@ -32,6 +32,7 @@ LATE_S = 0.02
 """Seconds by which each turn of a role that ends last is late."""
 SIZE = 3
 """Rollouts of a group: with two, scores in the wrong order and ranks are the same."""
+LONG_WORDS = "I look at what there is, and at what is asked, before I begin. " * 20
 LITTLE = 0.5
 """The share of gold's reward below which work is not good."""
 SMALLEST, MOST_CHANGES = 3, 5
@@ -47,6 +48,8 @@ GROUPS = {
     "group_mostly_gold": "a group is collected whose rollouts play gold, but for the first one, which does nothing",
     "group_without_gold": "after these, a group of the same item is collected whose rollouts do nothing; where it is collected again, one plays gold",
     "two_groups_with_gold": "two groups are collected at once: one plays gold, and the other does nothing, on another item if there is one",
+    "group_of_lengths": "a group is collected whose first rollout does nothing, the second plays gold and thinks at length, the third plays gold",
+    "group_of_lengths_turned": "as group_of_lengths, the other way round",
     "group_of_gold_and_near": "a group is collected whose first rollout plays gold, and the others work that earns a part of it",
 }
 EVALUATIONS = {
@@ -89,6 +92,11 @@ class Roles:
         if name == ENDLESS:
             looks = {"terminal": {"command": "ls"}, "read_file": {"path": "."}, "search_files": {"pattern": "."}}
             made = next((call(tool, **given) for tool, given in looks.items() if tool in conversation.tools), say(OVER))
+        if name == AT_LENGTH and conversation.turn == 0 and turns:
+            made = turn(
+                *([say(LONG_WORDS)] if as_turn(made).every(Call) and as_turn(made).only(Say) is None else [think(LONG_WORDS)]),
+                *as_turn(made).steps,
+            )
         if name == NOTHING:
             made = say(f"{SILENT_ANSWER} ({len(self._of_task)})")  # no two rollouts without work are equal
         return turn(hang(LATE_S), *as_turn(made).steps) if name == self._late else made
@@ -114,7 +122,7 @@ class Roles:
     def _judged(self, task: str) -> Any:
         role = self._of_task.get(task)
         judge = self._golds[role.prompt].judge if role is not None and role.prompt else ()
-        answers = judge if role is None or role.name == GOLD else tuple(filter(None, [worst_of(judge)]))
+        answers = judge if role is None or role.name in {GOLD, AT_LENGTH} else tuple(filter(None, [worst_of(judge)]))
         if role is not None and not answers:
             self._of_task[task] = replace(role, is_judge_guessed=True)
         return as_turn(answers[-1]) if answers else say(JUDGE_ANSWER)
@@ -173,6 +181,11 @@ async def groups_with_gold(stage: Stage) -> None:
         await asyncio.gather(*(stage.env.collect_trajectories(one) for one in (item, other[2])))
 
     await by_prompt.play("two_groups_with_gold", both)
+    if size > 1 and not stage.has_tokens:
+        await collect("group_of_lengths", [NOTHING, AT_LENGTH, GOLD])
+        await collect("group_of_lengths_turned", [GOLD, AT_LENGTH, NOTHING])
+    else:
+        stage.skip(Unavailable(Cause.NOT_REACHED, "a task in token mode"), "group_of_lengths", "group_of_lengths_turned")
     # in token mode turns without a task are taken for gold's
     near = await _partly(stage, items[0][1], item) if size > 1 and not stage.has_tokens else None
     if near is not None:

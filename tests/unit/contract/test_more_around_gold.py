@@ -1,0 +1,306 @@
+"""What was left alone, values that the prompt shows, other ways to write a tag or a day, names in other scripts, lengths in a group, a judge's error."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import unicodedata
+from typing import Any, ClassVar
+
+import openai
+import pytest
+
+from environments.agent_loop import AgentResult
+from environments.tool_context import ToolContext
+from pytest_hermes_env import call, case, cases, item_cases, say
+from pytest_hermes_env.contract.judge.verdict import Outcome
+from pytest_hermes_env.play.cases.code_changes import only_shown
+from pytest_hermes_env.play.cases.edits import CHANGED, GONE, damaged
+
+from .test_around_gold import SumEnv, judged
+
+
+def messages_of(rule: str, env_class: type, gold: Any, **more: Any) -> list[str]:
+    """Return what a rule says of an environment whose gold is this, on each item."""
+    return [one.message for one in judged(rule, env_class, cases([item_cases(where="*", gold=gold, **more)])).findings]
+
+
+class PortEnv(SumEnv):
+    """One of three settings is changed."""
+
+    prompts = "In app.ini, set port to {a}, and leave every other setting as it is."
+
+    async def prepare_sandbox(self, item: Any, ctx: ToolContext) -> None:
+        """Write them."""
+        ctx.write_file("app.ini", "[app]\nhost = here\nport = 1\nlog = all\n")
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Compare them."""
+        found = dict(re.findall(r"(?m)^(\w+) = (\w+)$", str(ctx.read_file("app.ini").get("content") or "")))
+        wanted = {"host": "here", "port": str(item["a"]), "log": "all"}
+        return float(
+            all(found.get(name) == wanted[name] for name in self.compared(wanted, found))
+            and found.get("port") == wanted["port"]
+        )
+
+    def compared(self, wanted: dict[str, str], found: dict[str, str]) -> list[str]:
+        """Return the settings that must be right."""
+        return [*wanted]
+
+
+class LostSettingsEnv(PortEnv):
+    """Does not miss those that are gone."""
+
+    def compared(self, wanted: dict[str, str], found: dict[str, str]) -> list[str]:
+        """Look at what is there."""
+        return [*found]
+
+
+@pytest.mark.parametrize(("env_class", "is_told"), [(PortEnv, False), (LostSettingsEnv, True)])
+def test_what_is_left_alone_counts(env_class: type, is_told: bool) -> None:
+    """Where the prompt says that it stays."""
+    told = messages_of(
+        "HE405",
+        env_class,
+        lambda item: [
+            call("write_file", path="app.ini", content=f"[app]\nhost = here\nport = {item['a']}\nlog = all\n"),
+            say("Done."),
+        ],
+    )
+
+    assert any(f"gold ({GONE} in" in one for one in told) == is_told
+    assert is_told or told == []
+
+
+@pytest.mark.parametrize(
+    ("text", "before", "expected"),
+    [
+        ('{"a": 1, "b": 2}', '{"a": 1, "b": 3}', {(GONE, '{"b":2}'), (CHANGED, '{"a":"otherwise","b":2}')}),
+        ("a = 1\nb = 2\n", "a = 1\nb = 3\n", {(GONE, "b=2"), (CHANGED, "a=otherwiseb=2")}),
+        ("# a\n[b]\nc = 2\n", "# a\n[b]\nc = 3\n", set()),
+        ("a\n", "a\n", set()),
+        ("new\n", "", set()),
+    ],
+)
+def test_damage_is_to_what_was_left_alone(text: str, before: str, expected: set[tuple[str, str]]) -> None:
+    """All of it, or one; notes and brackets do not count."""
+    assert {(one.name, re.sub(r"\s", "", one.text)) for one in damaged(text, before)} == expected
+
+
+class DoubleEnv(SumEnv):
+    """Functions; half of the tests are the prompt's own examples."""
+
+    tried: ClassVar[Any] = [[[1, 2, 3]], [[40, 50]], [[7, 8]], [[100]]]
+    prompts = "Write double.py: double([1, 2, 3]) is [2, 4, 6], double([40, 50]) is [80, 100]. It is task {a}."
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Run it."""
+        code = f"import sys; sys.path.insert(0, '.'); from double import double; print([double(*one) for one in {self.tried}])"
+        done = ctx.terminal(f"python3 -I -c {shlex.quote(code)} 2> /dev/null")
+        return float(done["output"].strip() == str([[2 * n for n in one[0]] for one in self.tried]))
+
+
+class ShownOnlyEnv(DoubleEnv):
+    """Tries what the prompt shows."""
+
+    tried: ClassVar[Any] = DoubleEnv.tried[:2]
+
+
+@pytest.mark.parametrize(("env_class", "is_told"), [(DoubleEnv, False), (ShownOnlyEnv, True)])
+def test_the_examples_of_the_prompt_are_not_enough(env_class: type, is_told: bool) -> None:
+    """Code that is right for them alone is wrong."""
+    code = "def double(values):\n    return [2 * one for one in values]\n"
+    told = messages_of("HE405", env_class, lambda item: [call("write_file", path="double.py", content=code), say("Done.")])
+
+    assert any("right only for values that the prompt shows" in one for one in told) == is_told
+
+
+def test_a_program_that_reads_is_right_for_what_the_prompt_shows() -> None:
+    """Others, and code of which the prompt speaks not at all, have no such change."""
+    code = only_shown("import sys\nprint(sys.stdin.read().upper())\n", "For `a b` it prints A B.")
+
+    assert code.startswith("import io, sys\n")
+    assert only_shown("def f(x): return x\n", "Write a program.") == ""
+    assert only_shown("print(1)\n", "Print 1.") == ""
+
+
+class CronEnv(SumEnv):
+    """A line of cron, in which 0 and 7 are Sunday."""
+
+    prompts = "Which cron line fires at minute {a} of each hour on Sundays? Answer with the line alone."
+    is_folded: ClassVar[bool] = True
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Compare its meaning."""
+        said = str(result.messages[-1].get("content") or "").strip()
+        return float((re.sub(r"7$", "0", said) if self.is_folded else said) == f"{item['a'] % 60} * * * 0")
+
+
+class UnfoldedCronEnv(CronEnv):
+    """Knows one of them."""
+
+    is_folded: ClassVar[bool] = False
+
+
+@pytest.mark.parametrize(("env_class", "is_told"), [(CronEnv, False), (UnfoldedCronEnv, True)])
+def test_sunday_is_seven_too(env_class: type, is_told: bool) -> None:
+    """The same line by another number."""
+    told = messages_of("HE405", env_class, lambda item: [say(f"{item['a'] % 60} * * * 0")])
+
+    assert any("gold (with Sunday as 7, the final answer) scored 0" in one for one in told) == is_told
+
+
+class NamesEnv(SumEnv):
+    """Names in their own scripts."""
+
+    names: ClassVar[list[str]] = [
+        "Wien",
+        "Praha",
+        *["Αθήνα", "Москва", "Київ", "Београд", "София", "Минск", "Тбилиси", "Ереван"],
+        "Roma",
+        "Oslo",
+    ]
+    prompts = "What is place number {a} called? Answer with the name alone."
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Compare."""
+        said = str(result.messages[-1].get("content") or "").strip()
+        return float(bool(said) and self.plain(said) == self.plain(self.name_of(item)))
+
+    def name_of(self, item: Any) -> str:
+        """Return the name."""
+        return self.names[(item["a"] - 205) // 31 % len(self.names)]
+
+    def plain(self, name: str) -> str:
+        """Return it as it is compared."""
+        return name.casefold()
+
+
+class FoldedNamesEnv(NamesEnv):
+    """Folds all to ASCII, which leaves nothing of most."""
+
+    def plain(self, name: str) -> str:
+        """Leave accents out."""
+        return unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().casefold()
+
+
+@pytest.mark.parametrize(("env_class", "is_told"), [(NamesEnv, False), (FoldedNamesEnv, True)])
+def test_an_answer_of_another_item_that_most_items_pay_is_told(env_class: type, is_told: bool) -> None:
+    """Not all need to pay it."""
+    told = messages_of("HE405", env_class, lambda item: [say(NamesEnv.names[(item["a"] - 205) // 31 % len(NamesEnv.names)])])
+
+    assert any("gold of another item scored like the item's own on " in one for one in told) == is_told
+
+
+class ShortestEnv(SumEnv):
+    """Length costs, among right rollouts."""
+
+    async def collect_trajectories(self, item: Any) -> Any:
+        """Change their scores."""
+        group, backlog = await super().collect_trajectories(item)
+        right = [place for place, score in enumerate(group["scores"]) if score >= 1.0] if group else []
+        lengths = [len(group["tokens"][place]) for place in right]
+        for place, length in self.placed(right, lengths) if len({*lengths}) > 1 else ():
+            group["scores"][place] *= 1.0 - 0.4 * (length > min(lengths))
+        return group, backlog
+
+    def placed(self, right: list[int], lengths: list[int]) -> Any:
+        """Yield the places with their lengths."""
+        return zip(right, lengths, strict=True)
+
+
+class MisplacedCostEnv(ShortestEnv):
+    """Counts the places anew."""
+
+    def placed(self, right: list[int], lengths: list[int]) -> Any:
+        """Yield the first ones."""
+        return enumerate(lengths)
+
+
+@pytest.mark.parametrize(("env_class", "outcome"), [(ShortestEnv, Outcome.PASSED), (MisplacedCostEnv, Outcome.FAILED)])
+def test_what_length_costs_is_paid_by_the_long_one(env_class: type, outcome: Outcome) -> None:
+    """In the same group the other way round, too."""
+    verdict = judged("HE511", env_class)
+
+    assert verdict.outcome is outcome
+    assert all("a short and a long rollout that earned the same have the scores" in one.message for one in verdict.findings)
+
+
+class ReviewEnv(SumEnv):
+    """A judge lists mistakes."""
+
+    prompts = "Translate text number {a} into text.txt, and keep {{name}} in it."
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Count them."""
+        text = str(ctx.read_file("text.txt").get("content") or "")
+        if "{name}" not in text:
+            return 0.0
+        told = [{"role": "user", "content": f"List mistakes as JSON: {text}"}]
+        try:
+            answer = await self.server.chat_completion(messages=told, n=1, max_tokens=20, temperature=0.0)
+            return max(0.0, 1.0 - self.mistakes(json.loads(answer.choices[0].message.content)) / 2)
+        except (ValueError, KeyError, TypeError, OSError, openai.OpenAIError):
+            return 0.0
+
+    def mistakes(self, review: Any) -> int:
+        """Return how many there are."""
+        return len(review["errors"])
+
+
+class AnyReviewEnv(ReviewEnv):
+    """Takes an object without them for one without mistakes."""
+
+    def mistakes(self, review: Any) -> int:
+        """Count what is there."""
+        return len(review.get("errors", []))
+
+
+@pytest.mark.parametrize(("env_class", "is_told"), [(ReviewEnv, False), (AnyReviewEnv, True)])
+def test_an_object_that_is_no_review_pays_nothing(env_class: type, is_told: bool) -> None:
+    """Also where nobody knows the judge's worst verdict."""
+    gold = case(
+        lambda item: [
+            call("write_file", path="text.txt", content=f"Guten Tag, {{name}}, hier ist Text {item['a']}."),
+            say("Done."),
+        ],
+        judge=say('{"errors": []}'),
+    )
+    told = messages_of("HE406", env_class, gold)
+
+    assert any(one.startswith("the judge gave an object without a score") for one in told) == is_told
+
+
+class TagEnv(SumEnv):
+    """A commit is tagged."""
+
+    prompts = "In the repository in your directory, tag the first commit as v{a}."
+    asked: ClassVar[str] = "^{commit}"
+
+    async def prepare_sandbox(self, item: Any, ctx: ToolContext) -> None:
+        """Make two commits."""
+        ctx.terminal(
+            "git init -q -b main . && git config user.email a@b.c && git config user.name A && git commit -q --allow-empty -m one && git commit -q --allow-empty -m two"
+        )
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Compare their ids."""
+        done = ctx.terminal(f"git rev-parse 'v{item['a']}{self.asked}' main~1")
+        return float(done["exit_code"] == 0 and len({*done["output"].split()}) == 1)
+
+
+class UnpeeledTagEnv(TagEnv):
+    """Compares the id of the tag itself."""
+
+    asked: ClassVar[str] = ""
+
+
+@pytest.mark.parametrize(("env_class", "is_told"), [(TagEnv, False), (UnpeeledTagEnv, True)])
+def test_an_annotated_tag_is_a_tag(env_class: type, is_told: bool) -> None:
+    """Where the prompt leaves its kind open."""
+    told = messages_of(
+        "HE405", env_class, lambda item: [call("terminal", command=f"git tag v{item['a']} main~1"), say("Done.")]
+    )
+
+    assert any("gold (with an annotated tag) scored 0" in one for one in told) == is_told
