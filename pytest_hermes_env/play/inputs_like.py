@@ -76,7 +76,10 @@ class Making:
     def texts_like(self, text: str) -> Iterator[str]:
         """Yield other data for data: examples of the prompt, nothing, the same in another order, then lines and values by chance."""
         table = _Table.of(text)
-        yield from (one for one in self._shown() if _Table.of(one).shape == table.shape)
+        longest = 2 * max(map(len, text.splitlines()), default=0)
+        yield from (
+            one for one in self._shown() if _Table.of(one).shape == table.shape and max(map(len, one.splitlines())) <= longest
+        )
         if table.rows is None:
             value = json.loads(text)
             kinds = [*kinds_in(self.prompt)]
@@ -193,6 +196,8 @@ class Making:
                     self.chance.sample(others, min(len(others), 4)) if not _NUMBER.fullmatch(word) and " " not in word else []
                 )
             for new in dict.fromkeys(one.rstrip("\n") for one in news):
+                if "\n" in new or (_NUMBER.fullmatch(word) and not _NUMBER.fullmatch(new)):
+                    continue
                 yield (
                     {**start, "words": [*words[:place], new, *words[place + 1 :]]},
                     " ".join([*words[first:place], new, *words[place + 1 :]]),

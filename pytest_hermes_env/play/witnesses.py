@@ -34,10 +34,11 @@ AT_ONCE, STARTS_AT_ONCE = 120, 12
 """Inputs, and starts of a program, that are tried before programs that were told from gold are left out."""
 SHORT = 10
 """Characters of a text that may stand in a call by chance."""
-_UNKNOWN = re.compile(r"raised (?:nothing|124|-1)\b")
+_UNKNOWN = re.compile(r"raised (?:nothing|Endless|124|-1)\b")
 """What was stopped by a clock, which is another one on a busy machine, or ended without an answer."""
 _OF_ERRORS = re.compile(r"\brais|\berror|\bexception|\binvalid|\brefus|\breject|\bfail|\bexit (?:code|status)", re.IGNORECASE)
 _ERROR = re.compile(r"error|exception|traceback|raises|\[exit code", re.IGNORECASE)
+_EXIT = re.compile(r"\[exit code (\d+)\]")
 _FLOAT = re.compile(r"(\d)\.0+\b")
 _OF_ORDER = re.compile(r"\border|\bsort|\bfirst\b|alphabet|\blargest\b|\bhighest\b|ascending|descending|\btop\b", re.IGNORECASE)
 
@@ -146,7 +147,8 @@ class Witnesses:
         ):
             left -= len(batch) * (2 + len(open_ones)) // (1 if kind == "starts" else AT_ONCE // STARTS_AT_ONCE)
             answers = self._answers(kind, [gold, gold, *open_ones], [one for one, _ in batch])
-            for (one, told), (first, again, *others) in zip(batch, answers, strict=False):
+            both = zip(batch, answers, strict=False)
+            for (one, told), (first, again, *others) in sorted(both, key=lambda one: len(one[0][1])):
                 for program, answer in zip(open_ones, others, strict=True):
                     if program not in found and self._differs(first, again, answer, None):
                         mine, wanted = first_difference(answer, first)
@@ -161,6 +163,9 @@ class Witnesses:
 
     def _differs(self, first: str, again: str, given: str, like: Like | None) -> bool:
         prompt = self.work.prompt
+        code = _EXIT.search(first)
+        if code is not None and not re.search(rf"(?:exit|status|code)\D{{0,40}}\b{code[1]}\b", prompt, re.IGNORECASE):
+            first, again, given = (_EXIT.sub("[exit code other than 0]", text) for text in (first, again, given))
         is_of_errors = (like is not None and like.kind is None) or _OF_ERRORS.search(prompt) is not None
         if not differs(first, again, given, is_of_errors=is_of_errors, named=prompt):
             return False
@@ -230,5 +235,5 @@ def shown(text: str) -> str:
     """Return an input, or what came of it, in one line."""
     is_call = text.count("\n") == 0 and text.startswith("print(repr(")
     line = text.removeprefix("print(repr(").removesuffix("))") if is_call else text
-    line = " / ".join(line.strip().splitlines()) or "nothing"
+    line = re.sub(r"^raised \d+$", "an error", " / ".join(line.strip().splitlines()) or "nothing")
     return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"

@@ -76,7 +76,7 @@ class Started:
         done = ran(words, start["cwd"], start["stdin"])
         last = tree(self._roots)
         return done + "".join(
-            f"\n[{'removed' if path not in last else 'wrote'} {os.path.basename(path)}]\n{(last.get(path) or b'').decode(errors='replace')}"
+            f"\n[{'removed' if path not in last else 'wrote'} {os.path.basename(path)}]\n{plain((last.get(path) or b'').decode(errors='replace'))}"
             for path in sorted({*first, *last})
             if first.get(path, b"") != last.get(path, b"") and path != start["path"]
         )
@@ -86,6 +86,14 @@ class Started:
             if path not in self._before:
                 is_directory = os.path.isdir(path) and not os.path.islink(path)
                 (os.rmdir if is_directory and not os.listdir(path) else os.unlink if not is_directory else str)(path)
+
+
+def plain(text: str) -> str:
+    """Return JSON in one layout, and any other text as it is."""
+    try:
+        return json.dumps(json.loads(text), indent=1, sort_keys=True)
+    except ValueError:
+        return text
 
 
 def write(path: str, text: str) -> None:
@@ -117,7 +125,7 @@ def ran(words: "list[str]", cwd: str, stdin: str) -> str:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
         return "raised 124"
-    printed, said = out.decode(errors="replace")[:LONGEST], errors.decode(errors="replace")
+    printed, said = plain(out.decode(errors="replace")[:LONGEST]), errors.decode(errors="replace")
     code = process.returncode
     if code < 0 or code > 128:  # noqa: PLR2004 - ended by a signal, as a shell tells it
         return "raised 124"

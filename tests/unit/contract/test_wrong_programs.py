@@ -261,6 +261,7 @@ def test_what_was_asked_is_told() -> None:
         ("3", "3", "raised 1", True),
         ("3", "3", "raised 124", False),
         ("3", "3", "raised nothing", False),
+        ("3", "3", "raised Endless", False),
     ],
 )
 def test_a_clock_shows_no_difference(first: str, again: str, given: str, expected: bool) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_hermes_env.play.probing.free_rewards import canaries_of
-from pytest_hermes_env.play.probing.reward_constants import reward_constants
+from pytest_hermes_env.play.probing.reward_constants import fields_unread, reward_constants
 from pytest_hermes_env.play.probing.trial import RewardRunner
 from pytest_hermes_env.results import agent_result
 
@@ -90,3 +90,29 @@ def test_an_answer_of_the_rewards_own_texts(env: Any, earned: float):
 
     found = {canary.name: canary.reward for canary in canaries}
     assert found["an answer of the texts in the reward's own code"] == earned
+
+
+class Reads:
+    """A reward that reads a field by its key, one by an attribute, and one in a helper."""
+
+    def compute_reward(self, item: Any) -> bool:
+        """Read them."""
+        return bool(item["wanted"] or item.limit or self.helper(item))
+
+    def helper(self, item: Any) -> Any:
+        """Read one more."""
+        return item.get("more")
+
+
+class TakesAll:
+    """Hands the item on."""
+
+    def compute_reward(self, item: Any) -> bool:
+        """Give it to somebody."""
+        return bool(str(item))
+
+
+@pytest.mark.parametrize(("cls", "expected"), [(Reads, {"solution"}), (TakesAll, set())])
+def test_fields_that_no_code_of_a_reward_names_are_not_read(cls: type, expected: set[str]) -> None:
+    """Of one that names none, nobody knows."""
+    assert fields_unread(cls, cls.compute_reward, ["wanted", "limit", "more", "solution"]) == expected  # type: ignore[attr-defined]

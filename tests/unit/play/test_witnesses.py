@@ -104,6 +104,15 @@ def test_other_inputs_have_the_form_of_those_that_were_used() -> None:
     assert all({*json.loads(text)} == {"a"} for text in making.texts_like('{"a": [1, 2]}'))
 
 
+def test_another_layout_of_json_is_the_same() -> None:
+    """Of what is printed, and of files."""
+    work = "import json, sys\nn = int(sys.argv[1])\nprint(json.dumps({'n': n, 'm': [n]}, indent=2))\nopen('out.json', 'w').write(json.dumps([n], indent=2))\n"
+    told = witnesses_of("show.py", work, [run("python3 show.py 3")], "Print them.")
+
+    assert told.of(Like.of(work, ""), [work.replace("indent=2", "indent=4")]) == {}
+    assert told.of(Like.of(work, ""), [work.replace("[n]", "[n + 1]", 1)]) != {}
+
+
 def test_rows_of_a_database_keep_what_refers_to_them() -> None:
     """A table that is named by another one stays whole; keys go on."""
     making = Making(code="", prompt="", like=Like.of("", ""))
