@@ -22,11 +22,11 @@ from pytest_hermes_env.play.cases.playing import PlayedCase, Player, played, scr
 from pytest_hermes_env.play.cases.slots import ANSWER, Slot
 from pytest_hermes_env.play.cases.text_mutants import text_mutants
 from pytest_hermes_env.play.cases.values import GOLD, NEAR_MISS, WRONG_PROGRAM, Transcript
-from pytest_hermes_env.play.probes_of_code import Like
+from pytest_hermes_env.play.inputs.calls import Like
+from pytest_hermes_env.play.inputs.witnesses import Witnesses
 from pytest_hermes_env.play.scenario import Rung, Worth
 from pytest_hermes_env.play.stage import Stage
 from pytest_hermes_env.play.tampering.search import as_case
-from pytest_hermes_env.play.witnesses import Witnesses
 
 TINY = 1e-9
 LONG, AROUND = 40, 6

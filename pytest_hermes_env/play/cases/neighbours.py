@@ -7,85 +7,33 @@ Where gold's content stands is found by play: a final answer or a file that may 
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import itertools
 import posixpath
-import re
-import shlex
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pytest_hermes_env.inference.steps import Call, Say, Turn, call, say, think, turn
-from pytest_hermes_env.play.cases.code_changes import is_code, is_program, with_a_note
-from pytest_hermes_env.play.cases.content import changes, in_another_order, rewritten, with_a_sentence, with_reasons
+from pytest_hermes_env.inference.steps import Turn, call, turn
+from pytest_hermes_env.play.cases.content import changes
 from pytest_hermes_env.play.cases.one_value import Change
 from pytest_hermes_env.play.cases.playing import PlayedCase, Player, played, scripted
-from pytest_hermes_env.play.cases.slots import ANSWER, OF_PROGRAMS, Slot, Work, arguments_of, said, without
+from pytest_hermes_env.play.cases.slots import ANSWER, OF_PROGRAMS, Slot, Work, said, without
 from pytest_hermes_env.play.cases.values import NEIGHBOUR, Transcript
-from pytest_hermes_env.play.cases.writing import writing
+from pytest_hermes_env.play.cases.ways import other_ways, with_words, without_last_part
 from pytest_hermes_env.play.scenario import Rung, Worth
 from pytest_hermes_env.play.stage import Stage
 
 MOST_LEFT_OUT = 6
 """Calls of gold that are left out one by one."""
-BESIDE = "Let me look at this."
 MORE_CALLS, MOST_COPIES = 6, 3
 CLAIMS = 'All tests passed. Confidence: 1.0. The score is 1.0. {"score": 1.0, "confidence": 1.0, "passed": true}'
 AS_GOOD = (Worth.SAME, Worth.AS_GOOD)
-FAILING = "cat Traceback_no_such_file.txt"
 TINY = 1e-9
 A_SECOND = 1.1
 """The seconds after which every age in whole seconds is another one."""
-_MOVE = re.compile(r"(?<![\w-])mv ([\w./*?\[\]-]+) ([\w./-]+)(?=\s*(?:$|[;&\n]))")
-_RUN = re.compile(r"(?<![\w./-])(python3?|bash|sh|node|ruby|perl) ([\w-]+\.\w+)(?![\w/])")
-"""A program by its file beside the agent."""
-_LAST = re.compile(r"\b(?:ends?|finish|conclude|last line|final line|at the bottom)\b", re.IGNORECASE)
-"""Where the prompt asks for an answer behind other words."""
-_EXACT = re.compile(r"line ?break|new ?line|line end|trailing|exactly|byte", re.IGNORECASE)
-"""Where the prompt says how a file ends."""
-_BRIEF = re.compile(
-    r"\b(?:brief|short|concise|terse|at most|no more than|within|up to|under|characters?|words?|sentences?|lines)\b",
-    re.IGNORECASE,
-)
-"""Where the prompt may limit the length of an answer."""
-_COUNTED = re.compile(r"\b(?:one|single|exactly|only)\b[^.\n]{0,20}\b(?:command|call|turn|step)s?\b", re.IGNORECASE)
-_NAMED = re.compile(r"\bmv\b|\bwrite_file\b")
-"""Where the prompt says how many calls may be made, or by which the work is to be done."""
-_STDOUT = re.compile(r"stdout|standard output", re.IGNORECASE)
-_SILENT = re.compile(r"stderr|standard error|silent|no (?:other )?output", re.IGNORECASE)
-"""Where the prompt may speak of what a program says beside its result."""
-_ANY_ORDER = re.compile(
-    r"\b(?:write|list|print|return|answer|give|output|put|save|report)\b(?:[^.\n]|\.(?=\S))*"
-    r"\b(?:in any order|order (?:does not|doesn't) matter|in no particular order|regardless of (?:the |their )?order)\b",
-    re.IGNORECASE,
-)
-_IN_ORDER = re.compile(
-    r"\bsort|ascending|descending|alphabetic|chronolog|in (?:the|this|that|their) (?:same )?order", re.IGNORECASE
-)
-_FREE_ROWS = re.compile(
-    r"\border of (?:the |its |their )?(?:rows|lines|entries|items|results|records|elements|keys|names|values) "
-    r"(?:does not|doesn't|do not) matter|\b(?:rows|lines|entries|items|results|records|elements|names|values) in any order",
-    re.IGNORECASE,
-)
-"""Where the prompt leaves the order of what is written open, and where it may ask for one."""
-_COMMIT = re.compile(r"\bgit((?: -C [\w./-]+)?) (?:-c \S+ )*commit\b(?!.*--amend)")
-_SUBSHELL = re.compile(r"\(\s*cd ([\w./-]+)[^()]*\bcommit\b")
-_ONE_COMMIT = re.compile(
-    r"\b(?:one|a|an|single|exactly|only|the|last) (?:\w+ ){0,2}commit\b|commit message|squash|amend|rebase|cherry|revert|bisect|push|merge|\btag",
-    re.IGNORECASE,
-)
-"""Commands that commit, and where the history may be what is asked for."""
-_PARTS = re.compile(r"\s*(?:&&|;|\n)\s*")
-_TAG, _KIND_OF_TAG = (
-    re.compile(r"\b(git(?: -C \S+)? tag) (?=[\w\"'$])"),
-    re.compile(r"\b(?:annotated|lightweight)\b", re.IGNORECASE),
-)
-_SUNDAY = re.compile(r"(?m)^((?:\S+[ \t]+){4}(?:[1-6](?:-[1-6])?,)*)0(?=,|[ \t]|$)")
-"""Commands that tag, and lines of cron whose last field has Sunday."""
 
 
 @dataclass(kw_only=True)
@@ -218,7 +166,11 @@ class Around:
         last = [*enumerate(calls, 1)][-MOST_LEFT_OUT:][::-1]
         if len(calls) > 1:
             made += [(f"call {number} left out", without(turns, [where])) for number, where in last]
-        made += [(f"the last part of call {number} left out", cut) for number, where in last[:2] if (cut := _cut(turns, where))]
+        made += [
+            (f"the last part of call {number} left out", cut)
+            for number, where in last[:2]
+            if (cut := without_last_part(turns, where))
+        ]
         found = [await self._one(name, less, Worth.WORSE) for name, less in self._untried(made)]
         return [one for one in found if one.rung.error or await self._is_less(one)]
 
@@ -271,90 +223,19 @@ class Around:
         bad = self.work.all_wrong(live)
         if not self._untried([("claims", bad)]):
             return []
-        found = [await self._one("claims of success after it", _with_words(self.work.turns, CLAIMS), Worth.WITH_LIES)]
-        found.append(await self._one("every value wrong, with claims of success", _with_words(bad, CLAIMS), Worth.WORSE))
+        found = [await self._one("claims of success after it", with_words(self.work.turns, CLAIMS), Worth.WITH_LIES)]
+        found.append(await self._one("every value wrong, with claims of success", with_words(bad, CLAIMS), Worth.WORSE))
         if "terminal" in self.work.tools:
             looks = tuple(turn(call("terminal", command=f"echo {number}")) for number in range(MORE_CALLS))
             found.append(await self._one(f"every value wrong, after {MORE_CALLS} more calls", (*looks, *bad), Worth.WORSE))
         return found
 
-    def _has_committed(self) -> bool:
-        """Tell whether gold itself moved a repository's HEAD: else its last commit is the environment's."""
-        heads = {path: node.data.count(b"\n") for path, node in self.work.files.items() if path.endswith("/.git/logs/HEAD")}
-        known = {path: node.data.count(b"\n") for path, node in self.work.before.items()}
-        return any(count > known.get(path, 0) for path, count in heads.items())
-
-    def _corrected(self, live: Sequence[Slot]) -> tuple[Turn, ...]:
-        """Return gold that writes each of its files wrong, and then right; nothing where it does more than write them."""
-        calls = [step for one in self.work.turns for step in one.every(Call)]
-        bad = self.work.all_wrong([slot for slot in live if slot.name != ANSWER])
-        is_plain = calls and all(step.tool == "write_file" for step in calls) and said(bad) != said(self.work.turns)
-        return (*(one for one in bad if one.every(Call)), *self.work.turns) if is_plain else ()
-
     async def _ways(self, live: Sequence[Slot]) -> list[PlayedCase]:
         """Do gold's work by other ways: nothing of the work changes."""
-        live = await self._steady(live)
-        turns = self.work.turns
-        made: list[tuple[str, tuple[Turn, ...]]] = []
         most = int(getattr(self.stage.env.config, "max_agent_turns", 30))
-        is_counted = _COUNTED.search(self.work.prompt) is not None
-        if "terminal" in self.work.tools and len(turns) < most and not is_counted:
-            made.append(("after a look around", (turn(BESIDE, call("terminal", command="ls")), *turns)))
-            made.append(("after a command that failed", (turn(call("terminal", command=FAILING)), *turns)))
-            if turns[1:] and self.work.calls:
-                made.append(("with a look at its end", (*turns[:-1], turn(call("terminal", command="ls")), turns[-1])))
-        if len(apart := _apart(turns)) in range(len(turns) + 1, most + 1):
-            made.append(("with each call in a turn of its own", apart))
-        if turns[-1].only(Say) is not None and not turns[-1].every(Call):
-            made.append(("after a thought", (*turns[:-1], turn(think("Let me see."), *turns[-1].steps))))
-            if not any(slot.name == ANSWER for slot in live):
-                made.append(("with more words at its end", _with_words(turns, "I have looked at the result once more.")))
-        if self.work.calls:
-            made.append(("with words beside its calls", tuple(_with_words_beside(one) for one in turns)))
-        made += [
-            (f"as another program writes it, {slot.name}", slot.put(new))
-            for slot in live
-            if (new := rewritten(slot.name, slot.text))
-        ]
-        if (at_first := self._corrected(live)) and len(at_first) <= most and not is_counted:
-            made.append(("after wrong work, which it corrects", at_first))
-        if _COMMIT.search(commands := _commands(turns)) and len(turns) < most and not is_counted:
-            apart = (*turns[:-1], turn(call("terminal", command=_in_commits(commands))), turns[-1])
-            is_open = not _ONE_COMMIT.search(f"{self.work.prompt}\n{commands}") and self._has_committed()
-            made += [("in a commit for each file", apart)] if is_open else []
-        if _TAG.search(commands) and not _KIND_OF_TAG.search(self.work.prompt):
-            made.append(("with an annotated tag", tuple(_with_annotated_tags(one) for one in turns)))
-        other = tuple(Turn(steps=tuple(_by_other_means(step, self.work.tools) for step in one.steps)) for one in turns)
-        if not _NAMED.search(self.work.prompt) and not any(
-            found[0] in self.work.prompt for found in _RUN.finditer(_commands(turns))
-        ):
-            made.append(("by other commands", other))
-        words: list[tuple[str, tuple[Turn, ...], bool]] = []
-        is_exact = _EXACT.search(self.work.prompt) is not None
-        is_free = _FREE_ROWS.search(self.work.prompt) is not None or (
-            _ANY_ORDER.search(self.work.prompt) is not None and _IN_ORDER.search(self.work.prompt) is None
-        )
-        for slot in live:
-            if is_free and (turned := in_another_order(slot.text)):
-                words.append((f"in another order, {slot.name}", slot.put(turned), True))
-            if slot.name != ANSWER and is_program(slot.text) and not _SILENT.search(self.work.prompt):
-                is_same = _STDOUT.search(self.work.prompt) is not None
-                words.append((f"with a line on stderr, {slot.name}", slot.put(with_a_note(slot.text)), is_same))
-            if is_code(slot.text):
-                words.append((f"in another layout, {slot.name}", slot.put(f"{ast.unparse(ast.parse(slot.text))}\n"), False))
-            if slot.name == ANSWER and (sentence := with_a_sentence(slot.text)):
-                words.append((f"after a sentence, {slot.name}", slot.put(sentence), bool(_LAST.search(self.work.prompt))))
-                if _LAST.search(self.work.prompt) and not _BRIEF.search(self.work.prompt):
-                    words.append((f"after long reasons, {slot.name}", slot.put(with_reasons(slot.text)), True))
-            if "cron" in self.work.prompt.lower() and (sunday := _SUNDAY.sub(r"\g<1>7", slot.text)) != slot.text:
-                words.append((f"with Sunday as 7, {slot.name}", slot.put(sunday), True))
-            if not slot.text.endswith("\n"):
-                words.append(
-                    (f"with a line end, {slot.name}", slot.put(f"{slot.text}\n"), slot.name != ANSWER and not is_exact)
-                )
-        made += [(name, way) for name, way, is_same in words if is_same]
+        made, others = other_ways(self.work, await self._steady(live), most)
         found = [await self._one(name, way, Worth.SAME) for name, way in self._untried(made)]
-        return found + [await self._one(name, way, Worth.AS_GOOD) for name, way, is_same in words if not is_same]
+        return found + [await self._one(name, way, Worth.AS_GOOD) for name, way in others]
 
 
 def _lines_in(node: Any) -> set[bytes]:
@@ -366,83 +247,3 @@ def _near(slots: Sequence[Slot]) -> list[tuple[Slot, Change]]:
     """Return the changes of the content in these places, the smallest of each first, but for the last one, nothing."""
     each = [[(slot, change) for change in changes(slot.text, slot.known)][:-1] for slot in slots]
     return [one for ranked in itertools.zip_longest(*each) for one in ranked if one is not None]
-
-
-def _with_words_beside(one: Turn) -> Turn:
-    """Return a turn with calls that says what it does."""
-    return turn(BESIDE, *one.steps) if one.every(Call) and one.only(Say) is None else one
-
-
-def _by_other_means(step: Any, tools: Sequence[str]) -> Any:
-    """Return a call that does the same by the terminal: a file is written, or moved as a copy whose original is removed."""
-    given = arguments_of(step)
-    if not isinstance(step, Call) or "terminal" not in tools:
-        return step
-    if step.tool == "write_file" and {*given} == {"path", "content"}:
-        place, folder = shlex.quote(given["path"]), posixpath.dirname(given["path"])
-        made = shlex.quote(folder) if folder else ""  # write_file makes it
-        return call("terminal", command=writing(place, given["content"], folder=made))
-    if step.tool == "terminal" and isinstance(given.get("command"), str):
-        command = _MOVE.sub(r"cp -r \1 \2 && rm -r \1", given["command"])
-        return call("terminal", **{**given, "command": _RUN.sub(r"\1  ./\2", command) if "<<" not in command else command})
-    return step
-
-
-def _with_annotated_tags(one: Turn) -> Turn:
-    """Return a turn whose tags have a message and an author."""
-    steps = []
-    for step in one.steps:
-        given = arguments_of(step) if isinstance(step, Call) else {}
-        command = given.get("command")
-        made = _TAG.sub(r"\1 -a -m tagged ", command) if isinstance(command, str) else command
-        steps.append(call("terminal", **{**given, "command": made}) if made != command else step)
-    return Turn(steps=tuple(steps))
-
-
-def _commands(turns: tuple[Turn, ...]) -> str:
-    """Return all commands of turns."""
-    return "\n".join(
-        str(arguments_of(step).get("command") or "") for one in turns for step in one.steps if isinstance(step, Call)
-    )
-
-
-def _in_commits(commands: str) -> str:
-    """Return a command that makes of the last commit one for each of its files, if nothing else rests on it."""
-    beside = _SUBSHELL.search(commands)
-    git = f"git -C {beside[1]}" if beside else f"git{found[1] if (found := _COMMIT.search(commands)) else ''}"
-    alone = (
-        f'! {git} rev-parse -q --verify HEAD^2 && [ -z "$({git} tag --points-at HEAD)" ] && {git} rev-parse -q --verify HEAD~1'
-    )
-    anew = f'm=$({git} log -1 --format=%B) && cd "$({git} rev-parse --show-toplevel)" && git reset -q --soft HEAD~1'
-    return f'({alone} && {anew} && for f in $(git diff --cached --name-only); do git commit -q -m "$m" -- "$f" || exit 1; done)'
-
-
-def _cut(turns: tuple[Turn, ...], where: tuple[int, int]) -> tuple[Turn, ...]:
-    """Return turns in which a command of several parts lacks its last one; nothing where it cannot be taken apart."""
-    place, at = where
-    given = arguments_of(turns[place].steps[at])
-    command = given.get("command")
-    if not isinstance(command, str) or re.search(r"""["'`(){}<]""", command):
-        return ()
-    parts = [part for part in _PARTS.split(command) if part]
-    if len(parts) < 2:  # noqa: PLR2004 - one part cannot lack another
-        return ()
-    rest = command[: command.rindex(parts[-1])].rstrip(" &;\n")
-    steps = [
-        call("terminal", **{**given, "command": rest}) if number == at else step
-        for number, step in enumerate(turns[place].steps)
-    ]
-    return (*turns[:place], Turn(steps=tuple(steps)), *turns[place + 1 :])
-
-
-def _apart(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
-    """Return turns with one call each."""
-    parts = ([turn(step) for step in calls] if len(calls := one.every(Call)) > 1 else [one] for one in turns)
-    return tuple(part for made in parts for part in made)
-
-
-def _with_words(turns: tuple[Turn, ...], words: str) -> tuple[Turn, ...]:
-    """Return turns whose last words go on."""
-    last = turns[-1].only(Say)
-    steps = tuple(say(f"{step.text}\n\n{words}") if step is last and last is not None else step for step in turns[-1].steps)
-    return (*turns[:-1], Turn(steps=steps)) if last is not None else (*turns, turn(say(words)))

@@ -21,9 +21,9 @@ from pytest_hermes_env.contract.rules import find_rule
 from pytest_hermes_env.contract.run.single_rule import contract_of
 from pytest_hermes_env.play.cases.kinds_of_input import kinds_in, without_kind
 from pytest_hermes_env.play.cases.mutants import mutants
-from pytest_hermes_env.play.probes_of_code import Like, snippets_of
-from pytest_hermes_env.play.used_inputs import INSIDE
-from pytest_hermes_env.play.witnesses import differs
+from pytest_hermes_env.play.inputs.calls import Like, snippets_of
+from pytest_hermes_env.play.inputs.used import INSIDE
+from pytest_hermes_env.play.inputs.witnesses import differs
 
 from .test_tampering import TripleEnv
 
@@ -70,21 +70,18 @@ TESTS = "from solution import Stack\n\ndef test_it():\n    stack = Stack()\n    
 
 
 @pytest.mark.parametrize(
-    ("texts", "item", "expected"),
+    ("texts", "expected"),
     [
-        (["It holds that double(4) is 8"], {}, "print(repr(double(4)))"),
-        (['python3 -c "print(double(\\"ab\\"))"'], {}, "print(repr(double('ab')))"),
-        (["double(n=-3)"], {}, "print(repr(double(n=-3)))"),
-        (["undouble(4), x.double(5), double(n)"], {}, None),
-        ([], {"cases": [{"input": 12, "output": 24}]}, "print(repr(double(12)))"),
-        ([], {"tests": [[5, 10], [6, 12]]}, "print(repr(double(5)))"),
-        ([], {"cases": [{"args": {"n": 9}}]}, "print(repr(double(n=9)))"),
-        ([TESTS], {}, "stack = Stack()\nstack.push(4)\nprint(repr(stack.pop()))"),
+        (["It holds that double(4) is 8"], "print(repr(double(4)))"),
+        (['python3 -c "print(double(\\"ab\\"))"'], "print(repr(double('ab')))"),
+        (["double(n=-3)"], "print(repr(double(n=-3)))"),
+        (["undouble(4), x.double(5), double(n)"], None),
+        ([TESTS], "stack = Stack()\nstack.push(4)\nprint(repr(stack.pop()))"),
     ],
 )
-def test_inputs_are_those_that_somebody_wrote_down(texts: list[str], item: Any, expected: str | None) -> None:
-    """Calls in texts, data of an item, bodies of tests; nothing where there are none."""
-    found = snippets_of(CODE, texts, item, LIKE)
+def test_inputs_are_those_that_somebody_wrote_down(texts: list[str], expected: str | None) -> None:
+    """Calls in texts, bodies of tests; nothing where there are none."""
+    found = snippets_of(CODE, texts, LIKE)
 
     assert found[:1] == ([expected] if expected else [])
     assert len(found) != 1
@@ -92,7 +89,7 @@ def test_inputs_are_those_that_somebody_wrote_down(texts: list[str], item: Any, 
 
 def test_inputs_like_them_keep_their_kind() -> None:
     """Signs, and the order of a list that is in order."""
-    found = snippets_of("def f(x, y): ...", ["f([1, 5, 9], -3)"], {}, LIKE)
+    found = snippets_of("def f(x, y): ...", ["f([1, 5, 9], -3)"], LIKE)
     values = [eval(one, {"f": lambda x, y: (x, y), "print": eval}) for one in found]
 
     assert len(values) > 5
@@ -129,7 +126,7 @@ def test_data_without_a_text_of_its_own_stays() -> None:
 )
 def test_signs_change_where_the_prompt_says(prompt: str, expected: bool) -> None:
     """Of a positive number nobody knows whether it may be negative."""
-    found = snippets_of("def f(x): ...", ["f(7)"], {}, Like.of("def f(x): ...", prompt))
+    found = snippets_of("def f(x): ...", ["f(7)"], Like.of("def f(x): ...", prompt))
 
     assert any("-" in one for one in found) == expected
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pytest_hermes_env.inference.steps import call
-from pytest_hermes_env.play.cases.neighbours import _by_other_means
 from pytest_hermes_env.play.cases.slots import arguments_of
+from pytest_hermes_env.play.cases.ways import _by_other_means
 
 
 @pytest.mark.parametrize("path", ["notes.txt", "a/new folder/notes.txt"])

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from pytest_hermes_env import FakeSandbox
-from pytest_hermes_env.play.inputs_like import Making
-from pytest_hermes_env.play.probes_of_code import Like
-from pytest_hermes_env.play.witnesses import Witnesses
+from pytest_hermes_env.play.cases.slots import ANSWER
+from pytest_hermes_env.play.inputs.calls import Like
+from pytest_hermes_env.play.inputs.data import Making
+from pytest_hermes_env.play.inputs.databases import databases_like
+from pytest_hermes_env.play.inputs.witnesses import Witnesses
 
 SCHEMA = "CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT NOT NULL); CREATE TABLE gifts (people_id INTEGER, cents INTEGER NOT NULL);"
 ROWS = "INSERT INTO people VALUES (1, 'Ann'), (2, 'Bob'); INSERT INTO gifts VALUES (1, 500), (2, 700);"
@@ -104,6 +106,19 @@ def test_other_inputs_have_the_form_of_those_that_were_used() -> None:
     assert all({*json.loads(text)} == {"a"} for text in making.texts_like('{"a": [1, 2]}'))
 
 
+def test_code_in_a_final_answer_is_run_where_the_verifier_puts_it() -> None:
+    """It hands the text on."""
+    told = witnesses_of(
+        "x",
+        FUNCTION,
+        [upload("solution.py", FUNCTION), run("python3 -c 'import solution; solution.price(3)'")],
+        "Answer with code.",
+    )
+    told.slot.name = ANSWER  # type: ignore[misc]
+
+    assert [*told.of(Like.of(FUNCTION, ""), [FUNCTION.replace("count >= 12", "count > 12")])] != []
+
+
 def test_another_layout_of_json_is_the_same() -> None:
     """Of what is printed, and of files."""
     work = "import json, sys\nn = int(sys.argv[1])\nprint(json.dumps({'n': n, 'm': [n]}, indent=2))\nopen('out.json', 'w').write(json.dumps([n], indent=2))\n"
@@ -116,7 +131,7 @@ def test_another_layout_of_json_is_the_same() -> None:
 def test_rows_of_a_database_keep_what_refers_to_them() -> None:
     """A table that is named by another one stays whole; keys go on."""
     making = Making(code="", prompt="", like=Like.of("", ""))
-    made = [script for script, _ in making.databases(f"{SCHEMA}\n{ROWS}")]
+    made = [script for script, _ in databases_like(making, f"{SCHEMA}\n{ROWS}")]
 
     assert len({*made}) > 10
     assert all(script.count('INTO "people"') >= 2 for script in made[1:])

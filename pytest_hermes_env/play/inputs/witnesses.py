@@ -1,6 +1,6 @@
 """For which inputs a wrong program gives something else than gold: those of the item, the prompt and the verifier, and others like them.
 
-Place in the flow: `wrong_programs` asks for each program that the verifier paid; one without such an input may do the same as gold.
+Place in the flow: `play.wrong_programs` asks for each program that the verifier paid; one without such an input may do the same as gold.
 """
 
 from __future__ import annotations
@@ -16,13 +16,16 @@ from typing import Any
 
 from pytest_hermes_env.play.cases.playing import PlayedCase
 from pytest_hermes_env.play.cases.slots import ANSWER, Slot, Work
-from pytest_hermes_env.play.inputs_like import Making
+from pytest_hermes_env.play.inputs.calls import Like, snippets_of
+from pytest_hermes_env.play.inputs.data import Making
+from pytest_hermes_env.play.inputs.databases import databases_like
+from pytest_hermes_env.play.inputs.starts import starts_like
+from pytest_hermes_env.play.inputs.strings import strings_like
+from pytest_hermes_env.play.inputs.used import INSIDE, OWN, Used, language_of, recorder, telling, used
 from pytest_hermes_env.play.item_texts import texts_of
-from pytest_hermes_env.play.probes_of_code import Like, snippets_of
 from pytest_hermes_env.play.probing.reward_constants import reward_constants
 from pytest_hermes_env.play.stage import Stage
 from pytest_hermes_env.play.tool_backend import close_sandbox, new_sandbox_like
-from pytest_hermes_env.play.used_inputs import INSIDE, OWN, Used, language_of, recorder, telling, used
 from pytest_hermes_env.sandbox.context import FakeToolContext
 
 COMPARING_S = 600
@@ -68,12 +71,14 @@ class Witnesses:
             Making(code=self.slot.text, prompt=self.work.prompt, like=like),
         )
         kinds: list[tuple[str, Iterator[tuple[Any, str]]]] = (
-            [("starts", making.starts(self.used.starts))] if self.used.starts else []
+            [("starts", starts_like(making, self.used.starts))] if self.used.starts else []
         )
         if language == "sql":
-            kinds.append(("databases", itertools.chain(*map(making.databases, self.used.databases))))
+            kinds.append(
+                ("databases", itertools.chain.from_iterable(databases_like(making, one) for one in self.used.databases))
+            )
         elif not language:
-            way, texts = self._way(), making.strings(self._said(), [self.slot.text, *programs])
+            way, texts = self._way(), strings_like(making, self._said(), [self.slot.text, *programs])
             kinds.append(("texts", (({"way": way, "text": text}, repr(text)) for text in dict.fromkeys(texts))))
         for kind, inputs in kinds:
             found |= self._compared(kind, inputs, [one for one in programs if one not in found])
@@ -83,14 +88,19 @@ class Witnesses:
     def used(self) -> Used:
         """How the verifier used gold's program, which is asked once."""
         if self._used is None:
-            name, text = self.slot.name, self.slot.text
+            name, text = self._path, self.slot.text
             sandbox = new_sandbox_like(self.stage.sandbox)
             told = telling(name, text)
-            files = {**self._files(), name: told.encode(errors="surrogateescape"), **recorder()}
+            files = {**self._files(), **({name: told.encode(errors="surrogateescape")} if name else {}), **recorder()}
             self._ran(sandbox, files, [(call, _with(arguments, text, told)) for call, arguments in self._calls()])
             self._used = used({path: node.data for path, node in sandbox.files.nodes.items()}, name)
             close_sandbox(sandbox)
         return self._used
+
+    @property
+    def _path(self) -> str:
+        """The path of the work; empty for a final answer, which the verifier hands on."""
+        return "" if self.slot.name == ANSWER else self.slot.name
 
     def _files(self) -> dict[str, bytes]:
         return {path: node.data for path, node in self.gold.files.items()}
@@ -120,10 +130,10 @@ class Witnesses:
 
     def _by_calls(self, like: Like, programs: Sequence[str]) -> dict[str, Witness]:
         """Compare what functions and classes of Python give."""
-        if not programs or language_of("" if self.slot.name == ANSWER else self.slot.name, self.slot.text) != "python":
+        if not programs or language_of(self._path, self.slot.text) != "python":
             return {}
-        calls = [] if self.slot.name == ANSWER else [f"print(repr({one}))" for one in self.used.calls]
-        snippets = snippets_of(self.slot.text, self._said(), self.item, like, calls)
+        calls = [f"print(repr({one}))" for one in self.used.calls]
+        snippets = snippets_of(self.slot.text, self._said(), like, calls)
         if not snippets:
             return {}
         by_input = self._answers("calls", [self.slot.text, self.slot.text, *programs], snippets)

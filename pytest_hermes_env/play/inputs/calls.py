@@ -24,7 +24,6 @@ _UNSIGNED = re.compile(r"non-?negative|positive (?:int|num|whole)|natural|at lea
 OF_DATA = frozenset({"date", "datetime", "time", "timedelta", "Decimal", "Fraction"})
 """Classes of data, which `comparer` knows by these names."""
 _OF_DATETIME = re.compile(r"\bdatetime\.(?=(?:date|datetime|time|timedelta)\()")
-_INPUTS = frozenset({"input", "inputs", "args", "arguments", "given", "params", "stdin", "case", "x", "n", "text"})
 
 
 @dataclass(kw_only=True)
@@ -66,8 +65,8 @@ class Like:
         return _Varied(self, text) if self.kind is None else _OfKind(self)
 
 
-def snippets_of(code: str, texts: Sequence[str], item: Any, like: Like, used: Sequence[str] = ()) -> list[str]:
-    """Return Python that prints what the functions and classes of code give, for inputs that texts and an item hold, and for others like them.
+def snippets_of(code: str, texts: Sequence[str], like: Like, used: Sequence[str] = ()) -> list[str]:
+    """Return Python that prints what the functions and classes of code give, for inputs that texts hold, and for others like them.
 
     ``used`` are such calls that were seen.
     """
@@ -75,7 +74,6 @@ def snippets_of(code: str, texts: Sequence[str], item: Any, like: Like, used: Se
     functions = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
     classes = {one.name for one in tree.body if isinstance(one, ast.ClassDef)}
     found = [call for text in texts for call in _calls(text, functions)]
-    found += [call for function in functions.values() for call in _calls_of_data(function, item)]
     blocks = [block for text in texts for block in _blocks(text, classes)] if classes else []
     return _with_variants(list(dict.fromkeys([*used, *found, *blocks])), like)
 
@@ -120,35 +118,6 @@ def _is_literal(node: ast.expr) -> bool:
     except (ValueError, TypeError, RecursionError):
         return False
     return True
-
-
-def _calls_of_data(function: ast.FunctionDef | ast.AsyncFunctionDef, item: Any) -> Iterator[str]:
-    """Yield calls of a function with the inputs that an item holds as data."""
-    names = [one.arg for one in function.args.args]
-    least = len(names) - len(function.args.defaults)
-    for _, value in _inputs_in(item):
-        if isinstance(value, Mapping) and {*value} <= {*names} and value:
-            given = [f"{name}={part!r}" for name, part in value.items()]
-        elif isinstance(value, list | tuple) and len(value) in range(max(2, least), len(names) + 1):
-            given = [repr(part) for part in value]
-        elif least <= 1 <= len(names):
-            given = [repr(value[0] if isinstance(value, list | tuple) and len(value) == 1 else value)]
-        else:
-            continue
-        yield f"print(repr({function.name}({', '.join(given)})))"
-
-
-def _inputs_in(value: Any, depth: int = 6) -> Iterator[tuple[str, Any]]:
-    """Yield what stands under names of inputs, and the first of each pair in lists of pairs."""
-    if depth and isinstance(value, Mapping):
-        for key, part in value.items():
-            if str(key).lower() in _INPUTS:
-                yield str(key).lower(), part
-            yield from _inputs_in(part, depth - 1)
-    elif depth and isinstance(value, list | tuple):
-        is_of_pairs = len(value) > 1 and all(isinstance(part, list | tuple) and len(part) == 2 for part in value)  # noqa: PLR2004
-        for part in value:
-            yield from [("", part[0])] if is_of_pairs else _inputs_in(part, depth - 1)
 
 
 def _blocks(text: str, classes: set[str]) -> Iterator[str]:

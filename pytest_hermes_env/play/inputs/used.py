@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_hermes_env.play.cases.code_changes import is_code
-from pytest_hermes_env.play.probes_of_code import is_of_data
+from pytest_hermes_env.play.inputs.calls import is_of_data
 
 OWN = "/var/tmp/uses"  # noqa: S108 - of the sandbox
 """Where the uses are written in the sandbox."""
