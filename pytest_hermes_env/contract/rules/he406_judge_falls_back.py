@@ -62,6 +62,12 @@ def dynamic(evidence: Evidence) -> Verdict:
 
 _FIX_OF_SILENCE = "Pay gold's reward only where the judge gave its verdict: where none can be read, return what a heuristic finds in the answer, below that."
 
+_FIX_OF_VERDICTS = "Let the reward follow the verdict, read from its own place (one key of an object, the last line), and from no other number or word of the answer."
+_FIXES = {
+    Worth.JUDGED_UNSEEN: "Put all that the agent wrote into what the judge is asked: look at the pattern, the slice or the key that takes it from the answer or file.",
+    Worth.JUDGED_PART: "Pay a criterion only as far as the work that it is about is there: a part of the work must earn less than all of it.",
+}
+
 
 def _of_verdicts(evidence: Evidence, varied: list[Rung]) -> Iterator[Finding]:
     """Yield the verdicts on gold that its reward does not follow."""
@@ -93,7 +99,8 @@ def _of_verdicts(evidence: Evidence, varied: list[Rung]) -> Iterator[Finding]:
             found = evidence.finding(
                 f"the judge {rung.change}: {what}", "compute_reward", seen="; ".join(rung.transcript), scenario=CASES
             )
-            yield dataclasses.replace(found, fix=_FIX_OF_SILENCE) if rung.change.startswith(SILENCES) else found
+            fix = _FIX_OF_SILENCE if rung.change.startswith(SILENCES) else _FIXES.get(rung.worth, _FIX_OF_VERDICTS)
+            yield dataclasses.replace(found, fix=found.fix if reward is None else fix)
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*SCENARIOS, CASES))
