@@ -28,7 +28,8 @@ CASE_FIELDS = ("turns", *AROUND)
 COMMAND_FIELDS = ("on", "on_matches", "output", "exit_code", "writes")
 TO_FILL_IN = ("", "TODO")
 EVERY = "*"
-_PART = re.compile(r"\$\{([^}]*)\}")
+_PART = re.compile(r"\$\{(item(?:\.[^}]*)?)\}")
+"""``${HOME}`` and its like are the shell's; one of the item may stand in one of the shell's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -284,15 +285,9 @@ def _filled(node: Node, item: Any) -> Node:
     if not isinstance(value, str) or "${" not in value:
         return node
     whole = _PART.fullmatch(value)
-    if whole is not None and _is_of_item(whole[1]):
+    if whole is not None:
         return _node(_looked_up(node, whole[1], item), node)
-    return replace(
-        node, value=_PART.sub(lambda found: str(_looked_up(node, found[1], item)) if _is_of_item(found[1]) else found[0], value)
-    )
-
-
-def _is_of_item(text: str) -> bool:
-    return text == "item" or text.startswith("item.")  # ${HOME} and its like are the shell's
+    return replace(node, value=_PART.sub(lambda found: str(_looked_up(node, found[1], item)), value))
 
 
 def _looked_up(node: Node, text: str, item: Any) -> Any:

@@ -164,3 +164,12 @@ def test_a_part_that_the_item_does_not_have_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadCases) as caught:
         entry.cases[0].of(ITEM)
     assert str(caught.value) == f"{file}:4: the item has no 'nam'.\n  item      name, times, tags"
+
+
+def test_a_part_of_the_item_may_stand_in_one_of_the_shell(tmp_path: Path) -> None:
+    """Of those the shell's own stay."""
+    text = "items:\n  - index: 0\n    gold:\n      - {say: 'n=${1:-${item.times}} ${items} ${HOME}'}\n"
+    (entry,) = read_cases(written(tmp_path, text)).cases.items
+
+    assert entry.cases[0].of is not None
+    assert entry.cases[0].of(ITEM).turns == (turn(say("n=${1:-3} ${items} ${HOME}")),)

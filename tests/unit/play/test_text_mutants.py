@@ -8,6 +8,7 @@ from pytest_hermes_env.play.cases.text_mutants import text_mutants
 
 QUERY = "SELECT p.id, COALESCE(SUM(d.n), 0) FROM p LEFT JOIN d ON d.p = p.id AND d.n >= 3 GROUP BY p.id HAVING 1 ORDER BY 2 DESC, 1;\n"
 SCRIPT = '#!/bin/sh\nfor one in "$1"/*.txt; do\n    [ -f "$one" ] || continue\n    sort -n "$one" | grep -x a | uniq\ndone\n'
+PIPE = "cat | sort -k2,2nr | head -n 3\n"
 NODE = "if (a < b && c.map(b => b.trim()) && (a === 2)) {\n  d = e.replace(/x/gi, '');\n  return a + 1;\n}\n"
 
 
@@ -25,6 +26,9 @@ NODE = "if (a < b && c.map(b => b.trim()) && (a === 2)) {\n  d = e.replace(/x/gi
         ("/w/a", SCRIPT, "in $1/*.txt"),
         ("/w/a.sh", SCRIPT, "    :\n"),
         ("/w/a.sh", SCRIPT, "grep -x a \ndone"),
+        ("/w/a.sh", PIPE, "cat | head -n 3"),
+        ("/w/a.sh", PIPE, "sort | head"),
+        ("/w/a.sh", PIPE, "head 3"),
         ("/w/p.txt", r"^\d{3}\.[a-z]+$", r"\d{3}\.[a-z]+$"),
         ("/w/p.txt", r"^\d{3}\.[a-z]+$", r"^\d{3}\.[a-z]+"),
         ("/w/p.txt", r"^\d{3}\.[a-z]+$", r"^\d{3}.[a-z]+$"),
