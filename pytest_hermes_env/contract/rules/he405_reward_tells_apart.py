@@ -62,6 +62,7 @@ FEWEST_PAIRS = 4
 """From this many pairs of items on, gold of another item that is paid on each is no coincidence of labels."""
 REPORTED = ("HE401", "HE403", "HE301", "HE511", "HE204")
 """The rules that report why a rollout has no reward."""
+_FIX_OF_TESTS = "Add a test with that input to the verifier. `pytest -v` shows all of these programs, and the first as a `near_miss:` to paste."
 NEEDS_A_CASE = "no transcript earned anything: HE412 asks for one that does"
 
 
@@ -209,7 +210,7 @@ def _of_wrong_programs(evidence: Evidence) -> Iterator[Finding]:
         more = (f"{rung.change}: {rung.against}" for rung in [*others.values()][: -MOST_FINDINGS - 1 : -1])
         seen = "; ".join([f"on {first.item}", *more])
         found = evidence.finding(message, "compute_reward", seen=seen, scenario=WRONG_PROGRAMS, severity=Severity.WARNING)
-        yield dataclasses.replace(found, reproduction=first.hack)
+        yield dataclasses.replace(found, reproduction=first.hack, fix=_FIX_OF_TESTS)
 
 
 def _are_comparable(high: Rung, low: Rung) -> bool:
