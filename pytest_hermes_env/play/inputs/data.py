@@ -17,7 +17,7 @@ from typing import Any
 from pytest_hermes_env.play.cases.kinds_of_input import kinds_in
 from pytest_hermes_env.play.inputs.calls import Like
 
-ROUNDS = 14
+ROUNDS = 30
 """Other inputs that are made of each place of one."""
 MOSTLY = 0.6
 """The share of lines that hold what separates their parts; others are notes."""

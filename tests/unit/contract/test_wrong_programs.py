@@ -143,9 +143,9 @@ def test_what_does_not_end_is_an_outcome(tmp_path: Path) -> None:
     given = tmp_path / "given.json"
     given.write_text(json.dumps({"kind": "calls", "programs": programs, "inputs": snippets}))
     words = [sys.executable, "-I", INSIDE / "comparer.py", given]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    subprocess.run(words, check=True)
 
-    looping, hanging, ending, plain = map(list, zip(*json.loads(done.stdout.removeprefix("answers ")), strict=True))
+    looping, hanging, ending, plain = map(list, zip(*json.loads((tmp_path / "answers.json").read_text()), strict=True))
     assert (looping, plain) == (["1\n", "raised Endless"], ["1\n", "9\n"])
     assert (hanging, ending) == (["raised Endless"] * 2, ["raised nothing"] * 2)
 

@@ -119,6 +119,15 @@ def test_code_in_a_final_answer_is_run_where_the_verifier_puts_it() -> None:
     assert [*told.of(Like.of(FUNCTION, ""), [FUNCTION.replace("count >= 12", "count > 12")])] != []
 
 
+def test_what_programs_print_may_be_long() -> None:
+    """More than a terminal shows."""
+    work = "import sys\nprint(sys.stdin.read() * 3000)\n"
+    told = witnesses_of("show.py", work, [run("printf 'a b c' | python3 show.py")], "Print it.")
+
+    assert told.of(Like.of(work, ""), [work.replace("3000", "2900"), work.replace("read()", "read().upper()")]) != {}
+    assert told.notes == []
+
+
 def test_another_layout_of_json_is_the_same() -> None:
     """Of what is printed, and of files."""
     work = "import json, sys\nn = int(sys.argv[1])\nprint(json.dumps({'n': n, 'm': [n]}, indent=2))\nopen('out.json', 'w').write(json.dumps([n], indent=2))\n"

@@ -1,4 +1,4 @@
-"""Runs programs for the same inputs and prints what each of them gives, as JSON behind the word "answers".
+"""Runs programs for the same inputs and writes what each of them gives to ``answers.json`` beside its argument.
 
 Argument: a JSON file with ``kind`` (calls, starts, databases or texts), ``programs``, and ``inputs``, as `recorder` and the host made them. With the
 number of a program as well, only its calls are run: each program has a process of its own.
@@ -221,7 +221,7 @@ def of_calls(path: str, given: "dict[str, Any]") -> "list[list[str]]":
 
 
 def main(path: str, number: str = "") -> None:
-    """Print what each program gives for each input: a list of lists, the inputs outside."""
+    """Write what each program gives for each input: a list of lists, the inputs outside."""
     with open(path) as file:
         given = json.load(file)
     kind, inputs, programs = given["kind"], given["inputs"], given["programs"]
@@ -233,7 +233,8 @@ def main(path: str, number: str = "") -> None:
     else:
         answer = {"starts": Started(inputs).given if kind == "starts" else str, "databases": queried, "texts": matched}[kind]
         answers = [[answer(one, program) for program in programs] for one in inputs]
-    sys.stdout.write(f"answers {json.dumps(answers)}")
+    with open(os.path.join(os.path.dirname(path), "answers.json"), "w") as file:  # a terminal may cut what is printed
+        json.dump(answers, file)
 
 
 if __name__ == "__main__":
