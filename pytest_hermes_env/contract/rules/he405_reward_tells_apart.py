@@ -248,7 +248,9 @@ def _of_other_gold(evidence: Evidence, rungs: tuple[Rung, ...]) -> Iterator[Find
     golds = _golds(rungs)
     pairs = [(golds[rung.item], rung) for rung in rungs if rung.name == OTHER_GOLD and rung.item in golds and _is_free(rung)]
     close = [pair for pair in pairs if (pair[0].reward or 0.0) - (pair[1].reward or 0.0) < evidence.cases.gap - TINY]
-    others = [(gold, rung) for gold, rung in close if _words(gold) - _words(rung) and _words(rung) - _words(gold)]
+    others = [
+        (gold, rung) for gold, rung in close if rung.against and _words(gold) - _words(rung) and _words(rung) - _words(gold)
+    ]
     is_most = len(others) >= FEWEST_PAIRS and len(others) >= len(pairs) / 2
     if is_most or len(close) == len(pairs) >= FEWEST_PAIRS:
         gold, other = (others or close)[0]

@@ -25,6 +25,11 @@ _QUOTED = re.compile(r"'([^'\n%]{2,40})'")
 MANY_STEPS = 16
 REASONS = "I look at what is asked and at what is given, write down what follows from it, and compare that with what I had before. It fits, so I go on."
 """What nobody could take for an answer."""
+_OF_ALL_TESTS = re.compile(
+    r"\bassert\b|\bpass(?:es)? (?:all |each )?(?:of )?(?:these|the following|this)\b|\bfollowing (?:tests|cases|checks|asserts)\b",
+    re.IGNORECASE,
+)
+"""Where a prompt shows the tests themselves."""
 _OF_THE_REST = re.compile(
     r"\b(?:leave|keep|preserve|retain)s?\b[^.\n]*\b(?:other|rest|else|everything|remaining|unchanged|untouched|as (?:it|they) (?:is|are|was|were))\b"
     r"|\bnothing else\b|\b(?:un(?:changed|touched)|stays? the same)\b|\b(?:don't|do not|must not|without) (?:\w+ ){0,2}(?:touch|chang|alter|remov|delet)\w*",
@@ -119,7 +124,8 @@ def _changes(text: str, known: Known) -> Iterator[Change]:
         yield from of_code(text)
         yield from _printing(text, known)
         if shown := only_shown(text, known.prompt):
-            yield Change(name="right only for values that the prompt shows", text=shown)
+            is_told = _OF_ALL_TESTS.search(known.prompt) is not None  # they are all, and the author knows it
+            yield Change(name="right only for values that the prompt shows", text=shown, is_sure=not is_told)
     else:
         is_other = _OTHER_CODE.search(text) is not None
         yield from () if is_other else _undone(text, known)

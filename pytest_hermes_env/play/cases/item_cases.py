@@ -79,7 +79,9 @@ async def play_item(
     taken = {case.name for case in cases}
     for name, policy in _automatic_cases(stage, work, depth, turn).items():
         if policy is not None and name not in taken:
-            found.append(await _automatic(stage, name, policy, item, label, template))
+            made = await _automatic(stage, name, policy, item, label, template)
+            is_of_label = name == OTHER_GOLD and work.is_label
+            found.append(replace(made, rung=replace(made.rung, against="its own label")) if is_of_label else made)
     is_paid = gold is not None and gold.rung.reward and not gold.rung.problem and not gold.rung.is_judge_guessed
     if tried is None or gold is None or not is_paid:
         return found

@@ -60,6 +60,12 @@ class Work:
     others: tuple[tuple[Turn, ...], ...] = ()
     unread: frozenset[str] = frozenset()
 
+    @property
+    def is_label(self) -> bool:
+        """Whether what gold says or writes is a field of the item that the reward looks at."""
+        read = {str(value).strip() for name, value in fields_of(self.item).items() if name not in self.unread}
+        return any(slot.text.strip() in read for slot in self.slots())
+
     def slots(self) -> list[Slot]:
         """Return the places of its content: the final answer first, then files that the verifier read."""
         found = []

@@ -163,14 +163,15 @@ class NamesEnv(SumEnv):
     ]
     prompts = "What is place number {a} called? Answer with the name alone."
 
+    async def setup(self) -> None:
+        """Give each item a name."""
+        await super().setup()
+        self.items = [{**item, "name": self.names[number % len(self.names)]} for number, item in enumerate(self.items)]
+
     async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
         """Compare."""
         said = str(result.messages[-1].get("content") or "").strip()
-        return float(bool(said) and self.plain(said) == self.plain(self.name_of(item)))
-
-    def name_of(self, item: Any) -> str:
-        """Return the name."""
-        return self.names[(item["a"] - 205) // 31 % len(self.names)]
+        return float(bool(said) and self.plain(said) == self.plain(item["name"]))
 
     def plain(self, name: str) -> str:
         """Return it as it is compared."""
@@ -188,9 +189,27 @@ class FoldedNamesEnv(NamesEnv):
 @pytest.mark.parametrize(("env_class", "is_told"), [(NamesEnv, False), (FoldedNamesEnv, True)])
 def test_an_answer_of_another_item_that_most_items_pay_is_told(env_class: type, is_told: bool) -> None:
     """Not all need to pay it."""
-    told = messages_of("HE405", env_class, lambda item: [say(NamesEnv.names[(item["a"] - 205) // 31 % len(NamesEnv.names)])])
+    told = messages_of("HE405", env_class, lambda item: [say(item["name"])])
 
     assert any("gold of another item scored like the item's own on " in one for one in told) == is_told
+
+
+class AnyLargerEnv(SumEnv):
+    """Any number that is larger is right, which that of another item is on half of them."""
+
+    prompts = "Answer with an even number above {a}."
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Compare with the item."""
+        said = str(result.messages[-1].get("content") or "").strip()
+        return float(said.isdigit() and int(said) > item["a"] and int(said) % 2 == 0)
+
+
+def test_an_answer_of_another_item_may_be_right() -> None:
+    """Where the item has none of its own that the reward compares with."""
+    told = messages_of("HE405", AnyLargerEnv, lambda item: [say(str(item["a"] // 2 * 2 + 2))])
+
+    assert not any("gold of another item" in one for one in told)
 
 
 class ShortestEnv(SumEnv):
