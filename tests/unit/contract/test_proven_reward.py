@@ -188,7 +188,7 @@ def test_gold_of_another_item_that_is_paid_on_each_is_an_error() -> None:
     """On one item labels may coincide; on many they do not."""
     messages = [finding.message for finding in judged("HE405", ItemsAlikeEnv, template()).findings]
 
-    assert any(message.startswith("gold of another item scored like the item's own on each of 8 items") for message in messages)
+    assert any(message.startswith("gold of another item scored like the item's own on each of ") for message in messages)
     assert judged("HE405", ManyEnv, template()).outcome is Outcome.PASSED
 
 
