@@ -49,7 +49,7 @@ def _names(making: Making, start: Start) -> Iterator[tuple[Start, str]]:
         stem, dot = posixpath.splitext(name)
         taken = [
             f"{stem}{other}"
-            for other in {posixpath.splitext(one)[1] for one in own} | {*re.findall(r"\.\w{2,5}\b", making.code)}
+            for other in sorted({posixpath.splitext(one)[1] for one in own} | {*re.findall(r"\.\w{2,5}\b", making.code)})
         ]
         news = [f"{stem} x{dot}", f".{name}", f"{stem}.x{dot}", f"{stem}{dot.upper()}", stem, f"sub/{name}", f"{name}~"]
         for new in news:

@@ -1,6 +1,6 @@
 """The inputs that a verifier gives to gold's program: gold is played once more with a few lines that write down how it is used.
 
-Place in the flow: `wrong_programs` makes other inputs of them (`inputs_like`), and compares what a wrong program gives with what gold gives.
+Place in the flow: `wrong_programs` makes other inputs of them (`starts`, `databases`, `calls`), and compares what a wrong program gives with what gold gives.
 
 A program is told by whoever starts it: its command line, standard input and files. A function is told by its calls from outside, a query by
 a copy of the database on which it is asked, whatever asks it.
@@ -48,7 +48,7 @@ def _told(own, most):
                     calls.append(text)
                     with open(os.path.join(own, "%d.calls" % os.getpid()), "a") as file:
                         file.write(json.dumps(text) + chr(10))
-                except Exception:
+                except Exception:  # what has no text is no input that can be given again
                     pass
             depth.append(name)
             try:

@@ -28,7 +28,8 @@ from pytest_hermes_env.play.stage import Stage
 from pytest_hermes_env.play.tool_backend import close_sandbox, new_sandbox_like
 from pytest_hermes_env.sandbox.context import FakeToolContext
 
-COMPARING_S = 600
+COMPARING_S, WATCHING_S = 600, 120
+"""Seconds for one comparison, and for one of the verifier's commands while uses are written down: a program whose input never ends waits for it."""
 LONGEST = 160
 """Characters of what a program gives that are shown."""
 RUNS = 600
@@ -92,7 +93,11 @@ class Witnesses:
             sandbox = new_sandbox_like(self.stage.sandbox)
             told = telling(name, text)
             files = {**self._files(), **({name: told.encode(errors="surrogateescape")} if name else {}), **recorder()}
-            self._ran(sandbox, files, [(call, _with(arguments, text, told)) for call, arguments in self._calls()])
+            self._ran(
+                sandbox,
+                files,
+                [(call, {**_with(arguments, text, told), "timeout": WATCHING_S}) for call, arguments in self._calls()],
+            )
             self._used = used({path: node.data for path, node in sandbox.files.nodes.items()}, name)
             close_sandbox(sandbox)
         return self._used
@@ -157,6 +162,8 @@ class Witnesses:
         ):
             left -= len(batch) * (2 + len(open_ones)) // (1 if kind == "starts" else AT_ONCE // STARTS_AT_ONCE)
             answers = self._answers(kind, [gold, gold, *open_ones], [one for one, _ in batch])
+            if not answers:  # which the notes say
+                break
             both = zip(batch, answers, strict=False)
             for (one, told), (first, again, *others) in sorted(both, key=lambda one: len(one[0][1])):
                 for program, answer in zip(open_ones, others, strict=True):
@@ -204,7 +211,7 @@ class Witnesses:
             sandbox.write_bytes(path, data)
         for name, arguments in calls:
             if name == "terminal":
-                done = context.terminal(arguments["command"], timeout=arguments.get("timeout") or COMPARING_S)
+                done = context.terminal(arguments["command"], timeout=arguments.get("timeout") or WATCHING_S)
                 printed.append(f"{done.get('output')}")
             elif name == "write_file":
                 context.write_file(arguments["path"], arguments["content"])

@@ -64,11 +64,13 @@ def fields_unread(cls: type, reward: Callable[..., Any], names: Iterable[str]) -
     if not isinstance(start, FunctionType):
         return frozenset()
     read: set[str] = set()
+    own: set[str] = set()
     for function in _reached(cls, start):
-        read.update(name for code in _codes(function.__code__) for name in (*code.co_names, *code.co_varnames))
+        read.update(name for code in _codes(function.__code__) for name in code.co_names)
+        own.update(name for code in _codes(function.__code__) for name in code.co_varnames)
         read.update(word for text in _constants(function) if isinstance(text, str) for word in re.findall(r"\w+", text))
     fields = frozenset(names)
-    return fields - read if fields & read else frozenset()
+    return fields - read - own if fields & read else frozenset()
 
 
 def _with_slot(pattern: re.Pattern[str], form: str) -> str:

@@ -108,8 +108,9 @@ class TakesAll:
     """Hands the item on."""
 
     def compute_reward(self, item: Any) -> bool:
-        """Give it to somebody."""
-        return bool(str(item))
+        """Give it to somebody; a variable has the name of a field."""
+        wanted = str(item)
+        return bool(wanted)
 
 
 @pytest.mark.parametrize(("cls", "expected"), [(Reads, {"solution"}), (TakesAll, set())])

@@ -34,9 +34,9 @@ def tree(roots: list[str], own: str) -> tuple[dict[str, str], list[str]]:
     directories: list[str] = []
     for root in roots:
         for place, names, found in os.walk(root):
-            names[:] = [name for name in names if name != "__pycache__" and os.path.join(place, name) != own]
+            names[:] = [name for name in sorted(names) if name != "__pycache__" and os.path.join(place, name) != own]
             directories.append(place)
-            for name in found:
+            for name in sorted(found):
                 path = os.path.join(place, name)
                 if os.path.isfile(path) and not os.path.islink(path) and len(files) < MOST_FILES:
                     files[path] = text_of(path)
