@@ -72,7 +72,7 @@ _FIXES = {
 def _of_verdicts(evidence: Evidence, varied: list[Rung]) -> Iterator[Finding]:
     """Yield the verdicts on gold that its reward does not follow."""
     golds = {rung.item: rung.reward for rung in evidence.rungs if rung.name == GOLD and rung.reward is not None}
-    by_worth = {rung.worth: rung.reward for rung in varied if rung.reward is not None}
+    by_worth = {rung.worth: rung.reward for rung in reversed(varied) if rung.reward is not None}  # the first of each
     worst, bad, gap = by_worth.get(Worth.JUDGED_WORST), by_worth.get(Worth.JUDGED_BAD), evidence.cases.gap - TINY
     for rung in varied:
         gold, reward = golds.get(rung.item), rung.reward

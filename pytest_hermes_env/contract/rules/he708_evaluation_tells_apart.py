@@ -4,7 +4,8 @@ An evaluation says whether the model is good: a metric rises with good work, by 
 What: `evaluate` is played three times on the same held-out items: no rollout works, each one plays the gold of its item, and every
 other one does. A logged metric is higher with gold than without, by at least half of what the rewards differ, and lies between with half of it:
 rollouts that fail count, and those that use up their turns. It is lower, too, where the work on one item earns less than half of what gold does, and where each rollout plays the gold of another item. No item is asked more often than the others. The agent is offered the tools that it has in training, and its
-prompt is what `format_prompt` gives for the item.
+prompt is what `format_prompt` gives for the item. Another metric whose name speaks of success, and which falls with gold or counts only some items, is a
+warning.
 
 Why: A metric that is the same for every model, counts only what succeeded, or falls when the model gets better, steers a run for days in the wrong
 direction, or stops it when it begins to work.
@@ -18,6 +19,7 @@ Source: atroposlib 0.4.0, `envs/base.py`, `evaluate_log`; `environments.hermes_b
 from __future__ import annotations
 
 import dataclasses
+import re
 import statistics
 from collections import Counter
 from collections.abc import Iterator
@@ -35,6 +37,14 @@ OTHERS = "evaluate_others"
 PART = "evaluate_part"
 """An evaluation that is played where work is known that earns little."""
 IDLE, GOOD, HALF = SCENARIOS = ("evaluate_nothing", "evaluate_gold", "evaluate_half")
+_OF_SUCCESS = re.compile(
+    r"(?:rate|accuracy|success|solved|correct|reward|score|pass|right)\b|(?:pass|solved|success|correct|accuracy)_",
+    re.IGNORECASE,
+)
+_OF_FEW = re.compile(
+    r"@|max|min|best|worst|any|all|median|std|error|fail|wrong|format|turn|tool|token|time|call", re.IGNORECASE
+)
+"""Names of metrics that are not means over items, or are of something else."""
 TINY = 1e-9
 OFTEN = 2
 """Rewards of one held-out item, and of no other, from which on an evaluation is of that item alone."""
@@ -81,7 +91,8 @@ def dynamic(evidence: Evidence) -> Verdict:
         raised = any(reward.error for reward in rewards)
         owner = "HE403" if raised else "HE401" if any(as_number(reward.value) is None for reward in rewards) else ""
         return Verdict.failed([dataclasses.replace(found, because_of=owner)])
-    if different := list(_differences(evidence, good)):
+    different = [*_differences(evidence, good), *_of_other_metrics(metrics, _share(half) / (_share(good) or 1.0))]
+    if different:
         return Verdict.failed([evidence.finding(one, "evaluate", scenario=GOOD, severity=weight) for one, weight in different])
     return Verdict.passed(f"{_best(metrics)} moves from {_shown(metrics)}")
 
@@ -125,6 +136,20 @@ def _of_metrics(metrics: list[dict[str, float]], differ: float, share: float) ->
         name = min(places, key=lambda one: abs(places[one] - share))
         return f"{name} is {between.get(name, 0.0):g} where {share:.0%} of the gold was played: not all items count alike"
     return ""
+
+
+def _of_other_metrics(metrics: list[dict[str, float]], share: float) -> Iterator[tuple[str, Severity]]:
+    """Yield which other metrics speak of success, and fall with gold, or count only some items."""
+    idle, good, between = metrics
+    for name in good:
+        by = good[name] - idle.get(name, good[name])
+        if not _OF_SUCCESS.search(name) or _OF_FEW.search(name) or abs(by) <= TINY:
+            continue
+        if by < 0:
+            yield f"{name} falls when each rollout plays gold: from {idle[name]:g} to {good[name]:g}", Severity.WARNING
+        elif 0 < share < 1 and abs((between.get(name, idle[name]) - idle[name]) / by - share) > TOLERANCE:
+            values = f"{between.get(name, 0.0):g} where {share:.0%} of the gold was played, and {good[name]:g} with all of it"
+            yield f"{name} is {values}: not all items count alike", Severity.WARNING
 
 
 def _of_unended(unended: Scenario, half: Scenario, metrics: list[dict[str, float]], differ: float) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_hermes_env.inference.steps import Say, Turn, as_turn, fail, say
+from pytest_hermes_env.play.cases.code_changes import is_code
 from pytest_hermes_env.play.cases.content import changes, parts_of, wrong
 from pytest_hermes_env.play.cases.one_value import spread
 from pytest_hermes_env.play.cases.playing import PlayedCase, Player, played, scripted
@@ -37,6 +38,8 @@ _OPPOSITE = {
 _WORDS = re.compile(rf"\b(?:{'|'.join(_OPPOSITE)})\b", re.IGNORECASE)
 MOST_PARTS = 4
 LONG_TEXT = 200
+MUCH = 5
+"""How much longer than gold wrong work is, for rewards that also count words."""
 _WORD = re.compile(r"\b[A-Za-z]{3,}\b")
 TINY = 1e-9
 MOST_TRIED = 8
@@ -77,11 +80,23 @@ class Judged:
         found = [await self._one(name, self.work.turns, say(text), worth) for name, text, worth in said if worth in ON_GOLD]
         bad, unseen, is_asked = await self._worse()
         if worst := worst_of(self.transcript.judge):
-            found.append(await self._one("gave its worst to wrong work", bad, say(worst), Worth.JUDGED_BAD))
+            found += [
+                await self._one(f"gave its worst to {name}", turns, say(worst), Worth.JUDGED_BAD)
+                for name, turns in self._bad(bad)
+            ]
         silent = [*((name, say(text)) for name, text, worth in said if worth not in ON_GOLD), *SILENT.items()]
         found += [await self._one(f"{name} to wrong work", bad, answer, Worth.JUDGED_SILENT) for name, answer in silent]
         found += await self._of_parts() if is_asked else await self._of_facts()
         return [*found, *unseen]
+
+    def _bad(self, bad: tuple[Turn, ...]) -> Iterator[tuple[str, tuple[Turn, ...]]]:
+        """Yield names and turns of worse work that rewards for length, and for words of the item, like."""
+        yield "wrong work", bad
+        slot = max(self.work.slots(), key=lambda one: len(one.text), default=None)
+        if slot is not None and not is_code(slot.text):
+            other = wrong(slot.text, slot.known)
+            yield "much wrong work", slot.put("\n\n".join([other] * (MUCH * len(slot.text) // max(1, len(other)))))
+            yield "the item's own words", slot.put("\n".join(dict.fromkeys(texts_of(self.work.item))))
 
     async def _of_facts(self) -> list[PlayedCase]:
         """Play the item's own words alone, where a check before the judge refuses all other worse work, with a judge that says nothing."""

@@ -404,6 +404,15 @@ class CarefulEnv(GenerousEnv):
         return reward
 
 
+class WordyEnv(AskedEnv):
+    """Adds as much for words as the judge can give, up to the highest reward."""
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Count them."""
+        text = str(result.messages[-1].get("content"))
+        return min(1.0, await super().compute_reward(item, result, ctx) + len(text.split()) / 20)
+
+
 class BlindEnv(AskedEnv):
     """Does not show the work."""
 
@@ -442,6 +451,7 @@ JUDGED = cases(
         (WiredEnv, ""),
         (SilentPaidEnv, "the judge gave 0 for score: gold earned 1, and 0.9 with the declared verdict"),
         (FirstNumberEnv, "after a reason with numbers"),
+        (WordyEnv, "gave its worst to much wrong work"),
         (BlindEnv, "it was asked the same about other work"),
         (GenerousEnv, "the judge failed, asked about the item's own words alone: that earned 0.9"),
         (CarefulEnv, ""),
