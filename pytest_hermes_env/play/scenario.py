@@ -176,6 +176,7 @@ class Worth(enum.StrEnum):
     """Gold, to which the judge gave its worst."""
     JUDGED_LOW = "judged 1 of many"
     JUDGED_HALF = "judged half"
+    JUDGED_BEST = "gold with the best verdict"
     JUDGED_BAD = "wrong work judged worst"
     JUDGED_SILENT = "wrong work without a clear verdict"
     JUDGED_PART = "a part of the work, judged worst but for one criterion"

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 
 from pytest_hermes_env.contract.judge.evidence import Evidence
 from pytest_hermes_env.contract.judge.scored_data import groups_of
-from pytest_hermes_env.play.cases.values import AT_LENGTH, GOLD, NOTHING
+from pytest_hermes_env.play.cases.values import AT_LENGTH, GOLD, NEAR_MISS, NOTHING
 from pytest_hermes_env.play.journal import ItemScored, Reward
 from pytest_hermes_env.play.probing.record import as_number
 from pytest_hermes_env.play.scenario import RolePlayed, Scenario
 
 ALONE = "group_alone"
 OF_LENGTHS = ("group_of_lengths", "group_of_lengths_turned")
-UNEQUAL = ("group_gold_first", "group_gold_last", "group_mostly_gold", "group_of_gold_and_near")
+UNEQUAL = ("group_gold_first", "group_gold_last", "group_mostly_gold", "group_of_gold_and_near", "group_of_near")
 MIXED = (*UNEQUAL, "group_without_gold", "two_groups_with_gold")
 TINY = 1e-9
 
@@ -50,8 +50,9 @@ def strange_reward(scenario: Scenario, alone: dict[tuple[str, str], float]) -> s
 def strange_scores(scenario: Scenario) -> str:
     """Return how the scores that a group has for its rollouts contradict their rewards; empty where they do not."""
     rewards = {role.task_id: (role, reward) for role, reward in earned(scenario)}
-    of_golds = [reward for role, reward in rewards.values() if role.name == GOLD]
-    worse = [reward for role, reward in rewards.values() if role.name != GOLD]
+    best = GOLD if any(role.name == GOLD for role, _ in rewards.values()) else NEAR_MISS
+    of_golds = [reward for role, reward in rewards.values() if role.name == best]
+    worse = [reward for role, reward in rewards.values() if role.name != best]
     if not of_golds or not worse or min(of_golds) <= max(worse) + TINY:
         return ""
     shown = ", ".join(f"{reward:g}" for _, reward in rewards.values())
@@ -61,10 +62,10 @@ def strange_scores(scenario: Scenario) -> str:
     placed = list(_placed(scenario, rewards))
     if placed and len({id(role) for role, _ in placed}) < len(rewards):
         return f"the group has {len(placed)} of {len(rewards)} rollouts, with the rewards {shown}"
-    good = [score for role, score in placed if role.name == GOLD]
-    bad = [score for role, score in placed if role.name != GOLD]
+    good = [score for role, score in placed if role.name == best]
+    bad = [score for role, score in placed if role.name != best]
     if good and bad and min(good) <= max(bad) + TINY:
-        return f"gold earned {min(of_golds):g}, and worse work {max(worse):g}; their scores in the group are {min(good):g} and {max(bad):g}"
+        return f"{best} earned {min(of_golds):g}, and worse work {max(worse):g}; their scores in the group are {min(good):g} and {max(bad):g}"
     if good and max(good) - min(good) > TINY:
         return f"rollouts with equal work and rewards have the scores {min(good):g} and {max(good):g} in one group"
     return ""

@@ -89,6 +89,8 @@ def _of_verdicts(evidence: Evidence, varied: list[Rung]) -> Iterator[Finding]:
             what = f"that earned {reward:g}, and the whole with the declared verdict {gold:g}"
         elif rung.worth is Worth.JUDGED_HALF and reward > gold + TINY:
             what = f"gold earned {reward:g}, and {gold:g} with twice the score"
+        elif rung.worth is Worth.JUDGED_BEST and gold - reward >= gap:
+            what = f"gold earned {reward:g}, and {gold:g} with the lower verdict that is declared"
         elif rung.worth is Worth.JUDGED_SILENT and bad is not None and reward - bad >= gap:
             what = f"it earned {reward:g}, and {bad:g} with the judge's worst verdict"
         elif rung.worth is Worth.JUDGED_SILENT and bad is None and reward >= gold - TINY:

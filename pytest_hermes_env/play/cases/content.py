@@ -6,10 +6,16 @@ lines), and each kind has changes of its own. A field counts where it differs fr
 
 from __future__ import annotations
 
+import configparser
 import json
+import posixpath
 import re
-from collections.abc import Iterator, Mapping
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
+
+import yaml
 
 from pytest_hermes_env.play.cases.code_changes import is_code, is_program, of_code, only_shown, stubbed
 from pytest_hermes_env.play.cases.edits import Undone, damaged, undone
@@ -22,6 +28,10 @@ _OTHER_CODE = re.compile(
 """Code of other languages than Python."""
 _QUERY = re.compile(r"(?is)(?:select|with)\b[^;]*\bfrom\b[^;]*\Z")
 _QUOTED = re.compile(r"'([^'\n%]{2,40})'")
+_COALESCE = re.compile(r"(?i)\b(?:coalesce|ifnull)\(((?:[^(),]|\([^()]*\))+),\s*('[^']*'|[\d.]+)\s*\)")
+"""What stands for NULL in a query."""
+_OF_NONE = r"\b(?:none|no|nothing|missing|without|absent|empty|null|never)\b[^.;\n]*(?<![\w.]){}(?!\w)"
+"""Where a prompt says what stands for a value that is not there."""
 MANY_STEPS = 16
 REASONS = "I look at what is asked and at what is given, write down what follows from it, and compare that with what I had before. It fits, so I go on."
 """What nobody could take for an answer."""
@@ -40,6 +50,22 @@ MOST_UNDONE = 4
 """Changes of one kind that are undone, each by itself."""
 MOST_PROBED, MOST_OTHERS = 2, 12
 """Fields that are right alone, and values of other items among the candidates."""
+
+
+def _read_ini(text: str) -> dict[str, Any]:
+    parser = configparser.RawConfigParser()
+    parser.read_string(text)
+    return {name: dict(parser[name]) for name in parser.sections()}
+
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    ".toml": tomllib.loads,
+    ".yaml": yaml.safe_load,
+    ".yml": yaml.safe_load,
+    ".ini": _read_ini,
+    ".cfg": _read_ini,
+}
+"""Files whose sections and keys have no order, by their ends."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,9 +114,21 @@ def with_a_sentence(text: str) -> str:
     return f"I have looked at it once more.\n\n{text}" if form_of(text).kind == "answer" and not text.startswith("```") else ""
 
 
-def rewritten(name: str, text: str) -> str:
-    """Return a file of data as another program writes it: the same data; empty for one of another kind."""
+def rewritten(name: str, text: str, *, is_new: bool = False) -> str:
+    """Return a file of data as another program writes it: the same data; empty for one of another kind. A new one may have any order."""
     form = form_of(text)
+    if is_new and (read := _READERS.get(posixpath.splitext(name)[1])):
+        head, *sections = re.split(r"(?m)^(?=\[)", text if text.endswith("\n") else f"{text}\n")
+        try:
+            value = read(text)
+            made = (
+                yaml.safe_dump(value)
+                if read is yaml.safe_load
+                else "".join([head, *(f"{one.rstrip()}\n\n" for one in sections[::-1])])
+            )
+            return made if isinstance(value, dict) and len(value) > 1 and made != text and read(made) == value else ""
+        except (ValueError, configparser.Error, yaml.YAMLError):
+            return ""
     if name.endswith(".json") and form.kind == "json":
         return json.dumps(json.loads(text), sort_keys=True, indent=None if "\n" in text.strip() else 4)
     return text.replace("\r\n", "\n").replace("\n", "\r\n") if name.endswith(".csv") and form.kind == "table" else ""
@@ -135,6 +173,13 @@ def _changes(text: str, known: Known) -> Iterator[Change]:
         for found in [*_QUOTED.finditer(text)][:MOST_UNDONE]:
             other = f"{text[: found.start(1)]}{OTHER.split()[0]}{text[found.end(1) :]}"
             yield Change(name="another value in quotes", at=found[1], text=other, is_sure=_is_in(found[1], known.prompt))
+        for found in [*_COALESCE.finditer(text)][:MOST_UNDONE]:
+            is_told = re.search(_OF_NONE.format(re.escape(found[2].strip("'"))), known.prompt, re.IGNORECASE) is not None
+            yield Change(
+                name=f"NULL instead of {found[2]}",
+                text=f"{text[: found.start()]}{found[1]}{text[found.end() :]}",
+                is_sure=is_told,
+            )
     if form_of(text).kind == "json":
         yield Change(name="a list of it", text=f"[{text.strip()}]", is_sure=False)
         yield Change(name="a number in its place", text="1")

@@ -24,6 +24,8 @@ from pytest_hermes_env.play.stage import Stage
 
 _KEY = re.compile(r"score|rating|grade|reward|points|value|correct|pass|verdict|result|answer", re.IGNORECASE)
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_SCALE = re.compile(r"(?<![\w.])(0|0\.0|1)\s*(?:to|-|\u2013|\.\.|and|through)\s*(10|5|100|1\.0|1|4|7|20)(?![\w.]*\d)")
+_OF = re.compile(r"\d\s*(?:/|of|out of)\s*\d")
 _FENCED = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL)
 _OPPOSITE = {
     "yes": "no",
@@ -48,7 +50,7 @@ MANY = 3
 """Scores above this are of a scale on which 1 is little."""
 REASON = "{} would be all, and a good answer has {}"
 """A reason whose numbers, the first and the last, are the score that gold had."""
-ON_GOLD = frozenset({Worth.JUDGED_WORST, Worth.JUDGED_LOW, Worth.JUDGED_HALF})
+ON_GOLD = frozenset({Worth.JUDGED_WORST, Worth.JUDGED_LOW, Worth.JUDGED_HALF, Worth.JUDGED_BEST})
 """Verdicts on gold; others are tried on wrong work, since a fallback may pay for gold."""
 SILENT: dict[str, Any] = dict(
     zip(
@@ -76,7 +78,7 @@ class Judged:
 
     async def play(self) -> list[PlayedCase]:
         """Play gold with what the judge may say, wrong work with a judge that says nothing, and look for the work in what it was asked."""
-        said = [*_answers(self.transcript.judge)]
+        said = [*_answers(self.transcript.judge), *_best(self.transcript.judge, json.dumps(self.gold.judged, default=str))]
         found = [await self._one(name, self.work.turns, say(text), worth) for name, text, worth in said if worth in ON_GOLD]
         bad, unseen, is_asked = await self._worse()
         if worst := worst_of(self.transcript.judge):
@@ -227,6 +229,27 @@ def _answers(judge: tuple[Any, ...]) -> Iterator[tuple[str, str, Worth]]:
     yield f"gave null for {key}", said(None), Worth.JUDGED_SILENT
 
 
+def _best(judge: tuple[Any, ...], asked: str) -> Iterator[tuple[str, str, Worth]]:
+    """Yield the highest score of the scale that a judge was told of, in the form of its declared answer, if that is less."""
+    half = next((one for one in _answers(judge) if one[2] is Worth.JUDGED_HALF), None)
+    declared, value = _declared(judge)
+    key = next((key for key in value if _KEY.search(key)), "") if isinstance(value, dict) else ""
+    numbers = [*_NUMBER.finditer(declared)]
+    if half is None or not numbers or declared.count(score := str(value[key]) if key else _score_in(declared)[0]) != 1:
+        return
+    scales = [(float(low), high) for low, high in _SCALE.findall(asked)]
+    best = next((high for low, high in scales if low <= float(score) < float(high)), "")
+    if best:
+        start = declared.index(score)
+        yield f"gave {best}", f"{declared[:start]}{best}{declared[start + len(score) :]}", Worth.JUDGED_BEST
+
+
+def _score_in(declared: str) -> re.Match[str]:
+    """Return the number of an answer in words that is its score: the first of "8 of 10", or the last."""
+    numbers = [*_NUMBER.finditer(declared)]
+    return numbers[0] if _OF.search(declared) else numbers[-1]
+
+
 def _scores(judge: tuple[Any, ...]) -> dict[str, float]:
     """Return the criteria of a declared answer that is an object of numbers."""
     value = _declared(judge)[1]
@@ -237,7 +260,7 @@ def _scores(judge: tuple[Any, ...]) -> dict[str, float]:
 def _in_words(declared: str) -> Iterator[tuple[str, str, Worth]]:
     numbers, words = list(_NUMBER.finditer(declared)), list(_WORDS.finditer(declared))
     if numbers:
-        score = numbers[0] if re.search(r"\d\s*(?:/|of|out of)\s*\d", declared) else numbers[-1]
+        score = _score_in(declared)
         worst = f"{declared[: score.start()]}0{declared[score.end() :]}"
         yield "gave 0", worst, Worth.JUDGED_WORST
         reason = REASON.format(score[0], score[0])

@@ -65,7 +65,8 @@ _TAG, _KIND_OF_TAG = (
     re.compile(r"\b(?:annotated|lightweight)\b", re.IGNORECASE),
 )
 _SUNDAY = re.compile(r"(?m)^((?:\S+[ \t]+){4}(?:[1-6](?:-[1-6])?,)*)0(?=,|[ \t]|$)")
-"""Commands that tag, and lines of cron whose last field has Sunday."""
+_CRON = re.compile(r"(?m)^(?:[\d*,/-]+[ \t]+){4}[\d*,/-]+(?=[ \t]|$)")
+"""Commands that tag, lines of cron whose last field has Sunday, and the five fields of any."""
 
 
 Way = tuple[str, tuple[Turn, ...]]
@@ -92,7 +93,7 @@ def other_ways(work: Work, live: Sequence[Slot], most: int) -> tuple[list[Way], 
     made += [
         (f"as another program writes it, {slot.name}", slot.put(new))
         for slot in live
-        if (new := rewritten(slot.name, slot.text))
+        if (new := rewritten(slot.name, slot.text, is_new=not slot.known.before and not _IN_ORDER.search(work.prompt)))
     ]
     if (at_first := _corrected(work, live)) and len(at_first) <= most and not is_counted:
         made.append(("after wrong work, which it corrects", at_first))
@@ -122,13 +123,26 @@ def other_ways(work: Work, live: Sequence[Slot], most: int) -> tuple[list[Way], 
             words.append((f"after a sentence, {slot.name}", slot.put(sentence), bool(_LAST.search(work.prompt))))
             if _LAST.search(work.prompt) and not _BRIEF.search(work.prompt):
                 words.append((f"after long reasons, {slot.name}", slot.put(with_reasons(slot.text)), True))
-        if "cron" in work.prompt.lower() and (sunday := _SUNDAY.sub(r"\g<1>7", slot.text)) != slot.text:
-            words.append((f"with Sunday as 7, {slot.name}", slot.put(sunday), True))
+        if "cron" in work.prompt.lower():
+            same = {
+                "with Sunday as 7": _SUNDAY.sub(r"\g<1>7", slot.text),
+                "with ranges as lists": _CRON.sub(_listed, slot.text),
+            }
+            words += [(f"{name}, {slot.name}", slot.put(text), True) for name, text in same.items() if text != slot.text]
         if not slot.text.endswith("\n"):
             words.append((f"with a line end, {slot.name}", slot.put(f"{slot.text}\n"), slot.name != ANSWER and not is_exact))
     return [*made, *((name, way) for name, way, is_same in words if is_same)], [
         (name, way) for name, way, is_same in words if not is_same
     ]
+
+
+def _listed(line: re.Match[str]) -> str:
+    """Return five fields of cron with each number of their ranges."""
+    return re.sub(
+        r"(?<![\d/*])(\d+)-(\d+)(?![\d/])",
+        lambda found: ",".join(map(str, range(int(found[1]), int(found[2]) + 1))) or found[0],
+        line[0],
+    )
 
 
 def _has_committed(work: Work) -> bool:

@@ -20,8 +20,9 @@ from pytest_hermes_env.play.cases.item_cases import work_of
 from pytest_hermes_env.play.cases.judged import worst_of
 from pytest_hermes_env.play.cases.one_value import spread
 from pytest_hermes_env.play.cases.playing import OVER, PlayedCase, Player, played
-from pytest_hermes_env.play.cases.slots import said
+from pytest_hermes_env.play.cases.slots import said, without
 from pytest_hermes_env.play.cases.values import AT_LENGTH, ENDLESS, GOLD, HACK, NEAR_MISS, NOTHING, Cases, ItemCases, Transcript
+from pytest_hermes_env.play.cases.ways import without_last_part
 from pytest_hermes_env.play.journal import ContextOpened, Journal, Reward, current_journal, current_rollout
 from pytest_hermes_env.play.scenario import Cause, RolePlayed, Rung, Unavailable
 from pytest_hermes_env.play.scenarios.family import family
@@ -51,6 +52,7 @@ GROUPS = {
     "group_of_lengths": "a group is collected whose first rollout does nothing, the second plays gold and thinks at length, the third plays gold",
     "group_of_lengths_turned": "as group_of_lengths, the other way round",
     "group_of_gold_and_near": "a group is collected whose first rollout plays gold, and the others work that earns a part of it",
+    "group_of_near": "a group is collected whose first rollout plays that work, and the others do nothing",
 }
 EVALUATIONS = {
     "evaluate_nothing": "evaluate() runs while no rollout does anything",
@@ -162,8 +164,8 @@ async def groups_with_gold(stage: Stage) -> None:
 
     configure(stage.env, group_size=size)
     await model.play("group_alone", alone)
+    rest = [NOTHING] * (size - 1)
     if size > 1:
-        rest = [NOTHING] * (size - 1)
         await collect("group_gold_first", [GOLD, *rest], late=NOTHING)
         await collect("group_gold_last", [*rest, GOLD], late=GOLD)
         await collect("group_mostly_gold", [NOTHING, *[GOLD] * (size - 1)])
@@ -190,8 +192,9 @@ async def groups_with_gold(stage: Stage) -> None:
     near = await _partly(stage, items[0][1], item) if size > 1 and not stage.has_tokens else None
     if near is not None:
         await collect("group_of_gold_and_near", [GOLD, *[NEAR_MISS] * (size - 1)], near=near)
+        await collect("group_of_near", [NEAR_MISS, *rest], near=near)
     else:
-        stage.skip(Unavailable(Cause.NOT_REACHED, "work that earns a part"), "group_of_gold_and_near")
+        stage.skip(Unavailable(Cause.NOT_REACHED, "work that earns a part"), "group_of_gold_and_near", "group_of_near")
 
 
 async def _partly(stage: Stage, gold: Transcript, item: Any, below: float = 1.0) -> Transcript | None:
@@ -202,10 +205,14 @@ async def _partly(stage: Stage, gold: Transcript, item: Any, below: float = 1.0)
         return await played(stage, Player(one), item, one, Rung(name=NEAR_MISS, item="", is_automatic=True))
 
     whole = await play(gold)
+    work = work_of(gold, item, whole, ())
     made = [
         [slot.put(text) for text in (_one_word_wrong(slot.text), *(one.text for one in changes(slot.text, slot.known)))]
-        for slot in work_of(gold, item, whole, ()).slots()
+        for slot in work.slots()
     ]
+    made.append(
+        [cut for where in work.calls for cut in (without_last_part(work.turns, where), without(work.turns, [where])) if cut]
+    )
     each = [[*some[:SMALLEST], *spread(some[SMALLEST:], MOST_CHANGES)] for some in made[::-1]]
     changed = [replace(gold, turns=turns, judge=()) for some in each for turns in some]
     best, found = whole.rung.reward or 0.0, None
