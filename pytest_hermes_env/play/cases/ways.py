@@ -66,7 +66,8 @@ _TAG, _KIND_OF_TAG = (
 )
 _SUNDAY = re.compile(r"(?m)^((?:\S+[ \t]+){4}(?:[1-6](?:-[1-6])?,)*)0(?=,|[ \t]|$)")
 _CRON = re.compile(r"(?m)^(?:[\d*,/-]+[ \t]+){4}[\d*,/-]+(?=[ \t]|$)")
-"""Commands that tag, lines of cron whose last field has Sunday, and the five fields of any."""
+_RANGE = re.compile(r"(?<![\d/*])(\d+)-(\d+)(?![\d/])")
+"""Commands that tag, lines of cron whose last field has Sunday, the five fields of any, and their ranges."""
 
 
 Way = tuple[str, tuple[Turn, ...]]
@@ -126,7 +127,7 @@ def other_ways(work: Work, live: Sequence[Slot], most: int) -> tuple[list[Way], 
         if "cron" in work.prompt.lower():
             same = {
                 "with Sunday as 7": _SUNDAY.sub(r"\g<1>7", slot.text),
-                "with ranges as lists": _CRON.sub(_listed, slot.text),
+                "with ranges as lists": with_lists(slot.text),
             }
             words += [(f"{name}, {slot.name}", slot.put(text), True) for name, text in same.items() if text != slot.text]
         if not slot.text.endswith("\n"):
@@ -136,13 +137,13 @@ def other_ways(work: Work, live: Sequence[Slot], most: int) -> tuple[list[Way], 
     ]
 
 
-def _listed(line: re.Match[str]) -> str:
-    """Return five fields of cron with each number of their ranges."""
-    return re.sub(
-        r"(?<![\d/*])(\d+)-(\d+)(?![\d/])",
-        lambda found: ",".join(map(str, range(int(found[1]), int(found[2]) + 1))) or found[0],
-        line[0],
-    )
+def with_lists(text: str) -> str:
+    """Return lines of cron with each number of their ranges."""
+
+    def listed(found: re.Match[str]) -> str:
+        return ",".join(map(str, range(int(found[1]), int(found[2]) + 1))) or found[0]
+
+    return _CRON.sub(lambda line: _RANGE.sub(listed, line[0]), text)
 
 
 def _has_committed(work: Work) -> bool:

@@ -196,6 +196,15 @@ class AnyZeroEnv(SumEnv):
         return (None if group and all(group["scores"]) else group), backlog
 
 
+class RoundedEnv(AnyZeroEnv):
+    """Takes rewards for equal that are equal when rounded."""
+
+    async def collect_trajectories(self, item: Any) -> Any:
+        """Drop them."""
+        group, backlog = await SumEnv.collect_trajectories(self, item)
+        return (None if group and len({round(score) for score in group["scores"]}) == 1 else group), backlog
+
+
 class KeptEnv(SumEnv):
     """Keeps the first reward of an item."""
 
@@ -212,6 +221,7 @@ class KeptEnv(SumEnv):
     [
         ("HE511", SolvedEnv, "a group with the rewards 1, 0, 0 was dropped"),
         ("HE511", AnyZeroEnv, "a group with the rewards 1, 0.4, 0.4 was dropped"),
+        ("HE511", RoundedEnv, "a group with the rewards 0.4, 0, 0 was dropped"),
         ("HE511", RankedEnv, "their scores in the group are"),
         ("HE603", KeptEnv, "a rollout that did nothing earned 1 in"),
     ],
@@ -404,6 +414,14 @@ class CarefulEnv(GenerousEnv):
         return reward
 
 
+class OneDigitEnv(AskedEnv):
+    """Reads one digit."""
+
+    def score_in(self, text: str) -> float:
+        """Take the last one."""
+        return float(text.rpartition('"score": ')[2][:1] or 0) / 10 if '"score": ' in text and text.endswith("}") else 0.0
+
+
 class WordyEnv(AskedEnv):
     """Adds as much for words as the judge can give, up to the highest reward."""
 
@@ -451,6 +469,7 @@ JUDGED = cases(
         (WiredEnv, ""),
         (SilentPaidEnv, "the judge gave 0 for score: gold earned 1, and 0.9 with the declared verdict"),
         (FirstNumberEnv, "after a reason with numbers"),
+        (OneDigitEnv, "the judge gave 10: gold earned 0.1, and 0.9 with the lower verdict"),
         (WordyEnv, "gave its worst to much wrong work"),
         (BlindEnv, "it was asked the same about other work"),
         (GenerousEnv, "the judge failed, asked about the item's own words alone: that earned 0.9"),

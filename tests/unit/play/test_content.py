@@ -132,6 +132,36 @@ def test_data_can_be_written_otherwise() -> None:
     assert (rewritten("a.txt", "a,b\n1,2\n"), rewritten("a.json", "no json")) == ("", "")
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("a.toml", 'x = 1\n[b]\nc = 2\n[d]\ne = "f"', 'x = 1\n[d]\ne = "f"\n\n[b]\nc = 2\n\n'),
+        ("a.toml", "[[b]]\nc = 2\n[[b]]\nc = 3\n", ""),  # an array
+        ("a.ini", "[b]\nc = 2\n\n[d]\ne: f\n", "[d]\ne: f\n\n[b]\nc = 2\n\n"),
+        ("a.yml", "b: [2]\na: 'c'\n", "a: c\nb:\n- 2\n"),
+        ("a.yml", "- b\n- a\n", ""),  # a list
+        ("a.toml", "no toml", ""),
+        ("a.txt", "[b]\n[d]\n", ""),
+    ],
+)
+def test_settings_have_no_order(name: str, text: str, expected: str) -> None:
+    """A new file of them may have any; what was there before keeps its own."""
+    assert rewritten(name, text, is_new=True) == expected
+    assert rewritten(name, text) == ""
+
+
+def test_a_default_for_null_is_left_out() -> None:
+    """It is sure where the prompt says what stands for a value that is not there."""
+    query = "SELECT a, COALESCE(SUM(b), 0) FROM c GROUP BY a"
+    found = {
+        prompt: next(one for one in changes(query, Known(prompt=prompt)) if one.name == "NULL instead of 0")
+        for prompt in ("Where there is none, the number is 0.", "Count from 0 to 9.")
+    }
+
+    assert {one.text for one in found.values()} == {"SELECT a, SUM(b) FROM c GROUP BY a"}
+    assert [one.is_sure for one in found.values()] == [True, False]
+
+
 def test_only_an_answer_behind_a_marker_may_follow_a_sentence() -> None:
     """Another text may have to be the whole answer."""
     assert with_a_sentence("ANSWER: 3").endswith("\n\nANSWER: 3")
