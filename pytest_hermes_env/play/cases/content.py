@@ -7,6 +7,7 @@ lines), and each kind has changes of its own. A field counts where it differs fr
 from __future__ import annotations
 
 import configparser
+import itertools
 import json
 import posixpath
 import re
@@ -239,12 +240,49 @@ def _of_fields(text: str, known: Known) -> Iterator[Change]:
         if name in probed and form.kind in {"tags", "answer", "text"}:
             first, last = (form.put(name, other) for other in [*candidates, wrong_value(value), OTHER][:2])
             yield Change(name="one of three answers", at=at, text=f"{first}\n{text}\n{last}")
+    for one, other in _pairs(form, telling):
+        made = form.all_of({one: telling[other], other: telling[one]})
+        is_sure = not known.is_one_of_many and all(not _is_in(telling[name], known.prompt) for name in (one, other))
+        yield Change(name="two values exchanged", at=f"in {one} and {other}", text=made, is_sure=is_sure)
     if len(telling) > 1:
         for name in probed:
             rest = {other: wrong_value(value) for other, value in telling.items() if other != name}
             yield Change(name="every value wrong but one", at=f"in {name}", text=form.all_of(rest))
     if telling:
         yield Change(name="every value wrong", text=form.all_of({name: wrong_value(value) for name, value in telling.items()}))
+
+
+def _pairs(form: Form, telling: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield names of two fields of one kind whose values differ: of two keys, or of two rows that differ elsewhere, too."""
+    found: dict[str, tuple[str, str]] = {}
+    for one, other in itertools.combinations(telling, 2):
+        if telling[one] == telling[other] or is_number(telling[one]) != is_number(telling[other]):
+            continue
+        holders, ends = [_holder(name, form) for name in (one, other)], [_end(name, form) for name in (one, other)]
+        if form.kind == "table" or "[" in one + other:
+            if ends[0] != ends[1] or not ends[0] or holders[0] == holders[1] or not _differ(form, *holders, ends[0]):
+                continue
+            found.setdefault(ends[0], (one, other))
+        elif holders[0] == holders[1] and form.kind in {"json", "lines", "tags"}:
+            found.setdefault(holders[0], (one, other))
+    yield from [*found.values()][:MOST_PROBED]
+
+
+def _holder(name: str, form: Form) -> str:
+    return name.rpartition(", ")[2] if form.kind == "table" else name.rpartition(".")[0] if form.kind == "json" else ""
+
+
+def _end(name: str, form: Form) -> str:
+    return name.rpartition(", ")[0] if form.kind == "table" else name.rpartition(".")[2] if "." in name else ""
+
+
+def _differ(form: Form, one: str, other: str, but: str) -> bool:
+    """Tell whether two rows differ in anything but a field."""
+    rows = [
+        {_end(name, form): value for name, value in form.fields.items() if _holder(name, form) == holder}
+        for holder in (one, other)
+    ]
+    return any(rows[0].get(end) != rows[1].get(end) for end in {*rows[0], *rows[1]} - {but})
 
 
 def _is_work(part: Change, form: Form, known: Known, telling: Mapping[str, str]) -> bool:

@@ -19,6 +19,11 @@ OTHER = "something else entirely"
 NUMBER = re.compile(r"[-+]?[$€£]?\d[\d,]*(?:\.\d+)?%?")
 
 
+_DIGITS = re.compile(r"\d{1,9}")
+_NUMBERS = ("first number", "second number", "third number", "fourth number", "fifth number")
+MOST_NUMBERS, MOST_OF_THEM, FEW_WORDS = 8, 5, 4
+"""Numbers in a value of which each counts, how many of them are changed, and words of a value that is no sentence."""
+
 Item = TypeVar("Item")
 
 
@@ -48,6 +53,7 @@ def of_value(value: str, others: Sequence[str], *, is_exact: bool = False, is_la
     elif len(value.split()) <= LONG:
         other = others[0] if others else wrong_value(value)
         yield from _of_number(value, other, is_exact=is_exact) if is_number(value) else _of_words(value)
+        yield from _of_numbers_in(value)
         yield Change(name="denied", text=f"not {value}")
         if is_latex:
             yield Change(name="denied in LaTeX", text=f"{value} \\text{{ is wrong}}")
@@ -73,12 +79,28 @@ def _of_number(value: str, other: str, *, is_exact: bool) -> Iterator[Change]:
         ("zero", 0.0, True),
     ):
         yield Change(name=name, text=_like(value, changed), is_sure=is_sure)
+    if (whole := value.replace(".", "")) != value and abs(number) > 0:
+        yield Change(name="without its point", text=whole)
     yield Change(name="no number", text="NaN")
     digits = value.strip("$€£%+-")
     yield Change(name="digits before it", text=f"7{digits}")
     if "." not in digits:  # behind a fraction they are hardly a change
         yield Change(name="digits behind it", text=f"{digits}07")
     yield Change(name="in a sum", text=f"{other} + {value} + {other}")
+
+
+def _of_numbers_in(value: str) -> Iterator[Change]:
+    """Yield a date, a time, a version, a quantity with one of its numbers changed; what has several is no matter of rounding."""
+    found = [*_DIGITS.finditer(value)]
+    if is_number(value) or len(found) > MOST_NUMBERS:
+        return
+    for place, one in enumerate(spread(found, MOST_OF_THEM)):
+        number = int(one[0])
+        is_part = number <= EXACT or (len(found) > 1 and len(one[0]) <= len("2024"))
+        changed = str(number * 3 // 2 if not is_part else number - 1 if number > 1 else number + 1).zfill(len(one[0]))
+        name = f"another {_NUMBERS[place]}" if len(found) > 1 else "another number"
+        text = f"{value[: one.start()]}{changed}{value[one.end() :]}"
+        yield Change(name=name, text=text, is_sure=len(value.split()) <= FEW_WORDS)
 
 
 def _of_words(value: str) -> Iterator[Change]:

@@ -102,6 +102,15 @@ class TolerantEnv(SumEnv):
         return float(is_near and found.get("count") == answer["count"])
 
 
+class SortedEnv(SumEnv):
+    """Looks for the values, whatever they are called."""
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Sort them."""
+        found = self.read(ctx)
+        return float(isinstance(found, dict) and sorted(map(str, found.values())) == sorted(map(str, item["answer"].values())))
+
+
 class HastyEnv(SumEnv):
     """Pays only for who writes at once."""
 
@@ -128,6 +137,7 @@ class BoastedEnv(SumEnv):
             "in count, /workspace/sum.json) scored 1 on training item 0 (and on 2 more items)",
         ),
         (TolerantEnv, "gold (half as much again in total, /workspace/sum.json) scored 1"),
+        (SortedEnv, "gold (two values exchanged in total and count, /workspace/sum.json) scored 1"),
         (HastyEnv, "gold (after a look around) scored 0 on training item 0, gold itself 1: the same work by another way loses"),
         (BoastedEnv, "gold (claims of success after it) scored 1 on training item 0"),
     ],

@@ -40,11 +40,31 @@ def made(text: str, *others: str, prompt: str = "") -> dict[str, Change]:
         ("def f(x):\n    return x\n", (), "every function returns 0", "def f(x):\n    return 0\n"),
         ("alpha\nbeta\ngamma\ndelta\n", (), "the first half only", "alpha\nbeta"),
         ("red, green, blue", (), "without its last part", "red, green"),
+        ("12.5", (), "without its point", "125"),
+        ("2024-01-05T14:00Z", (), "another second number", "2024-02-05T14:00Z"),
+        ("2024-01-05T14:00Z", (), "another fourth number", "2024-01-05T13:00Z"),
+        ("v1.02.3", (), "another second number", "v1.01.3"),
+        ("1520 km", (), "another number", "2280 km"),
+        ('{"a": 3, "b": 5}', (), "two values exchanged in a and b", '{"a": 5, "b": 3}'),
+        ("name,age\nbob,3\nann,5\n", (), "two values exchanged in age, row 1 and age, row 2", "name,age\nbob,5\nann,3\n"),
+        (
+            '[{"n": "b", "v": 1}, {"n": "c", "v": 2}]',
+            (),
+            "two values exchanged in [0].v and [1].v",
+            '[{"n": "b", "v": 2}, {"n": "c", "v": 1}]',
+        ),
+        ("low: 3\nhigh: 5", (), "two values exchanged in low and high", "low: 5\nhigh: 3"),
     ],
 )
 def test_a_change_is_made_in_the_form_of_the_text(text: str, others: tuple[str, ...], name: str, expected: str) -> None:
     """Tags, keys, columns and code stay."""
     assert made(text, *others)[name].text == expected
+
+
+@pytest.mark.parametrize("text", ['["a", "b"]', "name\nbob\nann\n", '[{"n": 1}, {"n": 2}]', '{"a": 1, "b": "x"}', "a: 3\nb: 3"])
+def test_values_of_a_list_are_not_exchanged(text: str) -> None:
+    """That is another order, or nothing."""
+    assert not [name for name in made(text) if name.startswith("two values")]
 
 
 @pytest.mark.parametrize(
