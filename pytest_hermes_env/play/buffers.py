@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from pytest_hermes_env.play.memos import memos_of
+
 LONG = 2_000
 """Longer collections are compared by length and ends, so that a dataset is not copied for every scenario."""
 BRIEF = 500
@@ -31,10 +33,11 @@ _IGNORED = frozenset({"server", "tokenizer", "config", "workers", "eval_workers"
 
 def snapshot(env: Any) -> Snapshot:
     """Return a picture of every attribute that can hold metrics: containers, numbers, dataclasses, objects of these."""
+    ignored = _IGNORED | memos_of(type(env))
     return {
         name: seen
         for name, value in vars(env).items()
-        if name not in _IGNORED and (seen := _picture(value, DEEP, is_brief=True, of_rollouts=False)) is not None
+        if name not in ignored and (seen := _picture(value, DEEP, is_brief=True, of_rollouts=False)) is not None
     }
 
 
