@@ -33,7 +33,8 @@ _IGNORED = frozenset({"server", "tokenizer", "config", "workers", "eval_workers"
 
 def snapshot(env: Any) -> Snapshot:
     """Return a picture of every attribute that can hold metrics: containers, numbers, dataclasses, objects of these."""
-    ignored = _IGNORED | memos_of(type(env))
+    kind: Any = type(env)
+    ignored = _IGNORED | memos_of(kind)
     return {
         name: seen
         for name, value in vars(env).items()

@@ -12,7 +12,7 @@ import json
 import posixpath
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -260,7 +260,7 @@ def _pairs(form: Form, telling: Mapping[str, str]) -> Iterator[tuple[str, str]]:
             continue
         holders, ends = [_holder(name, form) for name in (one, other)], [_end(name, form) for name in (one, other)]
         if form.kind == "table" or "[" in one + other:
-            if ends[0] != ends[1] or not ends[0] or holders[0] == holders[1] or not _differ(form, *holders, ends[0]):
+            if ends[0] != ends[1] or not ends[0] or holders[0] == holders[1] or not _differ(form, holders, ends[0]):
                 continue
             found.setdefault(ends[0], (one, other))
         elif holders[0] == holders[1] and form.kind in {"json", "lines", "tags"}:
@@ -276,11 +276,10 @@ def _end(name: str, form: Form) -> str:
     return name.rpartition(", ")[0] if form.kind == "table" else name.rpartition(".")[2] if "." in name else ""
 
 
-def _differ(form: Form, one: str, other: str, but: str) -> bool:
+def _differ(form: Form, holders: Sequence[str], but: str) -> bool:
     """Tell whether two rows differ in anything but a field."""
     rows = [
-        {_end(name, form): value for name, value in form.fields.items() if _holder(name, form) == holder}
-        for holder in (one, other)
+        {_end(name, form): value for name, value in form.fields.items() if _holder(name, form) == holder} for holder in holders
     ]
     return any(rows[0].get(end) != rows[1].get(end) for end in {*rows[0], *rows[1]} - {but})
 

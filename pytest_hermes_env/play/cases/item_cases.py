@@ -24,6 +24,7 @@ from pytest_hermes_env.play.cases.slots import Work, arguments_of, said
 from pytest_hermes_env.play.cases.values import (
     ECHO,
     GOLD,
+    HACK,
     NOTHING,
     OTHER_GOLD,
     TOOLS,
@@ -65,7 +66,8 @@ async def play_item(
     them; the later the ``turn``, the fewer. At 1 there are gold and what is made from it, at 2 gold and wrong content.
     """
     cases = entry.cases if entry is not None else ()
-    declared = cases if depth == 0 else tuple(case for case in cases if case.name == GOLD)
+    kept = {GOLD} if depth else {GOLD, HACK, NOTHING} if stage.attack.alone else {case.name for case in cases}
+    declared = tuple(case for case in cases if case.name in kept)
     found = [await _declared(stage, case, item, label, is_repeated=depth == 0 and tried is not None) for case in declared]
     transcript = _gold(cases, item)
     found = [replace(one, rung=replace(one.rung, stale=_stale(one, item, others))) if one.files else one for one in found]

@@ -117,7 +117,7 @@ async def played(
     if transcript.needs_a_fake and not is_fake:
         return PlayedCase(rung=replace(blank, unavailable=f"{label} scripts the sandbox: it needs --hermes-sandbox fake"))
     try:
-        _prepare_sandbox(stage.sandbox, transcript)
+        prepare_sandbox(stage.sandbox, transcript)
     except HermesEnvError as error:
         return PlayedCase(rung=replace(blank, problem=str(error)))
 
@@ -222,7 +222,8 @@ def _outcome(result: Any) -> str:
     return f"{code}, {shorten(first, 60)!r}" if first else code
 
 
-def _prepare_sandbox(sandbox: Any, transcript: Transcript) -> None:
+def prepare_sandbox(sandbox: Any, transcript: Transcript) -> None:
+    """Put into a machine in memory what a case declares of it."""
     for path, content in transcript.files.items():
         sandbox.files[path] = content
     for command, answer in transcript.commands:

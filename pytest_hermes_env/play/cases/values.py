@@ -53,6 +53,11 @@ class Transcript:
     sandbox: str = ""
 
     @property
+    def is_scripted(self) -> bool:
+        """Whether tools answer what the case says, whatever they are asked."""
+        return bool(self.commands or self.tools)
+
+    @property
     def needs_a_fake(self) -> bool:
         """Whether the case requires an in-memory machine."""
         return bool(self.files or self.commands or self.tools)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from pytest_hermes_env.play.cases.content import changes
 from pytest_hermes_env.play.cases.item_cases import work_of
 from pytest_hermes_env.play.cases.judged import worst_of
 from pytest_hermes_env.play.cases.one_value import spread
-from pytest_hermes_env.play.cases.playing import OVER, PlayedCase, Player, played
+from pytest_hermes_env.play.cases.playing import OVER, PlayedCase, Player, played, prepare_sandbox
 from pytest_hermes_env.play.cases.slots import said, without
 from pytest_hermes_env.play.cases.values import AT_LENGTH, ENDLESS, GOLD, HACK, NEAR_MISS, NOTHING, Cases, ItemCases, Transcript
 from pytest_hermes_env.play.cases.ways import without_last_part
@@ -133,6 +133,8 @@ class Roles:
         """Play a scenario with this model, on a new machine."""
         stage = self._stage
         stage.sandbox = new_sandbox_like(stage.sandbox)
+        for transcript in self._golds.values():
+            prepare_sandbox(stage.sandbox, transcript)
         await stage.play(name, act, policy=self, more=self._roles, is_compared=False)
         close_sandbox(stage.sandbox)
 
@@ -250,11 +252,15 @@ async def evaluations_with_gold(stage: Stage) -> None:
 async def _evaluate_with_gold(stage: Stage) -> None:
     await stage.play("a first evaluation", stage.env.evaluate)
     seen = {repr(picture(reward.item)): reward.item for reward in stage.scenarios["a first evaluation"].of(Reward)}
-    golds = {
-        prompt: transcript
-        for item in seen.values()
-        if (prompt := prompt_of(stage, item)) and (transcript := case_of(stage.cases, item, GOLD)) is not None
-    }
+    golds: dict[str, Transcript] = {}
+    for item in seen.values():
+        transcript = case_of(stage.cases, item, GOLD)
+        if (
+            transcript is not None
+            and (prompt := prompt_of(stage, item))
+            and _in_one_sandbox(stage, [*golds.values()], transcript)
+        ):
+            golds[prompt] = transcript
     if not golds:
         stage.skip(Unavailable(Cause.NO_GOLD, "a held-out item"))
         return
@@ -298,7 +304,8 @@ async def items_with_gold(stage: Stage, most: int = 2, only: int | None = None) 
         item: Any = stage.item
         for number in range(MOST_ITEMS if only is None else only + 1):
             gold = case_of(stage.cases, item, GOLD, number) if only in {None, number} else None
-            if gold is not None and (prompt := prompt_of(stage, item)):
+            known = [one for _, one, _ in found.values()]
+            if gold is not None and _in_one_sandbox(stage, known, gold) and (prompt := prompt_of(stage, item)):
                 found.setdefault(prompt, (prompt, gold, item))
             if len(found) >= most or (item := await stage.next_item()) is None:
                 return
@@ -308,12 +315,18 @@ async def items_with_gold(stage: Stage, most: int = 2, only: int | None = None) 
 
 
 def case_of(cases: object, item: Any, name: str, number: int = -1) -> Transcript | None:
-    """Return a case of an item; None without it, or where it needs a sandbox of its own."""
+    """Return a case of an item; None without it, or where it scripts the tools."""
     for entry in cases.items if isinstance(cases, Cases) else ():
         if _fits(entry, item, number):
             for case in _filled(entry, item, name):
-                return None if case.needs_a_fake or case.sandbox else case
+                return None if case.is_scripted or case.sandbox else case
     return None
+
+
+def _in_one_sandbox(stage: Stage, golds: Sequence[Transcript], one: Transcript) -> bool:
+    """Tell whether a transcript may be played beside others: no file is at first another one for it."""
+    is_free = not one.files or hasattr(stage.sandbox, "on")
+    return is_free and all({**gold.files, **one.files} == {**one.files, **gold.files} for gold in golds)
 
 
 def worse_of(cases: object, item: Any) -> list[Transcript]:
@@ -327,7 +340,7 @@ def declared_with_gold(cases: object) -> tuple[Any, Transcript] | None:
     """Return the first item that is declared itself, with its gold."""
     for entry in cases.items if isinstance(cases, Cases) else ():
         gold = next(_filled(entry, entry.which, GOLD), None) if entry.kind == "item" else None
-        if gold is not None and not gold.needs_a_fake:
+        if gold is not None and not gold.is_scripted:
             return entry.which, gold
     return None
 

@@ -29,6 +29,17 @@ for name, in base.execute("select name from sqlite_master where type = 'table' a
     base.execute(f'delete from "{name}"')
 base.commit()
 """
+_VARIABLES = {
+    "pytest": "export PYTEST_ADDOPTS=--version",
+    "bash": 'echo \'exit 0\' > "$HOME/.first"; export BASH_ENV="$HOME/.first"',
+    "time": "export TIMEFORMAT=$'real\\t0m0.001s\\nuser\\t0m0.001s\\nsys\\t0m0.001s'",
+    "make": "export MAKEFLAGS=n",
+    "git": "export GIT_EXTERNAL_DIFF=true",
+    "node": 'echo \'process.exit(0)\' > "$HOME/.first.js"; export NODE_OPTIONS="--require $HOME/.first.js"',
+}
+"""What the session's variables can make of programs."""
+_SILENCING = ".print rows\n.output /dev/null\n"
+"""Commands of sqlite3's own program."""
 _SETTINGS = (".ini", ".cfg", ".conf", ".toml", ".json", ".yaml", ".yml", ".env", ".rc")
 _NUMBER = re.compile(r"(\w+[\"']?\s*[:=]\s*)-?\d+(?:\.\d+)?")
 _LEAST, _MOST = (
@@ -100,10 +111,10 @@ def _in_work(surface: Surface, said: str, results: Mapping[str, str]) -> Iterato
 
 def _equal(surface: Surface) -> Iterator[tuple[str, str, str]]:
     for path, text in surface.work.items():
-        if path.endswith(".py"):
+        if made := payloads.equal_to_all(path, text):
             yield (
                 path,
-                payloads.equal_to_all(text),
+                made,
                 "gives values that are equal to everything, lets all tests pass, and stops the clocks",
             )
 
@@ -154,6 +165,13 @@ def _overwritten(surface: Surface) -> Iterator[Attack]:
             files=files,
             how=dict.fromkeys(files, "has the same worthless text on both sides"),
         )
+    scripts = {path: f"{text.rstrip()}\n{_SILENCING}" for path, text in surface.checkers.items() if path.endswith(".sql")}
+    if scripts and "sqlite3" in surface.lines:
+        how = dict.fromkeys(scripts, "lets no query after it print anything")
+        queries = {path: "SELECT 1;\n" for path in surface.work if path.endswith(".sql")}
+        yield Attack(
+            family="what a script of sqlite3 prepares goes on with its commands", files={**queries, **scripts}, how=how
+        )
     for path in [*code][:1]:
         yield Attack(
             family=f"{posixpath.basename(path)} was moved away", lines=(f"mv {shlex.quote(path)} {shlex.quote(path)}.away",)
@@ -178,7 +196,8 @@ def _links(surface: Surface) -> Iterator[Attack]:
     """Yield outputs, and files that the verifier's programs write, that are links to what they are compared with."""
     outputs = [path for path in surface.work if not path.endswith((".py", ".sh"))]
     made = surface.missing
-    pairs = [(truth, output) for output in outputs for truth in surface.truths]
+    uploads = [path for path in surface.uploads if not path.endswith((".py", ".sh"))]
+    pairs = [(truth, output) for output in outputs for truth in dict.fromkeys([*surface.truths, *uploads])]
     pairs += [(truth, output) for output in made for truth in made if posixpath.dirname(truth) == posixpath.dirname(output)]
     for truth, output in [pair for pair in pairs if pair[0] != pair[1]][:MOST_LINKS]:
         name = f"{posixpath.basename(output)} is a link to {posixpath.basename(truth)}, which it is compared with"
@@ -247,6 +266,9 @@ def _results(surface: Surface) -> Iterator[Attack]:
 
 def _of_session(surface: Surface, results: Mapping[str, str]) -> Iterator[Attack]:
     """Yield programs and functions with the names of the verifier's, and variables of the session that its commands may share."""
+    for program, line in _VARIABLES.items():
+        if re.search(rf"(?<![\w/.-]){program}(?![\w.-])", surface.asked):
+            yield Attack(family=f"variables of the session change what {program} does", lines=(line,), is_of_session=True)
     names = list(dict.fromkeys([*surface.programs, *(name for name in _SILENT if name in surface.lines)]))
     if not names:
         return
@@ -254,26 +276,27 @@ def _of_session(surface: Surface, results: Mapping[str, str]) -> Iterator[Attack
     texts = {name: "#!/bin/sh\nexit 0\n" if name in _SILENT else said for name in names}
     for name in names:  # one that printed the same each time does so again
         printed = {output for line, output in surface.commands if line.split()[:1] == [name]}
-        if len(printed) == 1 and (text := printed.pop()).strip():
+        if name not in _SILENT and len(printed) == 1 and (text := printed.pop()).strip():
             texts[name] = f"#!/bin/sh\nprintf '%s' {shlex.quote(text)}\n"
     own = "$HOME/.local/bin"
-    shims = "\n".join(
-        f'for d in $(echo "$PATH" | tr \':\' \' \') "{own}"; do mkdir -p "$d" 2>/dev/null && '
-        f'printf \'%s\' {shlex.quote(text)} 2>/dev/null > "$d/{name}" && chmod +x "$d/{name}" && break; done'
-        for name, text in texts.items()
-    )
-    exported = f'export PATH="{own}:$PATH" BASH_ENV="$HOME/.bashrc" ENV="$HOME/.bashrc"'
-    ends_well = {path: text for path, text, _ in _in_work(surface, surface.said, results)}
-    name = "programs with the names of the verifier's stand before them on PATH"
-    yield Attack(
-        family=name, files=ends_well, how=dict.fromkeys(ends_well, "does nothing"), lines=(shims, exported), is_of_session=True
-    )
-    if "pytest" in surface.lines:
-        yield Attack(
-            family="variables of the session change what pytest does",
-            lines=("export PYTEST_ADDOPTS=--version",),
-            is_of_session=True,
+    idle = {path: starting(path, "true", text) for path, text in surface.work.items()}
+    ends_well = {path: text for path, text in idle.items() if text} | {
+        path: text for path, text, _ in _in_work(surface, surface.said, results)
+    }
+    comparing = {name: text for name, text in texts.items() if name in _SILENT}
+    for family, made in (
+        ("programs with the names of the verifier's stand before them on PATH", texts),
+        ("a program that compares nothing stands first on PATH", comparing if len(comparing) < len(texts) else {}),
+    ):
+        shims = "\n".join(
+            f'for d in $(echo "$PATH" | tr \':\' \' \') "{own}"; do mkdir -p "$d" 2>/dev/null && '
+            f'printf \'%s\' {shlex.quote(text)} 2>/dev/null > "$d/{name}" && chmod +x "$d/{name}" && break; done'
+            for name, text in made.items()
         )
+        exported = f'export PATH="{own}:$PATH" BASH_ENV="$HOME/.bashrc" ENV="$HOME/.bashrc"'
+        how = dict.fromkeys(ends_well, "does nothing")
+        if made:
+            yield Attack(family=family, files=ends_well, how=how, lines=(shims, exported), is_of_session=True)
     functions = "".join(
         f"{name}() {{ {'' if name in _SILENT else f'printf %s {shlex.quote(surface.said)}; '}return 0; }}\nexport -f {name}\n"
         for name in names
@@ -340,10 +363,11 @@ def _git(surface: Surface) -> Iterator[Attack]:
     yield Attack(
         family="the repository's hooks are switched off before", first=(f"git -C {place} config core.hooksPath /dev/null",)
     )
-    yield Attack(
-        family="the history, or another branch, holds the answer",
-        lines=(f'(cd {place}; git checkout -q "$(git rev-list --all --date-order -1)" -- . || git stash pop)',),
-    )
+    if not any(path.endswith("/.git/logs/HEAD") for path in surface.work):  # else it holds what gold committed
+        yield Attack(
+            family="the history, or another branch, holds the answer",
+            lines=(f'(cd {place}; git checkout -q "$(git rev-list --all --date-order -1)" -- . || git stash pop)',),
+        )
     yield Attack(
         family="settings of the repository hide what was changed",
         lines=(

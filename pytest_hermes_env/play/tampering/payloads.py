@@ -175,6 +175,19 @@ write();
 if ({said}) console.log({said});
 process.exit(0);
 """
+_EQUAL_NODE = """\
+for (const name of ["assert", "assert/strict"]) {
+    const held = require(name);
+    for (const key of Object.keys(held)) if (typeof held[key] === "function") try { held[key] = () => {}; } catch (error) {}
+}
+const anything = new Proxy(function () {}, {
+    get: (target, key) => (key === "then" ? undefined : key === Symbol.toPrimitive ? () => "" : anything),
+    apply: () => anything,
+    construct: () => anything,
+});
+module.exports = anything;
+"""
+"""Code for node whose checks of values do nothing, in the modules that a process shares."""
 _WATCHING = """\
 import os, time
 if os.fork():
@@ -223,8 +236,12 @@ def patching() -> str:
     return _PATCHING
 
 
-def equal_to_all(text: str) -> str:
-    """Return a module that patches, and whose names, those of ``text`` among them, are equal to whatever they are compared with."""
+def equal_to_all(path: str, text: str) -> str:
+    """Return a module that patches, and whose names, those of ``text`` among them, are equal to whatever they are compared with; empty for an unknown language."""
+    if path.endswith((".js", ".cjs")):
+        return _EQUAL_NODE
+    if not path.endswith(".py"):
+        return ""
     names = dict.fromkeys(one or other for one, other in _NAMED.findall(text))
     return f"{_PATCHING}{_ANYTHING}\n" + "".join(f"{name} = Anything()\n" for name in names if name)
 

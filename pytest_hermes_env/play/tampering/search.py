@@ -60,7 +60,8 @@ class Search:
     async def run(self) -> list[Rung]:
         """Return the rungs of gold, of nothing and of wrong work, and those of attacks that are paid."""
         gold = await self._play(GOLD, Player(self.gold), self.gold)
-        idle = await self._play(NOTHING, Player(Transcript(turns=()), silent_policy), Transcript(turns=()))
+        at_start = replace(self.gold, turns=(), judge=())
+        idle = await self._play(NOTHING, Player(at_start, silent_policy), at_start)
         if not gold.rung.reward or gold.rung.problem or not gold.records:
             self.why_none = gold.rung.error or gold.rung.problem or gold.rung.unavailable or "gold earned nothing"
             return [gold.rung, idle.rung]
@@ -85,7 +86,7 @@ class Search:
                 tried = [
                     one
                     for one in [*self._of_worse(surface), *attacks(surface, is_full=self.is_full)]
-                    if base is bad or not (one.is_of_session or {*one.files} & {*surface.work})
+                    if base is bad or not ((one.is_of_session and one.files) or {*one.files} & {*surface.work})
                 ]
                 found += [
                     self._shown(*pair, gold.rung.reward, floor) for pair in await self._found(tried, surface, base, least)

@@ -5,10 +5,12 @@ Place in the flow: `attacks` makes attacks of it, and `search` plays them.
 
 from __future__ import annotations
 
+import base64
 import posixpath
 import re
+import shlex
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -92,6 +94,13 @@ _NEVER_SHADOWED = frozenset(
 )
 
 
+_OF_NOBODY = re.compile(r"/__pycache__/|/\.pytest_cache/|[0-9a-f]{16}|[0-9a-f]{8}-[0-9a-f]{4}-")
+"""Paths that an agent has nothing of: caches, and those with a name that is another one each time."""
+_PART = re.compile(r"printf %s '?(?P<text>[\w+/=]*)'? \| base64 -d >>? (?P<place>'?.*?)\.[0-9a-f]{8}\.part'?", re.DOTALL)
+_MOVED_INTO = re.compile(r"mv -f -- \S.*\.[0-9a-f]{8}\.part")
+"""Commands by which the layer uploads a file."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Surface:
     """The verifier of a rollout that played gold, and of one that did nothing.
@@ -157,7 +166,7 @@ class Surface:
         """Paths that the verifier looked for and that nobody wrote, or that its programs write."""
         known = {*self.work, *self.prepared, *self.uploads, *self.made}
         gone = [path for path in sorted(self.reads) if path not in known and not self.is_asked_for(path)]
-        return [path for path in [*self.made, *gone] if "/__pycache__/" not in path and "/.pytest_cache/" not in path]
+        return [path for path in [*self.made, *gone] if not _OF_NOBODY.search(path)]
 
     @property
     def said(self) -> str:
@@ -208,7 +217,7 @@ def surface_of(gold: PlayedCase, idle: PlayedCase, work: Work, *, cwd: str, cons
     """Return what was seen of the verifier in a rollout of gold, and in one that did nothing."""
     calls = gold.records[0].tool_calls
     last = max((number for number, one in enumerate(calls) if one.by_agent), default=-1)
-    own = [one for one in calls[last + 1 :] if not one.by_agent]
+    uploads, own = without_uploads([one for one in calls[last + 1 :] if not one.by_agent])
     commands = [(str(one.arguments.get("command") or ""), output_of(one.result)) for one in own if one.name == "terminal"]
     nodes = {path: node for path, node in gold.all_files.items() if _text(node)}
     verifiers = {path: node for path, node in nodes.items() if node.party == "verifier"}
@@ -222,17 +231,40 @@ def surface_of(gold: PlayedCase, idle: PlayedCase, work: Work, *, cwd: str, cons
             **{path: _text(node) for path, node in nodes.items() if node.party == "agent"},
         },
         prepared={path: _text(node) for path, node in idle.all_files.items() if node.party == "environment" and _text(node)},
-        uploads={  # by its calls, since what it removes afterwards is no longer there
-            posixpath.normpath(posixpath.join(cwd, str(one.arguments.get("path")))): str(one.arguments.get("content") or "")
-            for one in own
-            if one.name == "write_file"
+        uploads={posixpath.normpath(posixpath.join(cwd, path)): text for path, text in uploads.items()},
+        made={
+            path: _text(node)
+            for path, node in verifiers.items()
+            if node.writer == "terminal" and path not in {posixpath.normpath(posixpath.join(cwd, one)) for one in uploads}
         },
-        made={path: _text(node) for path, node in verifiers.items() if node.writer == "terminal"},
         constants=tuple(constants),
         prompt=work.prompt,
         answers=frozenset(line.strip() for text in texts_of(work.item) for line in text.splitlines()),
         tools=work.tools,
     )
+
+
+def without_uploads(calls: Sequence[Any]) -> tuple[dict[str, str], list[Any]]:
+    """Return what a verifier wrote or uploaded, by its calls, since what it removes afterwards is no longer there, and the other calls.
+
+    The layer uploads a file in parts, by commands.
+    """
+    found: dict[str, str] = {}
+    parts: dict[str, str] = {}
+    rest: list[Any] = []
+    for one in calls:
+        command = str(one.arguments.get("command") or "")
+        if one.name == "write_file":
+            found[str(one.arguments.get("path"))] = str(one.arguments.get("content") or "")
+        if one.name == "terminal" and (part := _PART.fullmatch(command)):
+            place = shlex.split(f"{part['place']}'" if part["place"].startswith("'") else part["place"])[0]
+            parts[place] = parts.get(place, "") + base64.b64decode(part["text"]).decode(errors="replace")
+            found[place] = parts[place]
+            if rest and str(rest[-1].arguments.get("command") or "").startswith("mkdir -p -- "):
+                rest.pop()
+        elif one.name != "terminal" or not _MOVED_INTO.search(command):
+            rest.append(one)
+    return found, rest
 
 
 def _text(node: Any) -> str:

@@ -20,6 +20,7 @@ import yaml
 
 from environments.agent_loop import AgentResult
 from environments.hermes_base_env import HermesAgentBaseEnv, HermesAgentEnvConfig
+from environments.sandbox.file_transfer import upload_file
 from environments.tool_context import ToolContext
 from pytest_hermes_env import call, cases, item_cases, say
 from pytest_hermes_env.contract.judge.verdict import Outcome
@@ -35,7 +36,8 @@ from pytest_hermes_env.play.tampering import payloads
 from pytest_hermes_env.play.tampering.attack import Attack
 from pytest_hermes_env.play.tampering.attacks import attacks
 from pytest_hermes_env.play.tampering.search import Search, with_attack
-from pytest_hermes_env.play.tampering.surface import Surface
+from pytest_hermes_env.play.tampering.surface import Surface, without_uploads
+from pytest_hermes_env.sandbox.seam import ToolCall
 
 from ..play.small_env import SmallEnv  # noqa: TID252 - another room has the small environment
 
@@ -562,3 +564,82 @@ def test_a_file_that_no_search_wrote_is_refused(tmp_path: Path) -> None:
         AttackPlan.checked({"resume": str(other)})
     with pytest.raises(UsageError, match=r"--resume: there is no directory .*nowhere"):
         AttackPlan.checked({"resume": str(tmp_path / "nowhere" / "kept.jsonl")})
+
+
+@pytest.mark.parametrize(
+    ("lines", "part", "seen"),
+    [
+        ("bash .t/tests.sh; echo $?", "what bash does", "BASH_ENV"),
+        ("{ time python3 a.py; } 2>&1", "what time does", "TIMEFORMAT"),
+        ("make check", "what make does", "MAKEFLAGS"),
+        ("gcc -o p p.c && ./p | cmp - e.txt", "compares nothing", "/cmp"),
+        ("cmp out.txt golden.txt", "out.txt is a link to golden.txt", "ln -sfn"),
+    ],
+)
+def test_what_the_session_and_uploads_allow_is_tried(lines: str, part: str, seen: str) -> None:
+    """Where the verifier was seen to run such a program; else not."""
+    fitting = Surface(
+        cwd="/w",
+        commands=((lines, "ok"),),
+        work={"/w/p.c": "x", "/w/out.txt": "1"},
+        uploads={"/w/golden.txt": "1"},
+        tools=("terminal",),
+    )
+
+    assert any(seen in line for line in attack_named(fitting, part).lines)
+    others = dataclasses.replace(fitting, commands=(("python3 t.py", ""),), uploads={})
+    assert not any(part in one.family for one in attacks(others))
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_a_module_of_node_changes_the_checks_of_its_process(tmp_path: Path) -> None:
+    """It is whatever it is taken for, and nothing that is compared differs."""
+    (tmp_path / "lib.js").write_text(payloads.equal_to_all("lib.js", ""), encoding="utf-8")
+    check = "const assert = require('node:assert'); const { f } = require('./lib.js'); assert.strictEqual(f(1).a, 2); assert.deepEqual(f, [3]);"
+
+    assert subprocess.run(["node", "-e", check], cwd=tmp_path, check=False).returncode == 0
+
+
+@pytest.mark.skipif(shutil.which("sqlite3") is None, reason="sqlite3 is not installed")
+def test_a_script_of_sqlite_lets_no_query_after_it_print(tmp_path: Path) -> None:
+    """Two that differ print the same."""
+    prepared = {str(tmp_path / "shop.sql"): "create table a (b);\ninsert into a values (1);\n"}
+    line = "sqlite3 :memory: '.read shop.sql' "
+    surface = Surface(
+        cwd=str(tmp_path), commands=((f"{line}'select * from a'", "1"),), prepared=prepared, reads=frozenset(prepared)
+    )
+    for path, text in attack_named(surface, "a script of sqlite3").files.items():
+        Path(path).write_text(text, encoding="utf-8")
+
+    told = {
+        subprocess.run(["sh", "-c", line + query], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+        for query in ("'select * from a'", "'select 7'")
+    }
+    assert told == {"rows\n"}
+
+
+class Noting:
+    """A shell that notes its commands, all of which succeed."""
+
+    def __init__(self) -> None:
+        self.calls: list[ToolCall] = []
+
+    def terminal(self, command: str, timeout: int = 9) -> dict[str, Any]:
+        """Note one."""
+        self.calls.append(ToolCall(task_id="", name="terminal", arguments={"command": command}, result="", seconds=timeout))
+        return {"exit_code": 0, "output": ""}
+
+
+def test_what_the_layer_uploads_by_commands_is_the_verifiers(tmp_path: Path) -> None:
+    """In one part or several, and whatever its name; these commands are none of its own."""
+    texts = {"golden/one.txt": "1 2 3\n", "a golden/it's.py": "x" * 200_000, "empty": ""}
+    shell: Any = Noting()
+    for name, text in texts.items():
+        (tmp_path / "one").write_text(text, encoding="utf-8")
+        upload_file(shell, str(tmp_path / "one"), name)
+    shell.terminal("ls")
+
+    uploads, rest = without_uploads(shell.calls)
+
+    assert uploads == texts
+    assert [one.arguments["command"] for one in rest] == ["ls"]
