@@ -501,3 +501,26 @@ def test_every_kind_of_change_is_played(monkeypatch: pytest.MonkeyPatch) -> None
 
     assert verdict.outcome is Outcome.FAILED
     assert any("in count" in finding.message for finding in verdict.findings), verdict.findings
+
+
+class GivenEnv(SumEnv):
+    """Works on a file that lies there before."""
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Look for it, too."""
+        return float(ctx.read_file("given.txt").get("content") == "1 2\n" and self.read(ctx) == item["answer"])
+
+
+@pytest.mark.parametrize("rule", ["HE511", "HE708"])
+def test_files_of_a_case_lie_in_the_sandboxes_of_groups_and_evaluations(rule: str) -> None:
+    """As they do where gold is played alone."""
+
+    def gold(item: Any) -> Any:
+        return case(
+            [call("write_file", path="sum.json", content=json.dumps(item["answer"])), say("Done.")],
+            files={"given.txt": "1 2\n"},
+        )
+
+    verdict = judged(rule, GivenEnv, cases([item_cases(where="*", gold=gold)]))
+
+    assert verdict.outcome is Outcome.PASSED, verdict
