@@ -269,7 +269,7 @@ def check_calls(turn: Turn, tools: Mapping[str, Mapping[str, object]], *, origin
             if tools:
                 fix = "call an offered tool, or use unoffered(call(...)) if the model should make this mistake"
             raise ScriptError(
-                f"{origin} calls the tool {step.tool!r}, which this request does not offer.\n"
+                f"{origin} calls the tool {step.tool!r}, which this request does not offer.{_near(step.tool, tools)}\n"
                 f"  offered   {_listing(nearest_first(step.tool, tools), 'no tools')}\n"
                 f"  fix       {fix}"
             )
@@ -277,10 +277,15 @@ def check_calls(turn: Turn, tools: Mapping[str, Mapping[str, object]], *, origin
         unknown = [name for name in step.names or () if known is not None and name not in known]
         if unknown and known is not None:
             raise ScriptError(
-                f"{origin} calls the tool {step.tool!r} with the argument {unknown[0]!r}, which its schema does not have.\n"
+                f"{origin} calls the tool {step.tool!r} with the argument {unknown[0]!r}, which its schema does not have.{_near(unknown[0], known)}\n"
                 f"  known     {_listing(nearest_first(unknown[0], known), 'no arguments')}\n"
                 "  fix       use a known argument, or unoffered(call(...)) if the model should make this mistake"
             )
+
+
+def _near(word: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(word, [*known], n=1, cutoff=0.75)
+    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def names_of_choice(choice: Any) -> set[str] | None:

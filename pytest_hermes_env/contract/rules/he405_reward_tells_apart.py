@@ -108,8 +108,13 @@ def _verdict(evidence: Evidence) -> Verdict:
         return Verdict.failed(findings, _summary(rungs))
     if unsteady:
         return Verdict.not_exercised("equal inputs get different rewards, which HE404 reports", "HE404")
-    if without := [f"{rung.name} of {rung.item} got no reward: {rung.error}" for rung in rungs if _is_without_reward(rung)]:
-        return Verdict.not_exercised("; ".join(without[:MOST_FINDINGS]), *REPORTED, "HE412")
+    errors: dict[str, list[Rung]] = {}
+    for rung in filter(_is_without_reward, rungs):
+        errors.setdefault(rung.error, []).append(rung)
+    if errors:
+        more = {error: f" and {len(ones) - 1} more" if len(ones) > 1 else "" for error, ones in errors.items()}
+        told = [f"{ones[0].name} of {ones[0].item}{more[error]} got no reward: {error}" for error, ones in errors.items()]
+        return Verdict.not_exercised("; ".join(told[:MOST_FINDINGS]), *REPORTED, "HE412")
     if not every:
         reason = evidence.why_missing(*SCENARIOS, CASES) or evidence.probes.unavailable
         return Verdict.not_exercised(reason or "compute_reward returned no finite number", *REPORTED)

@@ -60,7 +60,12 @@ def dynamic(evidence: Evidence) -> Verdict:
         )
     paid = [rung.reward for rung in played if rung.reward is not None]
     if not paid:
-        fix = "Read the error: the rollout or compute_reward raised on good work, which nothing but gold reaches."
+        is_of_script = played[0].error.startswith("ScriptError")
+        fix = (
+            "Correct the case: it asks for something that the model cannot do here."
+            if is_of_script
+            else "Read the error: the rollout or compute_reward raised on good work, which nothing but gold reaches."
+        )
         unpaid = _finding(evidence, f"gold of {played[0].item} got no reward: {played[0].error}", played[0], fix=fix)
         is_no_number = played[0].error.startswith("compute_reward returned")
         owner = "HE301" if played[0].is_foreign else "HE401" if is_no_number else ""

@@ -181,12 +181,22 @@ def _changes(text: str, known: Known) -> Iterator[Change]:
                 text=f"{text[: found.start()]}{found[1]}{text[found.end() :]}",
                 is_sure=is_told,
             )
-    if form_of(text).kind == "json":
+    kind = form_of(text).kind
+    if broken := text.strip()[:-1] if kind == "json" else _unreadable(text) if kind == "table" else "":
+        yield Change(name="it cannot be read", text=broken)
+    if kind == "json":
         yield Change(name="a list of it", text=f"[{text.strip()}]", is_sure=False)
         yield Change(name="a number in its place", text="1")
     for other in known.others[:1]:
         yield Change(name="that of another item", text=other)
     yield Change(name="nothing in it", text="")
+
+
+def _unreadable(table: str) -> str:
+    """Return a table with a line end inside of a value, which no reader of tables takes; nothing where each value has one letter."""
+    head, _, rest = table.partition("\n")
+    broken = re.sub(r"(?<=\w)(?=\w)", "\r", rest, count=1)
+    return f"{head}\n{broken}" if broken != rest else ""
 
 
 def _undone(text: str, known: Known) -> Iterator[Change]:

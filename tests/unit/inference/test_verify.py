@@ -84,7 +84,7 @@ UNCOVERED = {
     "unknown tool": Uncovered(
         script=[call("raed_file", path="a")],
         error=ScriptError,
-        text="turn 1 of the script calls the tool 'raed_file', which this request does not offer.\n"
+        text="turn 1 of the script calls the tool 'raed_file', which this request does not offer. Did you mean 'read_file'?\n"
         "  offered   read_file, terminal\n"
         "  fix       call an offered tool, or use unoffered(call(...)) if the model should make this mistake",
     ),
@@ -101,7 +101,7 @@ UNCOVERED = {
         script=Script([call("terminal", comand="ls")], name="typo"),
         error=ScriptError,
         text="turn 1 of the script 'typo' calls the tool 'terminal' with the argument 'comand', "
-        "which its schema does not have.\n"
+        "which its schema does not have. Did you mean 'command'?\n"
         "  known     command, timeout\n"
         "  fix       use a known argument, or unoffered(call(...)) if the model should make this mistake",
     ),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import enum
 import http
+import io
 import json
 from typing import Any
 
@@ -168,6 +170,17 @@ def test_settings_have_no_order(name: str, text: str, expected: str) -> None:
     """A new file of them may have any; what was there before keeps its own."""
     assert rewritten(name, text, is_new=True) == expected
     assert rewritten(name, text) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "read"), [('{"a": [1, 2]}', json.loads), ("a,b\n1,20\n3,4\n", lambda text: [*csv.reader(io.StringIO(text))])]
+)
+def test_data_is_made_that_cannot_be_read(text: str, read: Any) -> None:
+    """A verifier may take an error for success."""
+    (broken,) = (one.text for one in changes(text, Known()) if one.name == "it cannot be read")
+
+    with pytest.raises((ValueError, csv.Error)):
+        read(broken)
 
 
 def test_a_default_for_null_is_left_out() -> None:
