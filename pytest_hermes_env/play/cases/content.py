@@ -33,6 +33,8 @@ _COALESCE = re.compile(r"(?i)\b(?:coalesce|ifnull)\(((?:[^(),]|\([^()]*\))+),\s*
 """What stands for NULL in a query."""
 _OF_NONE = r"\b(?:none|no|nothing|missing|without|absent|empty|null|never)\b[^.;\n]*(?<![\w.]){}(?!\w)"
 """Where a prompt says what stands for a value that is not there."""
+_LAST_OF = re.compile(r"\d+$|(?<![A-Za-z])[A-Za-z]$")
+"""What two keys of one kind differ in: a number, or a letter."""
 MANY_STEPS = 16
 REASONS = "I look at what is asked and at what is given, write down what follows from it, and compare that with what I had before. It fits, so I go on."
 """What nobody could take for an answer."""
@@ -252,7 +254,9 @@ def _of_fields(text: str, known: Known) -> Iterator[Change]:
             yield Change(name="one of three answers", at=at, text=f"{first}\n{text}\n{last}")
     for one, other in _pairs(form, telling):
         made = form.all_of({one: telling[other], other: telling[one]})
-        is_sure = not known.is_one_of_many and all(not _is_in(telling[name], known.prompt) for name in (one, other))
+        is_pair = form.kind != "table" and _LAST_OF.sub("", one) == _LAST_OF.sub("", other)  # x1 and x2 may be either
+        is_asked = all(not _is_in(telling[name], known.prompt) for name in (one, other))
+        is_sure = is_asked and not (is_pair or known.is_one_of_many)
         yield Change(name="two values exchanged", at=f"in {one} and {other}", text=made, is_sure=is_sure)
     if len(telling) > 1:
         for name in probed:

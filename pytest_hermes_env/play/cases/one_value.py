@@ -19,7 +19,9 @@ OTHER = "something else entirely"
 NUMBER = re.compile(r"[-+]?[$€£]?\d[\d,]*(?:\.\d+)?%?")
 
 
-_DIGITS = re.compile(r"\d{1,9}")
+_NUMBER_IN = re.compile(r"(?<![\d.])\d{1,9}\.\d{1,9}(?![\d.])|\d{1,9}")
+"""A number with a fraction, or digits, such as those of a version or a date."""
+SIXTY, YEARS = 60, range(1900, 2101)
 _NUMBERS = ("first number", "second number", "third number", "fourth number", "fifth number")
 MOST_NUMBERS, MOST_OF_THEM, FEW_WORDS = 8, 5, 4
 """Numbers in a value of which each counts, how many of them are changed, and words of a value that is no sentence."""
@@ -90,14 +92,17 @@ def _of_number(value: str, other: str, *, is_exact: bool) -> Iterator[Change]:
 
 
 def _of_numbers_in(value: str) -> Iterator[Change]:
-    """Yield a date, a time, a version, a quantity with one of its numbers changed; what has several is no matter of rounding."""
-    found = [*_DIGITS.finditer(value)]
+    """Yield a date, a time, a version, a quantity with one of its numbers changed: by one where it is a part of these, else by half, which no rounding is."""
+    found = [*_NUMBER_IN.finditer(value)]
     if is_number(value) or len(found) > MOST_NUMBERS:
         return
     for place, one in enumerate(spread(found, MOST_OF_THEM)):
-        number = int(one[0])
-        is_part = number <= EXACT or (len(found) > 1 and len(one[0]) <= len("2024"))
-        changed = str(number * 3 // 2 if not is_part else number - 1 if number > 1 else number + 1).zfill(len(one[0]))
+        number = float(one[0])
+        is_part = number <= EXACT or (len(found) > 1 and (number <= SIXTY or number in YEARS))
+        if "." in one[0]:
+            changed = _like(one[0], number * 1.5 if number > 1 else number + 3)
+        else:
+            changed = f"{number * 1.5 if not is_part else number - 1 if number > 1 else number + 1:.0f}".zfill(len(one[0]))
         name = f"another {_NUMBERS[place]}" if len(found) > 1 else "another number"
         text = f"{value[: one.start()]}{changed}{value[one.end() :]}"
         yield Change(name=name, text=text, is_sure=len(value.split()) <= FEW_WORDS)

@@ -47,6 +47,9 @@ def made(text: str, *others: str, prompt: str = "") -> dict[str, Change]:
         ("2024-01-05T14:00Z", (), "another fourth number", "2024-01-05T13:00Z"),
         ("v1.02.3", (), "another second number", "v1.01.3"),
         ("1520 km", (), "another number", "2280 km"),
+        ("3.14159 m", (), "another number", "4.71238 m"),
+        ("10.2.33.4", (), "another third number", "10.2.32.4"),
+        ("1520 x 1080 px", (), "another first number", "2280 x 1080 px"),
         ('{"a": 3, "b": 5}', (), "two values exchanged in a and b", '{"a": 5, "b": 3}'),
         ("name,age\nbob,3\nann,5\n", (), "two values exchanged in age, row 1 and age, row 2", "name,age\nbob,5\nann,3\n"),
         (
@@ -61,6 +64,12 @@ def made(text: str, *others: str, prompt: str = "") -> dict[str, Change]:
 def test_a_change_is_made_in_the_form_of_the_text(text: str, others: tuple[str, ...], name: str, expected: str) -> None:
     """Tags, keys, columns and code stay."""
     assert made(text, *others)[name].text == expected
+
+
+def test_values_of_keys_that_may_be_either_are_a_question() -> None:
+    """The roots of an equation have no order."""
+    assert not made('{"root1": 3, "root2": 5}')["two values exchanged in root1 and root2"].is_sure
+    assert made('{"low": 3, "high": 5}')["two values exchanged in low and high"].is_sure
 
 
 @pytest.mark.parametrize("text", ['["a", "b"]', "name\nbob\nann\n", '[{"n": 1}, {"n": 2}]', '{"a": 1, "b": "x"}', "a: 3\nb: 3"])
