@@ -26,6 +26,13 @@ def member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "", size: int
     return made
 
 
+@pytest.fixture(autouse=True, params=["with filters", "without"])
+def filters(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Play each test as in a Python before 3.11.4, too."""
+    if request.param == "without":
+        monkeypatch.delattr(tarfile, "data_filter", raising=False)
+
+
 @pytest.mark.parametrize(
     "members",
     [

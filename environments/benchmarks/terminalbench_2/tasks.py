@@ -12,6 +12,7 @@ import functools
 import gzip
 import io
 import lzma
+import os
 import tarfile
 import zlib
 from collections.abc import Collection, Mapping, Sequence
@@ -57,9 +58,21 @@ def unpack(text: str, directory: Path, *, max_bytes: int = MAX_BYTES, max_member
                 _check_limit(count, max_members, "members")
                 if any(".." in path.split("/") for path in (member.name, member.linkname)):
                     raise ArchiveError(f"it holds a path that goes up: {member.name[:200]} {member.linkname[:200]}".rstrip())
-                archive.extract(member, directory, filter="data")
+                _extract(archive, member, directory)
     except (ValueError, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError, RecursionError) as error:
         raise ArchiveError(f"the archive cannot be unpacked: {type(error).__name__}: {error}") from error
+
+
+def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, directory: Path) -> None:
+    """Extract one member that does not go up, also in a Python before 3.11.4, whose tarfile has no filters."""
+    if hasattr(tarfile, "data_filter"):
+        archive.extract(member, directory, filter="data")
+        return
+    if not (member.isfile() or member.isdir() or member.issym() or member.islnk()) or member.linkname.startswith("/"):
+        raise ArchiveError(f"it holds a device, or a link to an absolute path: {member.name[:200]}")
+    member.name, member.mode = member.name.lstrip("/"), member.mode & 0o755
+    member.uid, member.gid, member.uname, member.gname = os.getuid(), os.getgid(), "", ""
+    archive.extract(member, directory)
 
 
 def _check_limit(number: int, limit: int, unit: str) -> None:
