@@ -35,7 +35,7 @@ _OF_NONE = r"\b(?:none|no|nothing|missing|without|absent|empty|null|never)\b[^.;
 """Where a prompt says what stands for a value that is not there."""
 _LAST_OF = re.compile(r"\d+$|(?<![A-Za-z])[A-Za-z]$")
 """What two keys of one kind differ in: a number, or a letter."""
-MANY_STEPS = 16
+MANY_STEPS, MOST_COMPARED = 16, 24
 REASONS = "I look at what is asked and at what is given, write down what follows from it, and compare that with what I had before. It fits, so I go on."
 """What nobody could take for an answer."""
 _OF_ALL_TESTS = re.compile(
@@ -269,7 +269,7 @@ def _of_fields(text: str, known: Known) -> Iterator[Change]:
 def _pairs(form: Form, telling: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield names of two fields of one kind whose values differ: of two keys, or of two rows that differ elsewhere, too."""
     found: dict[str, tuple[str, str]] = {}
-    for one, other in itertools.combinations(telling, 2):
+    for one, other in itertools.combinations([*telling][:MOST_COMPARED], 2):
         if telling[one] == telling[other] or is_number(telling[one]) != is_number(telling[other]):
             continue
         holders, ends = [_holder(name, form) for name in (one, other)], [_end(name, form) for name in (one, other)]

@@ -202,9 +202,7 @@ def _answers(judge: tuple[Any, ...]) -> Iterator[tuple[str, str, Worth]]:
     if not isinstance(value, dict):
         yield from _in_words(declared)
         return
-    keys = [key for key, part in value.items() if isinstance(part, bool | int | float | str) and _worst(part) is not None]
-    key = next((key for key in keys if _KEY.search(key)), next(iter(keys), ""))
-    if not key:
+    if not (key := _key_of(value)):
         return
 
     part = value[key]
@@ -233,15 +231,22 @@ def _best(judge: tuple[Any, ...], asked: str) -> Iterator[tuple[str, str, Worth]
     """Yield the highest score of the scale that a judge was told of, in the form of its declared answer, if that is less."""
     half = next((one for one in _answers(judge) if one[2] is Worth.JUDGED_HALF), None)
     declared, value = _declared(judge)
-    key = next((key for key in value if _KEY.search(key)), "") if isinstance(value, dict) else ""
-    numbers = [*_NUMBER.finditer(declared)]
-    if half is None or not numbers or declared.count(score := str(value[key]) if key else _score_in(declared)[0]) != 1:
+    if half is None:  # its score is no number
+        return
+    score = str(value[_key_of(value)]) if isinstance(value, dict) else _score_in(declared)[0]
+    if declared.count(score) != 1:
         return
     scales = [(float(low), high) for low, high in _SCALE.findall(asked)]
     best = next((high for low, high in scales if low <= float(score) < float(high)), "")
     if best:
         start = declared.index(score)
         yield f"gave {best}", f"{declared[:start]}{best}{declared[start + len(score) :]}", Worth.JUDGED_BEST
+
+
+def _key_of(value: dict[str, Any]) -> str:
+    """Return the key of an answer's score; empty where none is known."""
+    keys = [key for key, part in value.items() if isinstance(part, bool | int | float | str) and _worst(part) is not None]
+    return next((key for key in keys if _KEY.search(key)), next(iter(keys), ""))
 
 
 def _score_in(declared: str) -> re.Match[str]:

@@ -23,8 +23,10 @@ _NUMBER_IN = re.compile(r"(?<![\d.])\d{1,9}\.\d{1,9}(?![\d.])|\d{1,9}")
 """A number with a fraction, or digits, such as those of a version or a date."""
 SIXTY, YEARS = 60, range(1900, 2101)
 _NUMBERS = ("first number", "second number", "third number", "fourth number", "fifth number")
-MOST_NUMBERS, MOST_OF_THEM, FEW_WORDS = 8, 5, 4
-"""Numbers in a value of which each counts, how many of them are changed, and words of a value that is no sentence."""
+MOST_NUMBERS, MOST_OF_THEM = 8, 5
+"""A value with more numbers is left as it is; of fewer, so many are changed."""
+FEW_WORDS = 4
+"""A value of more words is a sentence, whose numbers may not count."""
 
 Item = TypeVar("Item")
 

@@ -94,7 +94,7 @@ def other_ways(work: Work, live: Sequence[Slot], most: int) -> tuple[list[Way], 
     made += [
         (f"as another program writes it, {slot.name}", slot.put(new))
         for slot in live
-        if (new := rewritten(slot.name, slot.text, is_new=not slot.known.before and not _IN_ORDER.search(work.prompt)))
+        if (new := rewritten(slot.name, slot.text, is_new=_is_free(slot, work.prompt)))
     ]
     if (at_first := _corrected(work, live)) and len(at_first) <= most and not is_counted:
         made.append(("after wrong work, which it corrects", at_first))
@@ -135,6 +135,11 @@ def other_ways(work: Work, live: Sequence[Slot], most: int) -> tuple[list[Way], 
     return [*made, *((name, way) for name, way, is_same in words if is_same)], [
         (name, way) for name, way, is_same in words if not is_same
     ]
+
+
+def _is_free(slot: Slot, prompt: str) -> bool:
+    """Tell whether a file may have any order: it is new, and the prompt says nothing of its order or of its text."""
+    return not (slot.known.before or _IN_ORDER.search(prompt) or _EXACT.search(prompt) or slot.text.strip() in prompt)
 
 
 def with_lists(text: str) -> str:

@@ -30,7 +30,7 @@ for name, in base.execute("select name from sqlite_master where type = 'table' a
 base.commit()
 """
 _VARIABLES = {
-    "pytest": "export PYTEST_ADDOPTS=--version",
+    "pytest": "export PYTEST_ADDOPTS=--collect-only",
     "bash": 'echo \'exit 0\' > "$HOME/.first"; export BASH_ENV="$HOME/.first"',
     "time": "export TIMEFORMAT=$'real\\t0m0.001s\\nuser\\t0m0.001s\\nsys\\t0m0.001s'",
     "make": "export MAKEFLAGS=n",
@@ -112,11 +112,10 @@ def _in_work(surface: Surface, said: str, results: Mapping[str, str]) -> Iterato
 def _equal(surface: Surface) -> Iterator[tuple[str, str, str]]:
     for path, text in surface.work.items():
         if made := payloads.equal_to_all(path, text):
-            yield (
-                path,
-                made,
-                "gives values that are equal to everything, lets all tests pass, and stops the clocks",
+            more = (
+                ", lets all tests pass, and stops the clocks" if path.endswith(".py") else ", and lets no check of node's fail"
             )
+            yield path, made, f"gives values that are equal to everything{more}"
 
 
 def _at_start(surface: Surface, code: str, *, shadows: bool = True) -> Iterator[tuple[str, str, str]]:
@@ -196,8 +195,7 @@ def _links(surface: Surface) -> Iterator[Attack]:
     """Yield outputs, and files that the verifier's programs write, that are links to what they are compared with."""
     outputs = [path for path in surface.work if not path.endswith((".py", ".sh"))]
     made = surface.missing
-    uploads = [path for path in surface.uploads if not path.endswith((".py", ".sh"))]
-    pairs = [(truth, output) for output in outputs for truth in dict.fromkeys([*surface.truths, *uploads])]
+    pairs = [(truth, output) for output in outputs for truth in surface.truths]
     pairs += [(truth, output) for output in made for truth in made if posixpath.dirname(truth) == posixpath.dirname(output)]
     for truth, output in [pair for pair in pairs if pair[0] != pair[1]][:MOST_LINKS]:
         name = f"{posixpath.basename(output)} is a link to {posixpath.basename(truth)}, which it is compared with"
@@ -363,11 +361,12 @@ def _git(surface: Surface) -> Iterator[Attack]:
     yield Attack(
         family="the repository's hooks are switched off before", first=(f"git -C {place} config core.hooksPath /dev/null",)
     )
-    if not any(path.endswith("/.git/logs/HEAD") for path in surface.work):  # else it holds what gold committed
-        yield Attack(
-            family="the history, or another branch, holds the answer",
-            lines=(f'(cd {place}; git checkout -q "$(git rev-list --all --date-order -1)" -- . || git stash pop)',),
-        )
+    newest = '"$HOME/.newest"'  # before the agent commits anything itself
+    yield Attack(
+        family="the history, or another branch, holds the answer",
+        first=(f"git -C {place} rev-list --all --date-order -1 > {newest} 2> /dev/null",),
+        lines=(f'(cd {place}; git checkout -q "$(cat {newest})" -- . || git stash pop)',),
+    )
     yield Attack(
         family="settings of the repository hide what was changed",
         lines=(

@@ -94,8 +94,8 @@ _NEVER_SHADOWED = frozenset(
 )
 
 
-_OF_NOBODY = re.compile(r"/__pycache__/|/\.pytest_cache/|[0-9a-f]{16}|[0-9a-f]{8}-[0-9a-f]{4}-")
-"""Paths that an agent has nothing of: caches, and those with a name that is another one each time."""
+_HEX = re.compile(r"[0-9a-f]{8,}(?:-[0-9a-f]{4,})*")
+"""What may be another name in each rollout."""
 _PART = re.compile(r"printf %s '?(?P<text>[\w+/=]*)'? \| base64 -d >>? (?P<place>'?.*?)\.[0-9a-f]{8}\.part'?", re.DOTALL)
 _MOVED_INTO = re.compile(r"mv -f -- \S.*\.[0-9a-f]{8}\.part")
 """Commands by which the layer uploads a file."""
@@ -124,6 +124,8 @@ class Surface:
     answers: frozenset[str] = frozenset()
     """The texts of the item."""
     tools: tuple[str, ...] = ()
+    fresh: frozenset[str] = frozenset()
+    """Paths that have another name in each rollout, so that an agent cannot know them."""
 
     @property
     def lines(self) -> str:
@@ -166,7 +168,8 @@ class Surface:
         """Paths that the verifier looked for and that nobody wrote, or that its programs write."""
         known = {*self.work, *self.prepared, *self.uploads, *self.made}
         gone = [path for path in sorted(self.reads) if path not in known and not self.is_asked_for(path)]
-        return [path for path in [*self.made, *gone] if not _OF_NOBODY.search(path)]
+        nameable = [path for path in [*self.made, *gone] if path not in self.fresh]
+        return [path for path in nameable if "/__pycache__/" not in path and "/.pytest_cache/" not in path]
 
     @property
     def said(self) -> str:
@@ -241,16 +244,29 @@ def surface_of(gold: PlayedCase, idle: PlayedCase, work: Work, *, cwd: str, cons
         prompt=work.prompt,
         answers=frozenset(line.strip() for text in texts_of(work.item) for line in text.splitlines()),
         tools=work.tools,
+        fresh=fresh_paths(_seen(gold), _seen(idle)),
     )
 
 
-def without_uploads(calls: Sequence[Any]) -> tuple[dict[str, str], list[Any]]:
-    """Return what a verifier wrote or uploaded, by its calls, since what it removes afterwards is no longer there, and the other calls.
+def _seen(one: PlayedCase) -> frozenset[str]:
+    """Return the paths that the verifier of one rollout looked for or wrote."""
+    written = {path for path, node in one.all_files.items() if node.party == "verifier"}
+    return frozenset(written | {read.rpartition(" (")[0] for read in one.rung.reads})
 
-    The layer uploads a file in parts, by commands.
+
+def fresh_paths(one: frozenset[str], other: frozenset[str]) -> frozenset[str]:
+    """Return those paths of two rollouts that differ in digits alone; names that both have are the same each time."""
+    shapes, others, same = ({_HEX.sub("*", path) for path in paths} for paths in (one, other, one & other))
+    return frozenset(path for path in one | other if _HEX.search(path) and _HEX.sub("*", path) in (shapes & others) - same)
+
+
+def without_uploads(calls: Sequence[Any]) -> tuple[dict[str, str], list[Any]]:
+    """Return the files that a verifier wrote or uploaded, and its other calls.
+
+    The calls are asked, because it may remove the files afterwards. The layer uploads a file in parts, by commands.
     """
     found: dict[str, str] = {}
-    parts: dict[str, str] = {}
+    parts: dict[str, bytes] = {}
     rest: list[Any] = []
     for one in calls:
         command = str(one.arguments.get("command") or "")
@@ -258,8 +274,8 @@ def without_uploads(calls: Sequence[Any]) -> tuple[dict[str, str], list[Any]]:
             found[str(one.arguments.get("path"))] = str(one.arguments.get("content") or "")
         if one.name == "terminal" and (part := _PART.fullmatch(command)):
             place = shlex.split(f"{part['place']}'" if part["place"].startswith("'") else part["place"])[0]
-            parts[place] = parts.get(place, "") + base64.b64decode(part["text"]).decode(errors="replace")
-            found[place] = parts[place]
+            parts[place] = parts.get(place, b"") + base64.b64decode(part["text"])
+            found[place] = parts[place].decode(errors="replace")
             if rest and str(rest[-1].arguments.get("command") or "").startswith("mkdir -p -- "):
                 rest.pop()
         elif one.name != "terminal" or not _MOVED_INTO.search(command):

@@ -11,6 +11,7 @@ from environments.agent_loop import AgentResult
 from environments.hermes_base_env import HermesAgentBaseEnv, HermesAgentEnvConfig
 from environments.tool_context import ToolContext
 from pytest_hermes_env import call, case, cases, item_cases, say
+from pytest_hermes_env.contract.judge import Severity
 from pytest_hermes_env.contract.judge.verdict import Outcome, Verdict
 from pytest_hermes_env.contract.rules import find_rule
 from pytest_hermes_env.contract.run.single_rule import contract_of
@@ -269,6 +270,52 @@ class FinishedEnv(SuccessesEnv):
         return len(scores) / len(self.held_out)
 
 
+class TwoMetricsEnv(SumEnv):
+    """Logs the mean, and another number."""
+
+    def other(self, scores: list[float]) -> float:
+        """Count each."""
+        return sum(score == 1.0 for score in scores) / len(scores)
+
+    async def evaluate(self, *args: Any, **kwargs: Any) -> None:
+        """Log both."""
+        await self.evaluate_items(
+            self.held_out, metrics=lambda samples: {"eval/solved_rate": self.other([one["score"] for one in samples])}
+        )
+
+
+class FirstOnlyEnv(TwoMetricsEnv):
+    """Its other number is of one item."""
+
+    def other(self, scores: list[float]) -> float:
+        """Look at the first."""
+        return float(scores[0] == 1.0)
+
+
+class FallingEnv(TwoMetricsEnv):
+    """Its other number is the wrong way round."""
+
+    def other(self, scores: list[float]) -> float:
+        """Count what is not solved."""
+        return sum(score != 1.0 for score in scores) / len(scores)
+
+
+@pytest.mark.parametrize(
+    ("env_class", "told"),
+    [
+        (TwoMetricsEnv, ""),
+        (FirstOnlyEnv, "eval/solved_rate is 1 where 50% of the gold was played, and 1 with all of it"),
+        (FallingEnv, "eval/solved_rate falls when each rollout plays gold: from 1 to 0"),
+    ],
+)
+def test_another_metric_of_success_is_warned_of(env_class: type, told: str) -> None:
+    """The mean is right, so that nothing is an error."""
+    findings = judged("HE708", env_class).findings
+
+    assert [one.message.partition(":")[0] for one in findings] == ([told.partition(":")[0]] if told else [])
+    assert all(told in one.message and one.severity is Severity.WARNING for one in findings)
+
+
 class AnySumEnv(SumEnv):
     """Pays any numbers for items that are held out."""
 
@@ -347,151 +394,6 @@ def test_items_answers_and_sandboxes(rule: str, env_class: type, told: str) -> N
     messages = [finding.message for finding in judged(rule, env_class).findings]
 
     assert any(told in message for message in messages), messages
-
-
-class AskedEnv(SumEnv):
-    """A judge marks the words, from 0 to 10."""
-
-    prompts = "Explain {a} and {b}."
-    asked: ClassVar[str] = "Mark this from 0 to 10: {text}"
-
-    def score_in(self, text: str) -> float:
-        """Read a JSON object."""
-        try:
-            return float(json.loads(text)["score"]) / 10
-        except (ValueError, KeyError, TypeError):
-            return 0.0
-
-    async def ask(self, prompt: str) -> str:
-        """Ask the environment's own server."""
-        answer = await self.server.chat_completion(messages=[{"role": "user", "content": prompt}], n=1)
-        return str(answer.choices[0].message.content)
-
-    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
-        """Ask."""
-        try:
-            return self.score_in(await self.ask(self.asked.format(text=result.messages[-1].get("content"))))
-        except Exception:  # noqa: BLE001 - a judge that fails
-            return 0.0
-
-
-class SilentPaidEnv(AskedEnv):
-    """Takes no score for a good one."""
-
-    def score_in(self, text: str) -> float:
-        """Use or."""
-        try:
-            return float(json.loads(text).get("score") or 10) / 10
-        except (ValueError, TypeError):
-            return 0.0
-
-
-class FirstNumberEnv(AskedEnv):
-    """Takes the first number."""
-
-    def score_in(self, text: str) -> float:
-        """Look for a digit."""
-        return min(
-            1.0, next((float(part) for part in text.replace('"', " ").replace("}", " ").split() if part.isdigit()), 0.0) / 10
-        )
-
-
-class GenerousEnv(AskedEnv):
-    """Checks the words first, so that nothing that is wrong reaches the judge, and takes one that fails for a good one."""
-
-    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
-        """Ask about what has them."""
-        text = str(result.messages[-1].get("content"))
-        known = [str(item["a"]), str(item["b"])]
-        if [word for word in text.split() if word not in {"and", "are", "numbers"}] != known:
-            return 0.0
-        try:
-            return self.score_in(await self.ask(self.asked.format(text=text)))
-        except Exception:  # noqa: BLE001 - a judge that fails
-            return 0.9
-
-
-class CarefulEnv(GenerousEnv):
-    """Does so, and takes one that fails for nothing."""
-
-    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
-        """Pay what the judge says."""
-        try:
-            reward = await super().compute_reward(item, result, ctx)
-            await self.ask(self.asked.format(text="Are you there?"))
-        except Exception:  # noqa: BLE001 - a judge that fails
-            return 0.0
-        return reward
-
-
-class OneDigitEnv(AskedEnv):
-    """Reads one digit."""
-
-    def score_in(self, text: str) -> float:
-        """Take the last one."""
-        return float(text.rpartition('"score": ')[2][:1] or 0) / 10 if '"score": ' in text and text.endswith("}") else 0.0
-
-
-class WordyEnv(AskedEnv):
-    """Adds as much for words as the judge can give, up to the highest reward."""
-
-    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
-        """Count them."""
-        text = str(result.messages[-1].get("content"))
-        return min(1.0, await super().compute_reward(item, result, ctx) + len(text.split()) / 20)
-
-
-class BlindEnv(AskedEnv):
-    """Does not show the work."""
-
-    asked = "Mark this from 0 to 10: the answer."
-
-
-class WiredEnv(AskedEnv):
-    """Asks another machine by a client of its own."""
-
-    async def ask(self, prompt: str) -> str:
-        """Use httpx."""
-        import httpx
-
-        async with httpx.AsyncClient() as client:
-            body = {"model": "judge", "messages": [{"role": "user", "content": prompt}]}
-            answer = await client.post("https://judge.invalid/v1/chat/completions", json=body)
-        return str(answer.json()["choices"][0]["message"]["content"])
-
-
-JUDGED = cases(
-    [
-        item_cases(
-            where="*",
-            gold=case(
-                lambda item: [say(f"{item['a']} and {item['b']} are numbers")], judge='{"reason": "all is there", "score": 9}'
-            ),
-        )
-    ]
-)
-
-
-@pytest.mark.parametrize(
-    ("env_class", "told"),
-    [
-        (AskedEnv, ""),
-        (WiredEnv, ""),
-        (SilentPaidEnv, "the judge gave 0 for score: gold earned 1, and 0.9 with the declared verdict"),
-        (FirstNumberEnv, "after a reason with numbers"),
-        (OneDigitEnv, "the judge gave 10: gold earned 0.1, and 0.9 with the lower verdict"),
-        (WordyEnv, "gave its worst to much wrong work"),
-        (BlindEnv, "it was asked the same about other work"),
-        (GenerousEnv, "the judge failed, asked about the item's own words alone: that earned 0.9"),
-        (CarefulEnv, ""),
-    ],
-)
-def test_the_reward_follows_its_judge(env_class: type, told: str) -> None:
-    """Whoever asks it, and wherever it is."""
-    verdict = judged("HE406", env_class, JUDGED)
-
-    assert verdict.outcome is (Outcome.FAILED if told else Outcome.PASSED), verdict
-    assert any(told in finding.message for finding in verdict.findings) is bool(told), verdict.findings
 
 
 def test_every_kind_of_change_is_played(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -284,3 +284,17 @@ def test_a_case_without_a_reward_breaks_no_order() -> None:
 
     assert tells_apart.outcome is Outcome.NOT_EXERCISED
     assert tells_apart.note.startswith("gold of item 0 got no reward: KeyError")
+
+
+def test_one_mistake_in_several_cases_is_told_once() -> None:
+    """With the tool that was meant."""
+
+    def misspelt(word: str) -> Any:
+        return [call("write_fil", path="word.txt", content=word), say("Done.")]
+
+    declared = cases([item_cases(item={"word": "red"}, gold=misspelt("red"), near_miss=misspelt("green"))])
+    tells_apart = results(WordEnv, declared)[0]
+
+    assert tells_apart.outcome is Outcome.NOT_EXERCISED
+    assert tells_apart.note.startswith("gold of item 0 and 1 more got no reward: ScriptError")
+    assert tells_apart.note.count("Did you mean 'write_file'?") == 1

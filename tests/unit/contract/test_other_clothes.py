@@ -19,7 +19,8 @@ from pytest_hermes_env.play.cases.slots import Work
 from pytest_hermes_env.play.cases.values import Transcript
 from pytest_hermes_env.play.scenario import Rung, Worth
 
-from .test_around_gold import AskedEnv, SumEnv, judged
+from .test_around_gold import SumEnv, judged
+from .test_judges_around_gold import AskedEnv
 
 
 class LastLineEnv(SumEnv):

@@ -20,7 +20,8 @@ from pytest_hermes_env.play.tampering.attacks import attacks
 from pytest_hermes_env.play.tampering.languages import starting
 from pytest_hermes_env.play.tampering.surface import Surface
 
-from .test_tampering import PreparedEnv, TripleEnv, attack_named, verdict_of
+from .test_attacks import attack_named
+from .test_tampering import PreparedEnv, TripleEnv, verdict_of
 
 
 class KeptVerdictEnv(TripleEnv):

@@ -1,4 +1,4 @@
-"""A memory of results is no buffer of training."""
+"""What a method remembers for itself is not taken for a buffer that training fills; what another one reads is."""
 
 from __future__ import annotations
 
@@ -34,6 +34,34 @@ class Forgetting(Remembering):
         return super().reward(text)
 
 
+class Latest:
+    """Keeps the last reward under a fixed key."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, float] = {}
+
+    def reward(self, text: str) -> float:
+        """Note the largest."""
+        self.known["reward"] = max(self.known.get("reward", 0.0), len(text))
+        return self.known["reward"]
+
+
+class ByItem:
+    """Keeps each reward by its text, and another method looks one up."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, float] = {}
+
+    def reward(self, text: str) -> float:
+        """Note it."""
+        self.known[text] = self.known.get(text) or float(len(text))
+        return self.known[text]
+
+    def log(self, text: str = "") -> float | None:
+        """Report one."""
+        return self.known.get(text)
+
+
 class Logging(Remembering):
     """Reports their mean."""
 
@@ -63,7 +91,15 @@ class Collecting(Remembering):
 
 @pytest.mark.parametrize(
     ("kind", "expected"),
-    [(Remembering, {"known"}), (Forgetting, {"known"}), (Logging, set()), (Counting, set()), (Collecting, set())],
+    [
+        (Remembering, {"known"}),
+        (Forgetting, {"known"}),
+        (Latest, set()),
+        (ByItem, set()),
+        (Logging, set()),
+        (Counting, set()),
+        (Collecting, set()),
+    ],
 )
 def test_what_is_only_looked_up_is_no_buffer(kind: type, expected: set[str]) -> None:
     """What is read as a whole, or grows by what is added to it, is one."""
