@@ -188,8 +188,10 @@ class _Placed:
             env = {**os.environ, "PYTHONHASHSEED": "0"}
             ran = subprocess.run(words, capture_output=True, text=True, check=False, cwd=self.place, env=env)
             if ran.returncode or not os.path.exists(output):
-                said = ran.stderr.strip().splitlines()
-                raise BadTarget(f"{self.side.name} could not be played: {shorten(said[-1] if said else 'no output')}")
+                said = (ran.stderr.strip().splitlines() or ["no output"])[-1]
+                has_kit = not re.search(r"No module named '(?:pytest_hermes_env|hermes_env_shared)", said)
+                fix = "" if has_kit else f"\n  fix       {self.side.python} -m pip install pytest-hermes-env"
+                raise BadTarget(f"{self.side.name} could not be played: {shorten(said)}{fix}")
             run = facts_of_run(json.loads(Path(f"{output}.facts.json").read_text(encoding="utf-8")))
             return [
                 run,

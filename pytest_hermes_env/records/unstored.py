@@ -9,6 +9,7 @@ Only what the environment's own code asks for counts; a connection counts whoeve
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import datetime as dt
 import genericpath
@@ -169,7 +170,7 @@ class Unstored:
             if given in CLOCKS or (
                 getattr(given, "__name__", "") in OF_DATES and isinstance(owner, type) and issubclass(owner, dt.date)
             ):
-                self._note_call("clock", f"{getattr(owner, '__name__', '')}.{given.__name__}()", frame)
+                self._note_clock(f"{getattr(owner, '__name__', '')}.{given.__name__}()", frame)
             elif given in _LOOKS:
                 self._looked(given.__name__, frame)
             elif given in _OF_HOST:
@@ -201,6 +202,18 @@ class Unstored:
         elif place is not None and place.path == caller.f_code.co_filename:
             self.note("file of the host", f"os.{name}()", place)
 
+    def _note_clock(self, name: str, caller: FrameType | None) -> None:
+        """Note that the clock was asked, by the environment's own code or by a library that it called, unless that waits or writes logs."""
+        place, asked = self._code.place(caller), caller
+        while place is not None and caller is not None and caller.f_code.co_filename != place.path:
+            is_waiting = str(caller.f_globals.get("__name__")).partition(".")[0] in _WAITING
+            if is_waiting and caller.f_code is not asyncio.BaseEventLoop.time.__code__:
+                return
+            asked, caller = caller, caller.f_back
+        if place is not None and asked is not None:
+            called = name if asked is caller else f"{asked.f_globals.get('__name__')}.{asked.f_code.co_name}()"
+            self.note("clock", called, place)
+
     def _note_call(self, what: str, name: str, caller: FrameType | None) -> None:
         """Note a call that the environment's own code made: a library asks the clock for its own purposes, unless it only passes on."""
         while caller is not None and caller.f_code.co_filename in _PASSING_ON:
@@ -210,6 +223,11 @@ class Unstored:
             self.note(what, name, place)
 
 
+_WAITING = frozenset(
+    """aiohttp anyio asyncio concurrent contextlib http httpcore httpx importlib litellm logging loguru multiprocessing openai queue requests
+    sched selectors socketserver sqlite3 ssl subprocess tempfile tenacity threading tools tqdm urllib3 warnings""".split()
+)
+"""Libraries that ask the clock how long to wait, or when a line of a log was written, and not what time it is."""
 _UNUSED = "624 "
 """The state of numpy's generator from which nothing was drawn."""
 

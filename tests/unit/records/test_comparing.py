@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import json
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -344,6 +345,56 @@ def test_a_revision_is_played_against_the_present_file(environment, tmp_path, ca
     found = json.loads(capsys.readouterr().out)["differences"]
     assert (code, found[0]["aspect"]) == (1, "prompt")
     assert "please write" in found[0]["after"]
+
+
+OTHER_HERMES = """
+import importlib.machinery as machinery, sys
+class Changed(machinery.SourceFileLoader):
+    def get_code(self, name):
+        return compile(self.get_data(self.path).replace(b"The command to execute", b"What to execute"), self.path, "exec")
+class Finder:
+    def find_spec(name, path=None, target=None):
+        if name == "tools.terminal_tool":
+            spec = machinery.PathFinder.find_spec(name, path)
+            spec.loader = Changed(name, spec.origin)
+            return spec
+sys.meta_path.insert(0, Finder)
+"""
+
+
+@pytest.fixture
+def other_python(tmp_path):
+    """``other_python(options, customized)``: a Python whose hermes-agent is another version, or that misses our packages."""
+
+    def write(options: str = "", customized: str = "") -> str:
+        (tmp_path / "site").mkdir()
+        (tmp_path / "site" / "sitecustomize.py").write_text(customized)
+        program = tmp_path / "other_python"
+        program.write_text(f'#!/bin/sh\nPYTHONPATH="{tmp_path}/site:$PYTHONPATH" exec {sys.executable} {options} "$@"\n')
+        program.chmod(0o755)
+        return str(program)
+
+    return write
+
+
+def test_a_tool_of_another_hermes_is_named_first(environment, other_python, capsys):
+    """Each side is played by its own Python."""
+    target, other = environment("return 1.0"), other_python(customized=OTHER_HERMES)
+
+    code = main(["compare", sys.executable, other, "--env", target, "--mode", "chat", "--json", "-"])
+
+    assert code == 1
+    assert [one["aspect"] for one in json.loads(capsys.readouterr().out)["differences"]] == ["tool schema"]
+
+
+def test_a_python_without_the_kit_is_told_how_to_get_it(environment, other_python, capsys):
+    """The fix is one command."""
+    target, other = environment("return 1.0"), other_python("-I -S")
+
+    code = main(["compare", sys.executable, other, "--env", target])
+
+    assert code == 2
+    assert f"fix       {other} -m pip install pytest-hermes-env" in capsys.readouterr().err
 
 
 def test_cases_that_came_since_then_are_played_on_both(environment, tmp_path, capsys):

@@ -25,6 +25,10 @@ REPRODUCED = {
     "a download": "import tempfile\nwith tempfile.TemporaryDirectory() as t:\n"
     '    ctx.download_file("a.txt", t + "/x")\n    return float(Path(t, "x").read_text() == "work")',
 }
+REPRODUCED["waiting, and lines of logs"] = (
+    'import asyncio, logging, subprocess, queue, tempfile\nlogging.getLogger("x").warning("said")\nawait asyncio.wait_for(asyncio.sleep(0), 5)\n'
+    'try:\n    queue.Queue().get(timeout=0.001)\nexcept queue.Empty:\n    pass\nawait asyncio.sleep(0.001)\nawait asyncio.to_thread(len, "a")\nreturn 1.0'
+)
 UNSTORED = {
     "file of the host": ("return float(len(Path({host!r}).read_text()))", "file of the host {host} "),
     "whether a file of the host is there": ("return float(os.path.exists({host!r}))", "file of the host {host} "),
@@ -45,6 +49,9 @@ UNSTORED = {
     "a program of the host": ('return float(subprocess.run(["true"]).returncode)', "program of the host true "),
     "a random number": ("return random.random()", "random number random.random() "),
     "another clock": ("return float(time.process_time() >= 0)", "clock time.process_time() "),
+    "the clock of a library": ("import email.utils\nreturn float(len(email.utils.formatdate()) > 1)", "clock email.utils.formatdate() "),
+    "the clock of a library's library": ("from dateutil import parser\nreturn float(parser.parse('10:00').hour == 10)", "clock dateutil.parser"),
+    "the clock of the event loop": ("import asyncio\nreturn float(asyncio.get_running_loop().time() > 0)", "clock asyncio.base_events.time() "),
     "a database of the host": ("import sqlite3\nreturn float(sqlite3.connect({host!r}).total_changes + 1)", "file of the host {host} "),
     "the directory of the process": ("return float(len(os.getcwd()))", "fact of the host getcwd() "),
     "a hash of a text": ('return float(hash("a") % 7)', "fact of the process hash() "),
