@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -226,7 +227,8 @@ def compare(before: Side, after: Side, *, mode: str = "token") -> tuple[list[Dif
     with tempfile.TemporaryDirectory(prefix="hermes-compare-") as directory:
         sides = _placed(before, directory), _placed(after, directory)
         files = [side.file for side in reversed(sides) if side.target]
-        one, other = (side.facts(mode, files) for side in sides)
+        with ThreadPoolExecutor(len(sides)) as both:
+            one, other = both.map(lambda side: side.facts(mode, files), sides)
         found, unstable = differences(one, other)
         if found and not before.files:
             found, unstable = differences(one, other, sides[0].facts(mode, files))

@@ -6,6 +6,7 @@ Lines that hold no rollout are yielded as problems, so that no reader drops them
 from __future__ import annotations
 
 import contextlib
+import glob
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -66,7 +67,7 @@ def read_lines(files: Sequence[str | Path]) -> Iterator[Line]:
 
 def _files_of(path: Path) -> list[Path]:
     if not path.is_dir():
-        return [path]
+        return [Path(found) for found in sorted(glob.glob(str(path), recursive=True))] or [path]
     found = next((files for kind in KINDS if (files := sorted(path.glob(kind)))), None)
     if found is None:
         raise UsageError(f"{path} is a directory without rollouts.\n{EXPECTED}\n  seen      none of {', '.join(KINDS)}\n{FIX}")

@@ -310,6 +310,16 @@ def test_recordings_are_compared(tmp_path, capsys):
     assert f"--- {one}:1 (g1r1)\n+++ {other}:1 (g1r1)\n- 1\n+ 0\n" in printed
 
 
+def test_a_side_is_as_many_files_as_a_pattern_finds(tmp_path, capsys):
+    """In which file a rollout lies is no difference."""
+    for name, numbers in {"a1": [1, 2], "a2": [3], "b1": [1], "b2": [2, 3]}.items():
+        (tmp_path / f"{name}.rollouts.jsonl").write_text("".join(f"{rollout(one).line()}\n" for one in numbers))
+
+    code = main(["compare", f"{tmp_path}/a*.jsonl", f"{tmp_path}/b*.jsonl"])
+
+    assert (code, "are the same" in capsys.readouterr().out) == (0, True)
+
+
 def test_what_is_unstable_is_left_out():
     """A fact that differs between A and A is nobody's change, and the text says so."""
     before, again, after = (facts([rollout(reward=reward)]) for reward in (0.25, 0.75, 0.5))
