@@ -327,7 +327,7 @@ class HermesAgentBaseEnv(BaseEnv):
                     extra_body=extra_body,
                     budget_config=config.build_budget_config(),
                 )
-                await bridged(self.prepare_sandbox)(item, ctx)
+                await bridged(self._prepared)(item, ctx)
                 await recorder.note_start(draft, ctx.task_id)
                 system = [{"role": "system", "content": system_prompt}] if system_prompt else []
                 result = await loop.run([*system, {"role": "user", "content": prompt}])
@@ -351,8 +351,13 @@ class HermesAgentBaseEnv(BaseEnv):
     async def prepare_sandbox(self, item: Item, ctx: ToolContext) -> None:
         """Prepare the sandbox of one run before the agent starts: choose an image, or write files. Does nothing by default.
 
-        Synchronous tool calls do not block the event loop. Raise an exception when the agent cannot start; the run is then repeated.
+        Synchronous tool calls do not block the event loop, and the method may be a plain one. Raise an exception when the agent cannot
+        start; the run is then repeated.
         """
+
+    async def _prepared(self, item: Item, ctx: ToolContext) -> None:
+        if inspect.isawaitable(prepared := self.prepare_sandbox(item, ctx)):
+            await prepared
 
     @asynccontextmanager
     async def rollout_server(self) -> AsyncIterator[Any]:

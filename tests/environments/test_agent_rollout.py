@@ -73,15 +73,28 @@ def test_prompt_that_must_be_awaited_is_named(make_env, cleaned):
     assert len(cleaned) == 1
 
 
-def test_the_sandbox_is_prepared_before_the_agent_starts(make_env, cleaned):
+class Prepared(Env):
+    """Each sandbox has a file."""
+
+    async def prepare_sandbox(self, item: Any, ctx: Any) -> None:
+        """Write it."""
+        ctx.write_file("a.txt", item * 3)
+
+
+class PlainlyPrepared(Prepared):
+    """By a method without ``async``."""
+
+    def prepare_sandbox(self, item: Any, ctx: Any) -> None:  # type: ignore[override]
+        """Write it."""
+        ctx.write_file("a.txt", item * 3)
+
+
+@pytest.mark.parametrize("prepared", [Prepared, PlainlyPrepared])
+def test_the_sandbox_is_prepared_before_the_agent_starts(make_env, cleaned, prepared):
     """In the sandbox of that run, each time; the files are there for the agent and the reward."""
 
-    class Prepared(Env):
-        async def prepare_sandbox(self, item: Any, ctx: Any) -> None:
-            ctx.write_file("a.txt", item * 3)
-
     async def act() -> Any:
-        env = make_env(Prepared, enabled_toolsets=["file"], script=[call("read_file", path="a.txt"), say("ok")])
+        env = make_env(prepared, enabled_toolsets=["file"], script=[call("read_file", path="a.txt"), say("ok")])
         rewards = []
         for item in ("x", "yy"):
             async with env.agent_rollout(item) as rollout:

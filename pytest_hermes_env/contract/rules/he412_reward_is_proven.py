@@ -21,6 +21,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
 from pytest_hermes_env.contract.rules.he413_verifier_stays_in_the_sandbox import host_calls
@@ -128,7 +129,10 @@ def _fix_of_call(rung: Rung) -> str:
 def _without_gold(evidence: Evidence, golds: list[Rung]) -> Finding:
     earned = [rung for rung in evidence.rungs if rung.reward is not None]
     tried = ", ".join(dict.fromkeys(f"{rung.name} {rung.reward:g}" for rung in earned)) or "nothing earned a reward"
-    file = evidence.cls.place.path.rpartition("/")[2] or "FILE"
+    own = Path(evidence.cls.place.path)
+    file = own.name or "FILE"
+    unread = _unread_cases(own)
+    rename = f"{unread[0]} is not read: call it {own.stem}.contract.yaml. " if unread else ""
     how = "gold is not filled in" if golds else "no gold is declared"
     return Finding(
         message=f"{how}: this run has seen no good work that was paid",
@@ -137,11 +141,21 @@ def _without_gold(evidence: Evidence, golds: list[Rung]) -> Finding:
         scenario=CASES,
         seen=f"without gold, {tried}",
         fix=(
-            f"`hermes-env init {file}` looks for gold in the items and plays it. `hermes-env init {file} --from ROLLOUTS` takes it from a "
+            f"{rename}`hermes-env init {file}` looks for gold in the items and plays it. `hermes-env init {file} --from ROLLOUTS` takes it from a "
             f"file of rollouts. `pytest --hermes-live --provider NAME --hermes-env {file} --hermes-keep-gold` lets a model try. Or waive "
             "HE412 with a reason: hermes-env docs waive"
         ),
     )
+
+
+def _unread_cases(own: Path) -> list[str]:
+    """Return the names of YAML files next to an environment's that have its name and a gold, and that nobody reads."""
+    return [
+        path.name
+        for path in sorted(own.parent.glob(f"{own.stem}*.y*ml"))
+        if not path.name.endswith("contract.yaml")
+        and re.search(r"^[ -]*gold:", path.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
+    ]
 
 
 def _uneven(evidence: Evidence, played: list[Rung], most: float) -> Iterator[Finding]:
