@@ -224,9 +224,8 @@ class Unstored:
 
 
 _WAITING = frozenset(
-    """aiohttp anyio asyncio concurrent contextlib http httpcore httpx importlib litellm logging loguru multiprocessing openai queue requests
-    sched selectors socketserver sqlite3 ssl subprocess tempfile tenacity threading tools tqdm urllib3 warnings""".split()
-)
+    ["aiohttp", "anyio", "asyncio", "concurrent", "contextlib", "http", "httpcore", "httpx", "importlib", "litellm", "logging", "loguru", "multiprocessing", "openai", "queue", "requests", "sched", "selectors", "socketserver", "sqlite3", "ssl", "subprocess", "tempfile", "tenacity", "threading", "tools", "tqdm", "urllib3", "warnings"]
+)  # fmt: skip
 """Libraries that ask the clock how long to wait, or when a line of a log was written, and not what time it is."""
 _UNUSED = "624 "
 """The state of numpy's generator from which nothing was drawn."""
