@@ -106,15 +106,18 @@ def parts_of(text: str) -> list[str]:
     return [f"{part.strip()}\n" for part in parts if part.strip()]
 
 
-def with_reasons(text: str) -> str:
+def with_reasons(text: str, *, is_last_line: bool = False) -> str:
     """Return `with_a_sentence`, after reasons of many lines."""
-    sentence = with_a_sentence(text)
+    sentence = with_a_sentence(text, is_last_line=is_last_line)
     return "\n\n".join(f"Step {n}: {REASONS}" for n in range(1, MANY_STEPS)) + f"\n\n{sentence}" if sentence else ""
 
 
-def with_a_sentence(text: str) -> str:
-    """Return a text whose answer stands behind a marker, after a sentence; empty for one that may have to be the whole text."""
-    return f"I have looked at it once more.\n\n{text}" if form_of(text).kind == "answer" and not text.startswith("```") else ""
+def with_a_sentence(text: str, *, is_last_line: bool = False) -> str:
+    """Return a text whose answer stands behind a marker, or in the last line, after a sentence; empty for one that may have to be the whole text."""
+    form = form_of(text)
+    is_line = "\n" not in text.strip() and (is_last_line or (form.kind == "lines" and len(form.fields) == 1))
+    is_marked = form.kind == "answer" and not text.startswith("```")
+    return f"I have looked at it once more.\n\n{text}" if is_marked or is_line else ""
 
 
 def rewritten(name: str, text: str, *, is_new: bool = False) -> str:
@@ -258,6 +261,9 @@ def _of_fields(text: str, known: Known) -> Iterator[Change]:
         is_asked = all(not _is_in(telling[name], known.prompt) for name in (one, other))
         is_sure = is_asked and not (is_pair or known.is_one_of_many)
         yield Change(name="two values exchanged", at=f"in {one} and {other}", text=made, is_sure=is_sure)
+    for one, other in _places(form, telling):
+        made = form.all_of({one: telling[other], other: telling[one]})
+        yield Change(name="two values exchanged", at=f"in {one} and {other}", text=made, is_sure=not known.is_one_of_many)
     if len(telling) > 1:
         for name in probed:
             rest = {other: wrong_value(value) for other, value in telling.items() if other != name}
@@ -280,6 +286,22 @@ def _pairs(form: Form, telling: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         elif holders[0] == holders[1] and form.kind in {"json", "lines", "tags"}:
             found.setdefault(holders[0], (one, other))
     yield from [*found.values()][:MOST_PROBED]
+
+
+def _places(form: Form, telling: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield names of two numbers of one list of JSON whose places mean something: lists like it have as many, in no order."""
+    alike: dict[str, dict[str, list[str]]] = {}
+    for name, value in form.fields.items():
+        if form.kind == "json" and name.endswith("]") and re.fullmatch(r"-?\d+(\.\d+)?", value):
+            holder = name.rpartition("[")[0]
+            alike.setdefault(re.sub(r"\[\d+\]", "[]", holder), {}).setdefault(holder, []).append(name)
+    for lists in alike.values():
+        numbers = [[float(form.fields[name]) for name in names] for names in lists.values()]
+        is_ordered = any(all(one == sorted(one, reverse=down) for one in numbers) for down in (False, True))
+        if len(numbers) > 1 and len({*map(len, numbers)}) == 1 and not is_ordered:
+            pairs = (pair for names in lists.values() for pair in itertools.combinations(names, 2))
+            pairs = (pair for pair in pairs if {*pair} <= {*telling} and telling[pair[0]] != telling[pair[1]])
+            yield from itertools.islice(pairs, 1)
 
 
 def _holder(name: str, form: Form) -> str:

@@ -144,14 +144,16 @@ class Judged:
         It was not shown the work where it is asked the same about other work.
         """
         slots = self.work.slots()
-        files = [
-            slot for slot in slots if slot.name != ANSWER and self.work.is_asked_for(slot.name) and self.work.is_read(slot.name)
-        ]
+        answer = [slot for slot in slots if slot.name == ANSWER]
+        asked = [slot for slot in slots if slot.name != ANSWER and self.work.is_asked_for(slot.name)]
+        if not self.work.others or any(slot.known.others for slot in answer):  # else it says the same of each item
+            asked = [slot for slot in asked if self.work.is_read(slot.name)]
         bad, unseen = self.work.all_wrong(slots), []
         is_asked = False
-        for slot in files or [slot for slot in slots if slot.name == ANSWER]:
+        for slot in asked or answer:
             sure = [change.text for change in changes(slot.text, slot.known) if change.is_sure and change.text.strip()]
-            for text in [wrong(slot.text, slot.known), *spread(sure, MOST_TRIED)]:
+            tried = [_other_words(slot.text), wrong(slot.text, slot.known), *spread(sure, MOST_TRIED)]
+            for text in [text for text in tried if text != slot.text]:
                 one = await self._one(
                     f"was not shown {slot.name}", slot.put(text), self.transcript.judge[0], Worth.JUDGED_UNSEEN
                 )
@@ -176,7 +178,12 @@ def _wrong_at_its_end(text: str) -> Iterator[tuple[str, str]]:
         ("the last sixth", len(text) * 5 // 6),
     ):
         if len(text) >= LONG_TEXT:
-            yield part, text[:start] + _WORD.sub(lambda found: ("otherwise" * len(found[0]))[: len(found[0])], text[start:])
+            yield part, text[:start] + _other_words(text[start:])
+
+
+def _other_words(text: str) -> str:
+    """Return other words of the same lengths, so that nothing but the text itself tells them from gold's."""
+    return _WORD.sub(lambda found: ("otherwise" * len(found[0]))[: len(found[0])], text)
 
 
 def worst_of(judge: tuple[Any, ...]) -> str:

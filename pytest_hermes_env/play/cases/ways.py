@@ -120,10 +120,11 @@ def other_ways(work: Work, live: Sequence[Slot], most: int) -> tuple[list[Way], 
             words.append((f"with a line on stderr, {slot.name}", slot.put(with_a_note(slot.text)), is_same))
         if is_code(slot.text):
             words.append((f"in another layout, {slot.name}", slot.put(f"{ast.unparse(ast.parse(slot.text))}\n"), False))
-        if slot.name == ANSWER and (sentence := with_a_sentence(slot.text)):
+        is_last = re.search(r"\b(?:last|final) line\b", work.prompt, re.IGNORECASE) is not None
+        if slot.name == ANSWER and (sentence := with_a_sentence(slot.text, is_last_line=is_last)):
             words.append((f"after a sentence, {slot.name}", slot.put(sentence), bool(_LAST.search(work.prompt))))
             if _LAST.search(work.prompt) and not _BRIEF.search(work.prompt):
-                words.append((f"after long reasons, {slot.name}", slot.put(with_reasons(slot.text)), True))
+                words.append((f"after long reasons, {slot.name}", slot.put(with_reasons(slot.text, is_last_line=is_last)), True))
         if "cron" in work.prompt.lower():
             same = {
                 "with Sunday as 7": _SUNDAY.sub(r"\g<1>7", slot.text),

@@ -9,7 +9,7 @@ import pytest
 
 from environments.agent_loop import AgentResult
 from environments.tool_context import ToolContext
-from pytest_hermes_env import case, cases, item_cases, say
+from pytest_hermes_env import call, case, cases, item_cases, say
 from pytest_hermes_env.contract.judge.verdict import Outcome
 from pytest_hermes_env.play.cases.judged import _best
 
@@ -124,6 +124,31 @@ class BlindEnv(AskedEnv):
     asked = "Mark this from 0 to 10: the answer."
 
 
+class FileEnv(AskedEnv):
+    """A judge marks the file that was asked for."""
+
+    prompts = "Explain {a} and {b} in notes.md."
+
+    def shown(self, result: AgentResult, ctx: ToolContext) -> str:
+        """Return the file."""
+        return str(ctx.read_file("notes.md").get("content") or "")
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Ask about it."""
+        try:
+            return self.score_in(await self.ask(self.asked.format(text=self.shown(result, ctx))))
+        except Exception:  # noqa: BLE001 - a judge that fails
+            return 0.0
+
+
+class ChatEnv(FileEnv):
+    """Shows the conversation, in which the file does not stand."""
+
+    def shown(self, result: AgentResult, ctx: ToolContext) -> str:
+        """Return what was said, and what the tools answered."""
+        return "\n".join(str(message.get("content")) for message in result.messages if message["role"] in {"assistant", "tool"})
+
+
 class WiredEnv(AskedEnv):
     """Asks another machine by a client of its own."""
 
@@ -147,6 +172,31 @@ JUDGED = cases(
         )
     ]
 )
+
+
+IN_A_FILE = cases(
+    [
+        item_cases(
+            where="*",
+            gold=case(
+                lambda item: [
+                    call("write_file", path="notes.md", content=f"{item['a']} and {item['b']} are numbers."),
+                    say("It is written."),
+                ],
+                judge='{"reason": "all is there", "score": 9}',
+            ),
+        )
+    ]
+)
+
+
+@pytest.mark.parametrize(("env_class", "told"), [(FileEnv, ""), (ChatEnv, "was not shown /workspace/notes.md")])
+def test_the_judge_is_shown_the_file_that_is_the_work(env_class: type, told: str) -> None:
+    """Where the last words are the same for each item, they are not the work."""
+    verdict = judged("HE406", env_class, IN_A_FILE)
+
+    assert verdict.outcome is (Outcome.FAILED if told else Outcome.PASSED), verdict
+    assert any(told in finding.message for finding in verdict.findings) is bool(told), verdict.findings
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,12 @@ def made(text: str, *others: str, prompt: str = "") -> dict[str, Change]:
             "two values exchanged in [0].v and [1].v",
             '[{"n": "b", "v": 2}, {"n": "c", "v": 1}]',
         ),
+        (
+            '{"at": [[7.5, 2.25], [1, 3]]}',
+            (),
+            "two values exchanged in at[0][0] and at[0][1]",
+            '{"at": [[2.25, 7.5], [1, 3]]}',
+        ),
         ("low: 3\nhigh: 5", (), "two values exchanged in low and high", "low: 5\nhigh: 3"),
     ],
 )
@@ -72,7 +78,19 @@ def test_values_of_keys_that_may_be_either_are_a_question() -> None:
     assert made('{"low": 3, "high": 5}')["two values exchanged in low and high"].is_sure
 
 
-@pytest.mark.parametrize("text", ['["a", "b"]', "name\nbob\nann\n", '[{"n": 1}, {"n": 2}]', '{"a": 1, "b": "x"}', "a: 3\nb: 3"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '["a", "b"]',
+        "[[1, 2], [3, 5]]",
+        "[[1, 2], [4, 3, 5]]",
+        "[3, 1, 2]",
+        "name\nbob\nann\n",
+        '[{"n": 1}, {"n": 2}]',
+        '{"a": 1, "b": "x"}',
+        "a: 3\nb: 3",
+    ],
+)
 def test_values_of_a_list_are_not_exchanged(text: str) -> None:
     """That is another order, or nothing."""
     assert not [name for name in made(text) if name.startswith("two values")]
@@ -207,7 +225,9 @@ def test_a_default_for_null_is_left_out() -> None:
 def test_only_an_answer_behind_a_marker_may_follow_a_sentence() -> None:
     """Another text may have to be the whole answer."""
     assert with_a_sentence("ANSWER: 3").endswith("\n\nANSWER: 3")
-    assert (with_a_sentence("3"), with_a_sentence('{"a": 3}')) == ("", "")
+    assert with_a_sentence("CRON: 3 4 * * *").endswith("\n\nCRON: 3 4 * * *")
+    assert with_a_sentence("3", is_last_line=True).endswith("\n\n3")
+    assert [with_a_sentence(text) for text in ("3", '{"a": 3}', "a: 1\nb: 2")] == ["", "", ""]
 
 
 @pytest.mark.parametrize("text", ["9" * 400, "-€5", "+$1,000.5%", "[" * 5000, '{"a": {}}', "a,a\n1,2", "\x00", "١٢"])
