@@ -51,6 +51,8 @@ A message has four parts: what happened, what was expected, what was seen (cut a
 from __future__ import annotations
 
 SEEN_LIMIT = 200
+RAN = "  ran       "
+"""Begins the line of a command that was asked for, and is much like one that was scripted and was not."""
 LONGEST_SECRET = 5_000
 
 

@@ -116,7 +116,8 @@ def parse_target(text: str) -> Target:
     if not colon or (len(module) == 1 and module.isalpha()):
         module, class_name = text, ""
     if not module.endswith(".py") and not class_name:
-        near = no_file(f"{text}.py").partition(". ")[2]
+        head, _, last = text.rpartition(".")
+        near = f"Did you mean {head}:{last}?" if last[:1].isupper() else no_file(f"{text}.py").partition(". ")[2]
         known = "write package.module:Class, path/to/file.py, path/to/file.py:Class or a directory"
         raise BadTarget(f"{text!r} names no class: {known}. {near}".rstrip(". "))
     return Target(module=module, class_name=class_name)

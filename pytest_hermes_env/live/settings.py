@@ -37,12 +37,13 @@ def idle_flags(config: pytest.Config) -> list[str]:
     return [f"--hermes-{name.replace('_', '-')}" for name in LIVE_ONLY if config.getoption(f"hermes_{name}", None)]
 
 
-def claims_of(mark: pytest.Mark) -> dict[str, bool]:
-    """Return the arguments of the marker hermes_live, ``or_mock`` and ``may_fail``. Raises: wrong arguments → pytest.UsageError."""
+def claims_of(mark: pytest.Mark, item: pytest.Item) -> dict[str, bool]:
+    """Return the arguments of a test's marker hermes_live, ``or_mock`` and ``may_fail``. Raises: wrong arguments → pytest.UsageError."""
     claims: dict[str, Any] = {"or_mock": False, "may_fail": False} | dict(mark.kwargs)
     if mark.args or len(claims) > 2 or not all(isinstance(value, bool) for value in claims.values()):  # noqa: PLR2004 - as above
         raise pytest.UsageError(
             "@pytest.mark.hermes_live takes or_mock=True, may_fail=True or nothing.\n"
+            f"  test      {item.nodeid}\n"
             f"  seen      args {mark.args!r}, kwargs {dict(mark.kwargs)!r}"
         )
     return claims

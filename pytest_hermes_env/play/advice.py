@@ -7,6 +7,7 @@ import builtins
 import difflib
 import dis
 import inspect
+import itertools
 import json
 import linecache
 import os
@@ -19,6 +20,7 @@ from types import CoroutineType, FrameType
 from typing import Any
 
 from pytest_hermes_env.errors import shorten
+from pytest_hermes_env.missing_files import MOST_FILES, files_below
 from pytest_hermes_env.play.journal import Place
 
 MOST_NAMES = 6
@@ -39,6 +41,8 @@ _NO_NUMBER = re.compile("invalid literal for int|could not convert string to flo
 _ARGUMENTS = re.compile(
     r"(?:[\w<>]+\.)*(\w+)\(\) (?:takes .*positional|missing .*positional|got an unexpected keyword) argument"
 )
+MOST_TEXT = 40
+_IN_PLACE = frozenset({"append", "clear", "extend", "insert", "remove", "reverse", "shuffle", "sort", "update"})
 _GIVEN_OUT = frozenset({"gather", "create_task", "ensure_future", "wait", "wait_for", "shield", "run"})
 """Functions that await what they are given."""
 
@@ -48,19 +52,23 @@ def advice_for(error: BaseException, place: Place) -> str:
     if isinstance(error, ImportError):
         return _of_import(error)
     if isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
-        return _of_file(error.filename, is_of_a_rollout=_is_of_a_rollout(error))
+        return _of_file(error.filename, os.path.dirname(place.path), is_of_a_rollout=_is_of_a_rollout(error))
     if isinstance(error, json.JSONDecodeError):
         return "" if _is_of_a_rollout(error) else _of_json(error)
     if (checked := getattr(error, "errors", None)) is not None and type(error).__name__ == "ValidationError":
         first = checked()[0]  # pydantic's: a field of a configuration
         return f"Correct `{'.'.join(map(str, first['loc']))}`: {first['msg'][:1].lower()}{first['msg'][1:]}."
+    if told := _of_a_declaration(str(error)):
+        return told
     frame, segment = _where(error)
     is_of_place = frame is not None and frame.f_code.co_filename == place.path
     if isinstance(error, TypeError) and not is_of_place and (method := _ARGUMENTS.match(str(error))):
         return f"Write `{method[1]}({_SIGNATURES[method[1]]})` where it is defined." if method[1] in _SIGNATURES else ""
     if isinstance(error, AttributeError) and error.name:
         line = linecache.getline(frame.f_code.co_filename, frame.f_lineno) if frame is not None else ""
-        return _of_attribute(error.obj, error.name, segment, line, is_of_place=is_of_place and place.function != "setup")
+        is_setting_up = any(one.f_code.co_name == "setup" for one, _ in traceback.walk_tb(error.__traceback__))
+        is_near = is_of_place and place.function != "setup"
+        return _of_attribute(error.obj, error.name, segment, line, is_of_place=is_near, is_setting_up=is_setting_up)
     if frame is None or not is_of_place:
         return ""
     if isinstance(error, KeyError) and error.args:
@@ -76,6 +84,17 @@ def advice_for(error: BaseException, place: Place) -> str:
         if isinstance(error, IndexError) and isinstance(node := _parsed(segment), ast.Subscript):
             return f"Look at the length of `{ast.unparse(node.value)}` first: the agent may write anything."
     return _of_type(str(error), frame, segment) if isinstance(error, TypeError) else ""
+
+
+def _of_a_declaration(text: str) -> str:
+    """Return how a field of a dataclass, or of a pydantic model, is written that was refused."""
+    if (field := re.match(r"mutable default <class '(\w+)'> for field (\w+) is not allowed", text)) is not None:
+        return f"Write `{field[2]}: {field[1]} = field(default_factory={field[1]})`."
+    if (
+        field := re.match(r"Field '(\w+)' defined on a base class was overridden by a non-annotated attribute", text)
+    ) is not None:
+        return f"Write its type: `{field[1]}: TYPE = …`. Or set it in `config_init`."
+    return ""
 
 
 def _is_of_a_rollout(error: BaseException) -> bool:
@@ -106,13 +125,15 @@ def _of_key(key: object, frame: FrameType, segment: str, *, is_data: bool) -> st
     held = _value(node.value, frame) if isinstance(node, ast.Subscript) else None
     if is_data and isinstance(node, ast.Subscript) and "exit_code" in {*(held or ()), *_given_by_context(node.value)}:
         return "The result of `ctx.terminal` has 'output' and 'exit_code'."
+    if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "format" and not str(key).isidentifier():
+        return f"Double the braces that stay, in the text that is formatted: `{{{{` and `}}}}` around {shorten(str(key), MOST_TEXT)}."
     if not isinstance(held, Mapping):
         return ""
     name = ast.unparse(node.value)
     near = _near(str(key), (known for known in held if isinstance(known, str)))
     if near:
         return f"Write {name}[{near!r}]: it has no {key!r}."
-    if is_data:
+    if is_data and name != "item":
         return ""
     known = ", ".join(repr(one) for one in list(held)[:MOST_NAMES])
     return f"{name} has no {key!r}; it has {known}." if known else f"{name} is empty here."
@@ -140,7 +161,7 @@ def _value(node: ast.expr, frame: FrameType) -> Any:
     return None
 
 
-def _of_attribute(owner: object, name: str, segment: str, line: str, *, is_of_place: bool) -> str:
+def _of_attribute(owner: object, name: str, segment: str, line: str, *, is_of_place: bool, is_setting_up: bool) -> str:
     if isinstance(owner, CoroutineType) and is_of_place:
         return f"Await the call first: `(await {owner.__name__}(…)).{name}`."
     if isinstance(owner, Mapping) and name in owner and is_of_place:
@@ -156,10 +177,10 @@ def _of_attribute(owner: object, name: str, segment: str, line: str, *, is_of_pl
     near = "" if is_called else _near(name, [one for one in held if not callable(held[one])])
     begun = [one for one in dir(owner) if one.startswith(f"{name}_")]
     near = near or _near(name, dir(owner), VERY_ALIKE) or (begun[0] if len(begun) == 1 else "")
+    if name in _set_by(getattr(type(owner), "setup", None)) and not is_setting_up:
+        return f"Await `setup()` first: it sets {name}, and had not run."
     if near or not is_of_place:
         return f"Write `.{near}`: {type(owner).__name__} has no {name}." if near and is_of_place else ""
-    if name in _set_by(getattr(type(owner), "setup", None)):
-        return f"Await `setup()` first: it sets {name}, and had not run."
     is_own = segment.strip() == f"self.{name}" and not is_called
     return f"Set self.{name} in `setup()`: nothing has set it." if is_own else ""
 
@@ -178,12 +199,25 @@ def _of_name(name: str, frame: FrameType) -> str:
     return f"Write `{near}`: no name `{name}` is defined." if near else ""
 
 
+_OF_A_CIRCLE = "Two modules import each other: move what both need to a third one, or one of the two imports into the function that needs it."
+
+
+def _defines(path: str | None, name: str) -> bool:
+    """Whether a file defines a name at its top, which an import that ended too early did not reach."""
+    if not path or not path.endswith(".py") or not os.path.isfile(path):
+        return False
+    text = "".join(linecache.getlines(path))
+    return re.search(rf"(?m)^(?:(?:async )?def |class )?{re.escape(name)}\b(?! *\.)", text) is not None
+
+
 def _of_import(error: ImportError) -> str:
     if "circular" in str(error) or "partially initialized" in str(error):
-        return "Two modules import each other: move one of the two imports into the function that needs it."
+        return _OF_A_CIRCLE
     module = error.name or ""
     if (named := re.match("cannot import name '([^']+)'", str(error))) is not None:
         missing = named[1]
+        if _defines(error.path, missing):
+            return _OF_A_CIRCLE
         near = _near(missing, dir(sys.modules.get(module)))
         return f"Write `from {module} import {near}`: it has no {missing}." if near else f"{module} has no {missing}."
     if isinstance(error, ModuleNotFoundError) and module:
@@ -198,8 +232,13 @@ def _of_import(error: ImportError) -> str:
     return ""
 
 
-def _of_file(path: str, *, is_of_a_rollout: bool) -> str:
+def _of_file(path: str, beside: str, *, is_of_a_rollout: bool) -> str:
     folder = os.path.dirname(path) or "."
+    files = itertools.islice(files_below(beside), MOST_FILES) if beside and not is_of_a_rollout else ()
+    called = [file for file in files if os.path.basename(file) == os.path.basename(path)]
+    if called:
+        parts = os.path.relpath(min(called, key=lambda file: file.count(os.sep)), beside).split(os.sep)
+        return f"Write `Path(__file__).parent / {' / '.join(map(repr, parts))}`: that file is there."
     near = _near(os.path.basename(path), os.listdir(folder)) if os.path.isdir(folder) else ""
     if near:
         return f"Write {os.path.join(os.path.dirname(path), near)!r}: that file is there."
@@ -213,6 +252,8 @@ def _of_file(path: str, *, is_of_a_rollout: bool) -> str:
 
 def _of_type(text: str, frame: FrameType, segment: str) -> str:
     said = segment.strip()
+    if "NoneType" in text and (setting := _set_to_nothing(frame, _parsed(segment))):
+        return setting
     if "can't be used in 'await' expression" in text:
         return f"Leave out the `await`{f' in `{said}`' if said else ''}: what it waits for is not async."
     if (kind := re.match(r"(\w+) indices must be integers", text)) and isinstance(node := _parsed(segment), ast.Subscript):
@@ -220,6 +261,23 @@ def _of_type(text: str, frame: FrameType, segment: str) -> str:
     if "coroutine" in text:
         line, call = _not_awaited(frame)
         return f"Write `await {call}` in line {line}." if call else "Await the call that made the coroutine."
+    return ""
+
+
+def _set_to_nothing(frame: FrameType, node: ast.AST) -> str:
+    """Return which line set what is None here to what a method returned that changes its object in place; empty where none did."""
+    source, first = inspect.getsourcelines(frame.f_code)
+    used = (
+        {ast.unparse(part) for part in ast.walk(node) if isinstance(part, ast.Name | ast.Attribute)}
+        if node is not None
+        else set()
+    )
+    for one in ast.walk(ast.parse(textwrap.dedent("".join(source)))):
+        match one:
+            case ast.Assign(targets=[target], value=ast.Call(func=ast.Attribute(attr=name))) if (
+                ast.unparse(target) in used and name in _IN_PLACE
+            ):
+                return f"Line {first + one.lineno - 1} sets {ast.unparse(target)} to what {name}() returns, which is None: it changes its object in place."
     return ""
 
 

@@ -31,6 +31,7 @@ from pytest_hermes_env.play.evidence_file import VERSION, EvidenceWriter
 from pytest_hermes_env.play.journal import Place
 from pytest_hermes_env.play.raised import described
 from pytest_hermes_env.play.scenario import Collection, ProcessEnd
+from pytest_hermes_env.play.watchers.call_site import LIBRARIES
 from pytest_hermes_env.stale_package import stale_package_explained
 from pytest_hermes_env.types import RealToolsUse
 
@@ -127,6 +128,7 @@ def _failed_import(error: BaseException) -> ProcessEnd:
     frames = [
         frame for frame in traceback.extract_tb(error.__traceback__) if not any(part in frame.filename for part in hidden)
     ]
+    frames = [frame for frame in frames if not frame.filename.startswith((*LIBRARIES, "<"))] or frames
     place = Place(path=frames[-1].filename, line=frames[-1].lineno or 1, function=frames[-1].name) if frames else Place()
     if isinstance(error, SyntaxError):
         place = Place(path=error.filename or place.path, line=error.lineno or 1)

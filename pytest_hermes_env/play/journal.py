@@ -108,13 +108,15 @@ class LoopEnded:
 
 @dataclass(frozen=True, kw_only=True)
 class Caught:
-    """A mistake of the environment's code, raised at ``place``; the function that caught it had reached ``caught_at``."""
+    """An error in the environment's code, raised at ``place``; the function that caught it had reached ``caught_at``."""
 
     error: str
     place: Place
     caught_at: Place
     is_own: bool = False
     """Whether it is a mistake also where a handler names it."""
+    is_mistake: bool = True
+    """Whether no transcript can be its cause."""
 
 
 NEVER_RETURNED = "did not return before the scenario's time was over"
@@ -127,7 +129,7 @@ class Reward:
 
     ``task_id`` is that of its ToolContext, ``item`` and ``messages`` are copies of its arguments from before the call;
     ``changed`` names those of the two that the call changed. ``is_plain``: it returned a value that cannot be awaited. ``caught``:
-    the mistakes in the environment's code that it caught itself.
+    the errors in the environment's code that it caught itself.
     """
 
     value: Any

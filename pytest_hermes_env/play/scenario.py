@@ -12,7 +12,7 @@ from typing import Any
 
 from pytest_hermes_env.play.buffers import Snapshot, picture
 from pytest_hermes_env.play.class_record import ClassRecord, ConfigInit
-from pytest_hermes_env.play.journal import Event, Left, Place, Raised, SurroundingChanged
+from pytest_hermes_env.play.journal import Caught, Event, Left, Place, Raised, SurroundingChanged
 from pytest_hermes_env.play.probing.record import RewardProbes
 from pytest_hermes_env.play.raised import NeverEnded
 from pytest_hermes_env.play.sampling import SampledReply
@@ -215,6 +215,8 @@ class Rung:
     not_found: tuple[str, ...] = ()
     is_judge_guessed: bool = False
     is_foreign: bool = False
+    caught: Caught | None = None
+    """An error that compute_reward caught itself while it judged the work, if there was one."""
     stale: str = ""
     """A prepared file of its sandbox that holds text of another item; ``copied`` is one that holds what it wrote."""
     copied: str = ""

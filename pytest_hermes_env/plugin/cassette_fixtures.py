@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from pytest_hermes_env.errors import BadCassette, UsageError, shorten
+from pytest_hermes_env.missing_files import no_file
 from pytest_hermes_env.plugin.cassette_hooks import MARKER, NOT_WRITTEN, PASSED, PROPERTY, RECORDED, has_cassette, mode_of
 from pytest_hermes_env.plugin.live_hooks import live_server
 from pytest_hermes_env.plugin.plain_failure import errors_as_text, verifications_of
@@ -133,10 +134,11 @@ def _open_cassette(request: pytest.FixtureRequest) -> Iterator[OpenCassette]:
     name = str(path.relative_to(request.config.rootpath)) if path.is_relative_to(request.config.rootpath) else str(path)
     has_file = path.exists()
     if mode == "none" and not has_file:
+        near = no_file(str(path)).partition(". ")[2].replace(f"{request.config.rootpath}{os.sep}", "")
         raise BadCassette(
             f"there is no cassette {name}, and without --hermes-record no request reaches the network.\n"
             f"  expected  a recording of {node.nodeid}\n"
-            f"  fix       record it: pytest --hermes-record=once {shlex.quote(node.nodeid)}"
+            f"  fix       {f'{near} Or ' if near else ''}record it: pytest --hermes-record=once {shlex.quote(node.nodeid)}"
         )
     records = mode in {"new_episodes", "rewrite"} or not has_file
     with contextlib.ExitStack() as stack:

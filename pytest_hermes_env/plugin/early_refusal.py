@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 import pytest
@@ -66,6 +67,17 @@ def _check_rules(given: Any) -> None:
     if words := given.getoption("hermes_rules"):
         from pytest_hermes_env.contract.rules import rule_words, select_rules  # noqa: PLC0415 - only where rules are named
 
+        known: Any = given
+        strays = [
+            word
+            for word in known.getoption("file_or_dir") or ()
+            if re.fullmatch(r"HE\d{1,3}", word) and not os.path.exists(word)
+        ]
+        if strays:
+            both = ",".join([*rule_words(words), *strays])
+            raise UsageError(
+                f"{strays[0]} is taken for a path: rules are separated by commas.\n  fix       --hermes-rules {both}"
+            )
         try:
             select_rules(rule_words(words))
         except UsageError as error:

@@ -57,7 +57,7 @@ def live_access(item: pytest.Item) -> LiveAccess | None:
         item.stash[ACCESS] = run.access(
             item.nodeid,
             report=mode.show_progress,
-            has_mock=mark is not None and claims_of(mark)["or_mock"],
+            has_mock=mark is not None and claims_of(mark, item)["or_mock"],
             is_default=mark is not None,
             requests_cost=not records,
         )
@@ -110,7 +110,12 @@ class LiveMode:
                 raise pytest.UsageError(f"@pytest.mark.hermes_allow_leftovers takes no arguments, at {item.nodeid}")
             mark = item.get_closest_marker(MARKER)
             is_played = item.get_closest_marker("hermes_cassette") is not None
-            if mark is not None and not claims_of(mark)["or_mock"] and not is_played and live_server(self._config) is None:
+            if (
+                mark is not None
+                and not claims_of(mark, item)["or_mock"]
+                and not is_played
+                and live_server(self._config) is None
+            ):
                 item.add_marker(pytest.mark.skip(reason=NOT_LIVE))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -220,5 +225,5 @@ def _verifications(item: pytest.Item) -> Iterator[Callable[[], None]]:
     if ACCESS in item.stash:
         yield item.stash[ACCESS].meter.verify
         mark = item.get_closest_marker(MARKER)
-        if mark is not None and not claims_of(mark)["may_fail"] and not item.stash[ACCESS].meter.refused:
+        if mark is not None and not claims_of(mark, item)["may_fail"] and not item.stash[ACCESS].meter.refused:
             yield item.stash[ACCESS].meter.verify_answered

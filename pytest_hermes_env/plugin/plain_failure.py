@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from _pytest._code import filter_traceback
 
-from pytest_hermes_env.errors import HermesEnvError, Leftovers
+from pytest_hermes_env.errors import RAN, HermesEnvError, Leftovers
 from pytest_hermes_env.plugin.usage import uses_plugin
 
 PACKAGE = Path(__file__).parents[1]
@@ -99,6 +99,8 @@ class CauseFirst:
             if cause is not None and str(cause) not in str(error):
                 item.stash[CAUSE] = cause
                 _innermost(error).__cause__ = _shown(cause)
+            elif told := _asked_otherwise(item.stash.get(VERIFICATIONS, [])):
+                error.add_note(told)
             raise
 
     @pytest.hookimpl(wrapper=True)
@@ -249,6 +251,17 @@ def _first_problem(pending: list[Callable[[], None]]) -> HermesEnvError | None:
             pending.remove(verify)
             return problem
     return None
+
+
+def _asked_otherwise(pending: list[Callable[[], None]]) -> str:
+    """Return the text of an answer of a double that nobody asked for, where something much like it was."""
+    for verify in pending:
+        try:
+            verify()
+        except HermesEnvError as problem:
+            if RAN in str(problem):
+                return f"{type(problem).__name__}: {problem}"
+    return ""
 
 
 def _innermost(error: BaseException) -> BaseException:

@@ -26,7 +26,7 @@ from pytest_hermes_env.sandbox.fake_tools.web import Web
 from pytest_hermes_env.sandbox.files import Files
 from pytest_hermes_env.sandbox.machine import FILE_TIMEOUT_S, MAX_BYTES, too_large
 from pytest_hermes_env.sandbox.real_lines import CellLost, Cells, RealLines, Refusal
-from pytest_hermes_env.sandbox.sandbox_errors import left_over, lost_sandbox
+from pytest_hermes_env.sandbox.sandbox_errors import left_over, lost_sandbox, nearest
 from pytest_hermes_env.types import RealToolsUse
 
 FIXES = {"unscripted": "not found", "real_tools": "never"}
@@ -340,4 +340,10 @@ class FakeSandbox:
             boxes = [scripts for toolbox in self._toolboxes for scripts in (toolbox.commands, toolbox.tools)]
         entries = [entry for scripts in boxes for entry in scripts.own if not entry.optional]
         uses = [(entry, max(scripts.used(entry) for scripts in boxes)) for entry in entries]
-        return [left_over(entry.shown, entry.shown_answers, used) for entry, used in uses if used < (entry.times or 1)]
+        machines = [self, *self.rollouts.values()]
+        ran = [str(call.arguments["command"]) for machine in machines for call in machine.calls if "command" in call.arguments]
+        return [
+            left_over(entry.shown, entry.shown_answers, used, "" if used else nearest(entry.name, ran))
+            for entry, used in uses
+            if used < (entry.times or 1)
+        ]

@@ -9,11 +9,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_hermes_env.errors import SEEN_LIMIT, LeftoverAnswers, NotAToolResult, SandboxLost, UnexpectedToolCall, shorten
+from pytest_hermes_env.errors import RAN, SEEN_LIMIT, LeftoverAnswers, NotAToolResult, SandboxLost, UnexpectedToolCall, shorten
 from pytest_hermes_env.failures import Problem, ordinal, plural
 
 NEAREST = 5
 """Most candidates that a message lists."""
+ALIKE = 0.75
 LONG = 120
 """Longest command, in characters, that a fix quotes whole."""
 
@@ -112,14 +113,15 @@ def raised(who: str, error: Exception, asked: str) -> Problem:
     )
 
 
-def left_over(shown: str, answers: Sequence[str], used: int) -> Problem:
-    """Return the problem of unused answers. ``used``: the most answers that one machine used."""
+def left_over(shown: str, answers: Sequence[str], used: int, near: str = "") -> Problem:
+    """Return the problem of unused answers. ``used``: the most answers that one machine used; ``near``: a command like it that ran."""
     has = len(answers)
     extent = f"at most {used} {'was' if used == 1 else 'were'} used" if used else "it was never used"
     return Problem(
         error=LeftoverAnswers,
         text=f"{shorten(shown)} has {has} {plural('answer', has)}, but {extent}.\n"
         f"  unused    {_numbered(answers, used)}\n"
+        f"{f'{RAN}{shorten(near)}{chr(10)}' if near else ''}"
         "  fix       remove it, correct its matcher, add optional=True, or mark the test hermes_allow_leftovers",
     )
 
@@ -138,6 +140,11 @@ def _listing(wanted: str, candidates: Sequence[str]) -> str:
     near = difflib.get_close_matches(wanted, list(dict.fromkeys(candidates)), n=NEAREST, cutoff=0.0)
     more = len(set(candidates)) - len(near)
     return (", ".join(near) + (f" and {more} more" if more else "")) if near else "nothing"
+
+
+def nearest(wanted: str, candidates: Sequence[str]) -> str:
+    """Return the text that is much like another; empty where none is."""
+    return next(iter(difflib.get_close_matches(wanted, candidates, n=1, cutoff=ALIKE)), "")
 
 
 def _numbered(answers: Sequence[str], skipped: int = 0) -> str:

@@ -3,7 +3,7 @@ An environment defines `setup`, `get_next_item`, `format_prompt`, `compute_rewar
 another environment.
 
 What: The five methods exist in the class or in a class that it inherits from. Methods of the layer's own base do not
-count: there they are abstract.
+count: there they are abstract. No class body defines one of them twice: the second would take the place of the first.
 
 Why: Python refuses to instantiate a class with an unimplemented abstract method, and it does so only when the environment
 starts: after the model server is up and the dataset is loaded. A training job fails after minutes of GPU time because
@@ -18,10 +18,12 @@ Source: `environments.hermes_base_env.HermesAgentBaseEnv` (abstract methods); at
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import difflib
+from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
+from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
 from pytest_hermes_env.source import REQUIRED_METHODS, ClassSource, finding_at
 
 ALIKE = 0.85
@@ -30,6 +32,8 @@ ALIKE = 0.85
 
 def static(source: ClassSource) -> Verdict:
     """Look for the five methods in the class and in every base that can be read."""
+    if twice := [found for item in source.readable for found in _twice(item)]:
+        return Verdict.failed(twice)
     if not source.missing:
         return Verdict.passed(f"{', '.join(REQUIRED_METHODS)} exist")
     names = ", ".join(source.missing)
@@ -44,6 +48,21 @@ def static(source: ClassSource) -> Verdict:
     written = source.methods[near[0]]
     found = finding_at(written, written.node, f"{found.message}: it is called {near[0]} here")
     return Verdict.failed([dataclasses.replace(found, fix=f"Rename {near[0]} to {source.missing[0]}.")])
+
+
+def _twice(source: ClassSource) -> Iterator[Finding]:
+    """Yield the required methods that a class body defines once more, so that the first is never called."""
+    lines: dict[str, int] = {}
+    for node in source.node.body:
+        if (
+            isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            and node.name in REQUIRED_METHODS
+            and not node.decorator_list
+        ):
+            if first := lines.get(node.name):
+                found = finding_at(source, node, f"{node.name} is defined twice: this one takes the place of line {first}")
+                yield dataclasses.replace(found, fix=f"Delete one of the two: line {first} never runs.")
+            lines.setdefault(node.name, node.lineno)
 
 
 def dynamic(evidence: Evidence) -> Verdict:

@@ -68,7 +68,7 @@ def static(source: ClassSource) -> Verdict:
             findings.append(finding_at(function, function.node, fault))
         elif name == "evaluate" and (required := _required(function)):
             findings.append(finding_at(function, function.node, _demands(required)))
-    findings += [finding for _, finding in _forgotten(source)]
+    findings += [finding for _, finding in forgotten(source)]
     return Verdict.of_source(findings, "methods that are awaited are async, and format_prompt is not", doubt=doubt)
 
 
@@ -115,7 +115,7 @@ def _demands(names: list[str]) -> str:
     return f"evaluate requires {', '.join(names)}, but Atropos calls evaluate() without arguments"
 
 
-def _forgotten(source: ClassSource) -> Iterator[tuple[str, Finding]]:
+def forgotten(source: ClassSource) -> Iterator[tuple[str, Finding]]:
     """Yield calls of async functions in the class's methods whose result is used, or dropped, without an await, by name."""
     for item in source.readable:
         for function in item.own_methods.values():
@@ -139,6 +139,10 @@ def _used_unawaited(function: Function, node: ast.AST) -> str:
     parent = function.parents[node]
     if isinstance(parent, ast.Expr):
         return "is dropped: nothing of it runs"
+    if isinstance(parent, ast.BoolOp | ast.UnaryOp | ast.Compare) or (
+        isinstance(parent, ast.If | ast.IfExp | ast.While | ast.Assert) and parent.test is node
+    ):
+        return "is not a result: it is always true"
     reads = [_read_of(function, node)]
     name = parent.targets[0] if isinstance(parent, ast.Assign) and len(parent.targets) == 1 else None
     if isinstance(name, ast.Tuple | ast.List):
@@ -181,7 +185,7 @@ def dynamic(evidence: Evidence) -> Verdict:
 
 def _never_awaited(evidence: Evidence) -> Iterator[Finding]:
     """Yield the coroutines that Python said nobody awaited, where the class has them, or the source shows who dropped them."""
-    shown = dict(_forgotten(evidence.source)) if evidence.source is not None else {}
+    shown = dict(forgotten(evidence.source)) if evidence.source is not None else {}
     for scenario in [*evidence.scenarios(*SCENARIOS), *evidence.played_cases]:
         for name in dict.fromkeys(name for warning in scenario.warnings for name in _NEVER_AWAITED.findall(warning)):
             if name in shown:

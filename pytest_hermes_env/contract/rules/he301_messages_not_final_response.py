@@ -49,6 +49,8 @@ def static(source: ClassSource) -> Verdict:
 
 def _violations(function: Function, names: frozenset[str]) -> Iterator[Finding]:
     asked = {word for node in function.nodes for called, _, word, _ in _asked_for(node, names) if called == "hasattr"}
+    given = function.positional_without_self
+    is_swapped = function.name == "compute_reward" and "result" in given and given[1] != "result"
     for node in function.nodes:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in names:
             is_own = node.attr in RESULT_FIELDS | asked or node.attr.startswith("__") or not isinstance(node.ctx, ast.Load)
@@ -60,7 +62,7 @@ def _violations(function: Function, names: frozenset[str]) -> Iterator[Finding]:
         if read:
             found = finding_at(function, node, f"{function.name} reads {read}, which AgentResult does not have")
             is_context = isinstance(node, ast.Attribute) and node.attr in CONTEXT_METHODS
-            yield dataclasses.replace(found, fix=SWAPPED if is_context else "")
+            yield dataclasses.replace(found, fix=SWAPPED if is_context or is_swapped else "")
         for called, name, word, is_guarded in _asked_for(node, names):
             if not is_guarded:
                 what = f"{function.name} reads {name}.{word} through getattr, which AgentResult does not have"

@@ -334,7 +334,8 @@ def _caught_each_time(evidence: Evidence) -> Caught | None:
         (
             mistake
             for mistake in first
-            if all(mistake.place in [other.place for other in caught] for caught in calls)
+            if mistake.is_mistake
+            and all(mistake.place in [other.place for other in caught] for caught in calls)
             and (mistake.is_own or is_caught_broadly(mistake.caught_at.path, mistake.caught_at.line))
         ),
         None,

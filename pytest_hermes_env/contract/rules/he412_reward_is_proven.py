@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.rules.he102_async_where_awaited import forgotten
 from pytest_hermes_env.contract.rules.he413_verifier_stays_in_the_sandbox import host_calls
 from pytest_hermes_env.play.cases.values import GOLD, NOTHING
 from pytest_hermes_env.play.journal import HostUsed
@@ -77,7 +78,9 @@ def dynamic(evidence: Evidence) -> Verdict:
         message = f"gold earned {max(paid):g}, and doing nothing {least:g}: nothing that was played is paid for its work"
         unpaid = _paid_the_wrong_way(evidence, message) if least > max(paid) + TINY else _unpaid(evidence, message, played[0])
         looks_at_host = any(record.of(HostUsed) for record in evidence.played_cases)
-        return Verdict.failed([dataclasses.replace(unpaid, because_of="HE413" if looks_at_host else "")])
+        not_awaited = evidence.source is not None and any(True for _ in forgotten(evidence.source))
+        owner = "HE413" if looks_at_host else "HE102" if not_awaited else ""
+        return Verdict.failed([dataclasses.replace(unpaid, because_of=owner)])
     found = list(_uneven(evidence, played, max(paid)))
     items, sweep = len({rung.item for rung in played}), evidence.scenario(CASES).sweep
     of = (
@@ -90,6 +93,9 @@ _FIX_OF_GOLD = (
     "Correct the one that is wrong: the gold, if it does not solve the item as compute_reward reads it, else the reward. What the verifier "
     "looked for, and what it ran, stands above."
 )
+
+
+_FIX_OF_CAUGHT = "Correct this line, where the error is none that good work should cause. Else the gold does not solve the item as compute_reward reads it."
 
 
 def _paid_the_wrong_way(evidence: Evidence, message: str) -> Finding:
@@ -179,6 +185,10 @@ def _finding(evidence: Evidence, message: str, rung: Rung, *, fix: str) -> Findi
     seen += [f"it read {', '.join(rung.reads)}"] if rung.reads else []
     seen += [f"gold wrote {', '.join(rung.work)}"] if rung.work else []
     path, line = (rung.path, rung.line) if rung.path else evidence.at_method("compute_reward")
+    if rung.caught is not None and not rung.error:
+        message += f", where compute_reward caught {rung.caught.error}"
+        path, line = rung.caught.place.path, rung.caught.place.line
+        fix = fix if fix != _FIX_OF_GOLD else _FIX_OF_CAUGHT
     return Finding(message=message, path=path, line=line, scenario=CASES, seen="; ".join(seen), fix=fix)
 
 

@@ -35,6 +35,10 @@ _OF_NONE = r"\b(?:none|no|nothing|missing|without|absent|empty|null|never)\b[^.;
 """Where a prompt says what stands for a value that is not there."""
 _LAST_OF = re.compile(r"\d+$|(?<![A-Za-z])[A-Za-z]$")
 """What two keys of one kind differ in: a number, or a letter."""
+_PLACED = re.compile(
+    r"(?i)(?:coord\w*|points?|positions?|lat\w*|lon\w*|lng\w*|ranges?|intervals?|spans?|bounds|b?box|size|shape)(?:\[\])*$"
+)
+"""Keys of lists whose places mean something."""
 MANY_STEPS, MOST_COMPARED = 16, 24
 REASONS = "I look at what is asked and at what is given, write down what follows from it, and compare that with what I had before. It fits, so I go on."
 """What nobody could take for an answer."""
@@ -289,16 +293,16 @@ def _pairs(form: Form, telling: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _places(form: Form, telling: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield names of two numbers of one list of JSON whose places mean something: lists like it have as many, in no order."""
+    """Yield names of two numbers of one list of JSON whose places mean something: lists like it have as many, in no order, or are called so."""
     alike: dict[str, dict[str, list[str]]] = {}
     for name, value in form.fields.items():
         if form.kind == "json" and name.endswith("]") and re.fullmatch(r"-?\d+(\.\d+)?", value):
             holder = name.rpartition("[")[0]
             alike.setdefault(re.sub(r"\[\d+\]", "[]", holder), {}).setdefault(holder, []).append(name)
-    for lists in alike.values():
+    for name, lists in alike.items():
         numbers = [[float(form.fields[name]) for name in names] for names in lists.values()]
         is_ordered = any(all(one == sorted(one, reverse=down) for one in numbers) for down in (False, True))
-        if len(numbers) > 1 and len({*map(len, numbers)}) == 1 and not is_ordered:
+        if len(numbers) > 1 and len({*map(len, numbers)}) == 1 and (not is_ordered or _PLACED.search(name)):
             pairs = (pair for names in lists.values() for pair in itertools.combinations(names, 2))
             pairs = (pair for pair in pairs if {*pair} <= {*telling} and telling[pair[0]] != telling[pair[1]])
             yield from itertools.islice(pairs, 1)

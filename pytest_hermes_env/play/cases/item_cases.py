@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import posixpath
 import re
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -101,6 +102,21 @@ async def play_item(
     return found
 
 
+_OBJECTS = "/.git/objects/"
+_OF_HISTORY = re.compile(
+    r"\b(?:history|revert|restor|earlier|previous|undo|recover|lost|branch|stash|reflog|bisect|merge|cherry)", re.IGNORECASE
+)
+"""Where what git keeps may be what is asked for."""
+
+
+def _of_git(data: bytes) -> bytes:
+    """Return the content of a file that git keeps as an object of its own."""
+    with contextlib.suppress(zlib.error):
+        head, _, content = zlib.decompress(data).partition(b"\0")
+        return content if head.startswith(b"blob ") else b""
+    return b""
+
+
 def _copied(gold: PlayedCase, work: Work) -> str:
     """Return the prepared file that holds just what gold wrote itself, and that neither gold nor the prompt names; empty where none does."""
     told = "\n".join((work.prompt, str(work.turns)))
@@ -111,6 +127,9 @@ def _copied(gold: PlayedCase, work: Work) -> str:
     ]
     written = {slot.text.strip().encode() for slot in Work(turns=work.turns, item=work.item).slots()}
     prepared = {path: node.data.strip() for path, node in gold.files.items() if node.party == "environment"}
+    if not _OF_HISTORY.search(work.prompt):
+        kept = {path: node.data for path, node in gold.files.items() if path in prepared and _OBJECTS in path}
+        prepared |= {f"{path}, of git's history": _of_git(data).strip() for path, data in kept.items()}
     return next(
         (
             path

@@ -172,6 +172,9 @@ async def played(
         not_found=tuple(stage.sandbox.not_found) if hasattr(stage.sandbox, "rollouts") else (),
         is_judge_guessed=player.is_judge_guessed,
         is_foreign=bool(record.of(UnknownRead)),
+        caught=max(
+            (one for reward in record.of(Reward) for one in reward.caught), key=lambda one: one.is_mistake, default=None
+        ),
     )
     return PlayedCase(
         rung=rung,

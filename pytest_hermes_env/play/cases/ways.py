@@ -124,7 +124,9 @@ def other_ways(work: Work, live: Sequence[Slot], most: int) -> tuple[list[Way], 
         if slot.name == ANSWER and (sentence := with_a_sentence(slot.text, is_last_line=is_last)):
             words.append((f"after a sentence, {slot.name}", slot.put(sentence), bool(_LAST.search(work.prompt))))
             if _LAST.search(work.prompt) and not _BRIEF.search(work.prompt):
-                words.append((f"after long reasons, {slot.name}", slot.put(with_reasons(slot.text, is_last_line=is_last)), True))
+                words.append(
+                    (f"after long reasons, {slot.name}", slot.put(with_reasons(slot.text, is_last_line=is_last)), True)
+                )
         if "cron" in work.prompt.lower():
             same = {
                 "with Sunday as 7": _SUNDAY.sub(r"\g<1>7", slot.text),

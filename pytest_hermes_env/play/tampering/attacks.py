@@ -362,11 +362,12 @@ def _git(surface: Surface) -> Iterator[Attack]:
         family="the repository's hooks are switched off before", first=(f"git -C {place} config core.hooksPath /dev/null",)
     )
     newest = '"$HOME/.newest"'  # before the agent commits anything itself
-    yield Attack(
-        family="the history, or another branch, holds the answer",
-        first=(f"git -C {place} rev-list --all --date-order -1 > {newest} 2> /dev/null",),
-        lines=(f'(cd {place}; git checkout -q "$(cat {newest})" -- . || git stash pop)',),
-    )
+    for number in (1, 2):  # the newest may have taken the answer away
+        yield Attack(
+            family="the history, or another branch, holds the answer",
+            first=(f"git -C {place} rev-list --all --date-order -2 > {newest} 2> /dev/null",),
+            lines=(f'(cd {place}; git checkout -q "$(sed -n {number}p {newest})" -- . || git stash pop)',),
+        )
     yield Attack(
         family="settings of the repository hide what was changed",
         lines=(

@@ -22,7 +22,7 @@ WRAPPERS = (patches.__file__, os.path.dirname(__file__) + os.sep)
 """Files whose frames lie between a watched call and its watcher."""
 
 
-_LIBRARIES = tuple(
+LIBRARIES = tuple(
     sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib") if sysconfig.get_path(name)
 )
 LAYER_FOLDERS = ("command_line", "loop", "rollout", "sandbox", "service", "tokens", "trainer")
@@ -119,7 +119,7 @@ def outside_place(layer: Layer) -> Place:
     while frame is not None and frame.f_code is not _STEP_OF_A_TASK:
         path = frame.f_code.co_filename
         is_hidden = path.startswith((PACKAGE, "<")) or path in own_files
-        is_plumbing = os.path.dirname(path) in directories or path.startswith(_LIBRARIES) or SITE_PACKAGES in path
+        is_plumbing = os.path.dirname(path) in directories or path.startswith(LIBRARIES) or SITE_PACKAGES in path
         if not is_hidden and (not is_plumbing or _defines_environment(frame, layer)):
             return _place_of(frame)
         frame = frame.f_back

@@ -1,8 +1,8 @@
-"""Mistakes in an environment's own code that it catches itself while it computes a reward: they look like a reward of 0.0.
+"""Errors in an environment's own code that it catches itself while it computes a reward: they look like a reward of 0.0.
 
 Place in the flow: `environment` watches each call of compute_reward. A mistake is an exception that no transcript can be the cause
 of: a name or an attribute that does not exist, wrong arguments, a key that the item does not have, a recursion without end, a
-timeout that nothing needed.
+timeout that nothing needed. Of good work that is not paid any other error may be the cause, too.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
+from pytest_hermes_env.errors import shorten
 from pytest_hermes_env.play.journal import Caught, Place
 from pytest_hermes_env.play.raised import described
 
@@ -40,8 +41,13 @@ class _Watch:
     item: Any
     events: int = 0
     depth: int = 0
-    found: dict[int, tuple[BaseException, Place, Place]] = field(default_factory=dict)
-    """For each mistake, by its identity: where it was raised, and the frame that it reached last."""
+    found: dict[int, tuple[BaseException, Place, Place, bool]] = field(default_factory=dict)
+    """For each error, by its identity: where it was raised, the frame that it reached last, and whether it is a mistake."""
+
+    def add(self, error: BaseException, place: Place, *, is_mistake: bool) -> None:
+        """Note an error, unless there are many of its kind already."""
+        if sum(one[3] is is_mistake for one in self.found.values()) < MOST_FOUND:
+            self.found[id(error)] = error, place, place, is_mistake
 
 
 MOST_EVENTS = 20_000
@@ -63,7 +69,7 @@ _watches = _Watches()
 
 @contextmanager
 def noting_caught_errors(directory: str, item: Any) -> Iterator[list[Caught]]:
-    """Fill the list, when the block ends without an exception, with the mistakes that were caught in it.
+    """Fill the list, when the block ends without an exception, with the errors that were caught in it.
 
     Nothing is noted where a debugger or a coverage tool traces already: two cannot.
     """
@@ -83,8 +89,14 @@ def noting_caught_errors(directory: str, item: Any) -> Iterator[list[Caught]]:
         if not _watches.number and sys.gettrace() is _on_call:  # not a debugger's, which a breakpoint in the reward started
             sys.settrace(None)
     noted += [
-        Caught(error=described(error), place=raised, caught_at=reached, is_own=_is_of_no_transcript(error))
-        for error, raised, reached in watch.found.values()
+        Caught(
+            error=described(error) if is_mistake else f"{type(error).__name__}: {shorten(str(error))}",
+            place=raised,
+            caught_at=reached,
+            is_own=_is_of_no_transcript(error),
+            is_mistake=is_mistake,
+        )
+        for error, raised, reached, is_mistake in watch.found.values()
     ]
 
 
@@ -124,9 +136,8 @@ def _on_call(frame: FrameType, event: str, arg: Any) -> Any:
 def _note_recursion(watch: _Watch, frame: FrameType) -> None:
     """Note it before it happens: afterwards a trace function has no room either, and Python removes it."""
     place = Place(path=frame.f_code.co_filename, line=frame.f_lineno, function=frame.f_code.co_name)
-    if not any(isinstance(error, RecursionError) for error, _, _ in watch.found.values()):
-        error = RecursionError("maximum recursion depth exceeded")
-        watch.found[id(error)] = error, place, place
+    if not any(isinstance(one[0], RecursionError) for one in watch.found.values()):
+        watch.add(RecursionError("maximum recursion depth exceeded"), place, is_mistake=True)
 
 
 def _on_event(frame: FrameType, event: str, arg: Any) -> Any:
@@ -139,12 +150,12 @@ def _on_event(frame: FrameType, event: str, arg: Any) -> Any:
             return _on_event
         _, error, trace = arg
         here = Place(path=frame.f_code.co_filename, line=frame.f_lineno, function=frame.f_code.co_name)
-        is_new = id(error) not in watch.found and len(watch.found) < MOST_FOUND
         is_raised_here = trace is not None and (trace.tb_next is None or isinstance(error, RuntimeError | TimeoutError))
-        if is_new and is_raised_here and _is_mistake(error, frame, watch.item):
-            watch.found[id(error)] = error, here, here
-        elif id(error) in watch.found:
-            watch.found[id(error)] = (*watch.found[id(error)][:2], here)
+        if id(error) in watch.found:
+            raised, (_, place, _, is_mistake) = error, watch.found[id(error)]
+            watch.found[id(error)] = raised, place, here, is_mistake
+        elif isinstance(error, Exception) and not isinstance(error, StopIteration | StopAsyncIteration):
+            watch.add(error, here, is_mistake=is_raised_here and _is_mistake(error, frame, watch.item))
     return _on_event
 
 

@@ -382,9 +382,12 @@ def test_variables_of_the_session_make_a_check_that_fails_pass(
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-@pytest.mark.parametrize(("author", "expected"), [("environment", "right\n"), ("agent", "wrong\n")])
+@pytest.mark.parametrize(
+    ("author", "taken_back", "expected"),
+    [("environment", False, "right\n"), ("environment", True, "right\n"), ("agent", False, "wrong\n")],
+)
 def test_the_history_holds_an_answer_that_the_agent_did_not_commit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, author: str, expected: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, author: str, taken_back: bool, expected: str
 ) -> None:
     """What gold itself committed is no answer that lay there."""
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -392,12 +395,12 @@ def test_the_history_holds_an_answer_that_the_agent_did_not_commit(
     git = f"git -C {repository} -c user.name=a -c user.email=a@b.c"
     commit = f"{git} add -A && {git} commit -q -m"
     answer = f"echo right > {repository}/a.txt && {commit} fixed"
-    attack = attack_named(
-        Surface(cwd=str(repository), commands=((f"git -C {repository} log", ""),), tools=("terminal",)), "the history"
-    )
+    surface = Surface(cwd=str(repository), commands=((f"git -C {repository} log", ""),), tools=("terminal",))
+    attack = [one for one in attacks(surface) if "the history" in one.family][taken_back]
     steps = [
         f"git init -q {repository} && echo wrong > {repository}/a.txt && {commit} first && {git} branch start",
-        f"{answer} && {git} checkout -q start" if author == "environment" else "true",
+        f"{answer} && {git} checkout -q start" if author == "environment" and not taken_back else "true",
+        f"{answer} && {git} rm -q a.txt && {commit} again" if taken_back else "true",
         *attack.first,
         answer if author == "agent" else "true",
         f"echo wrong > {repository}/a.txt",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import Any
 
 import pytest
@@ -68,6 +69,58 @@ class OneTurnEnv(ExportingEnv):
         """Allow one turn."""
         config, servers = super().config_init()
         return config.model_copy(update={"max_agent_turns": 1}), servers
+
+
+class CommittedEnv(HiddenEnv):
+    """Commits the work, and takes it away again."""
+
+    reason = "Nothing of it is there."
+
+    @classmethod
+    def config_init(cls) -> Any:
+        """Have files."""
+        config, servers = super().config_init()
+        return config.model_copy(update={"enabled_toolsets": ["terminal", "file"]}), servers
+
+    def format_prompt(self, item: Any) -> str:
+        """Say how long it is, and more."""
+        return f"Write {len(item['word'])} letters into word.txt. {self.reason}"
+
+    async def prepare_sandbox(self, item: Any, ctx: ToolContext) -> None:
+        """Make a repository."""
+        ctx.terminal("git init -q && git config user.name n && git config user.email e@example.org")
+        ctx.write_file("word.txt", the_word(item))
+        ctx.terminal("git add -A && git commit -qm all && git rm -q word.txt && git commit -qm none")
+
+    async def compute_reward(self, item: Any, result: Any, ctx: ToolContext) -> float:
+        """Compare."""
+        return float(ctx.read_file("word.txt").get("content") == the_word(item))
+
+
+class RestoredEnv(CommittedEnv):
+    """Asks for what is in the history."""
+
+    reason = "Restore it from the history."
+
+
+def the_word(item: Any) -> str:
+    """Return a text that is long enough to be no coincidence."""
+    return f"the word is {item['word']}, and nothing else\n"
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+@pytest.mark.parametrize(("env_class", "expected"), [(CommittedEnv, Outcome.FAILED), (RestoredEnv, Outcome.PASSED)])
+def test_work_that_git_still_has_is_found(env_class: type, expected: Outcome) -> None:
+    """Unless it is what is asked for."""
+    rule = find_rule("HE208")
+    gold = cases(
+        [item_cases(where="*", gold=lambda item: [call("write_file", path="word.txt", content=the_word(item)), say("ok")])]
+    )
+
+    result = contract_of(env_class, [rule], cases=gold).result(rule)
+
+    assert (result.outcome is Outcome.FAILED) is (expected is Outcome.FAILED), result
+    assert all("of git's history" in finding.message for finding in result.findings)
 
 
 @pytest.mark.parametrize(

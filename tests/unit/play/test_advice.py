@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -69,6 +70,12 @@ class Unset(Base):
     def first(self) -> Any:
         return self.train_items[0]
 
+    def ordered(self) -> Any:
+        words = ["b", "a"]
+        found: Any = None
+        found = words.sort()  # type: ignore[func-returns-value]
+        return found[0]
+
     def next(self) -> Any:
         return self.next_number  # type: ignore[attr-defined]
 
@@ -122,13 +129,29 @@ class Rewarding:
         (lambda: 1 / len([]), "`len([])` is 0 here: divide only where it is not."),
         (lambda: json.loads('{"users": 27 "minutes": 15}'), """Correct the text near '{"users": 27 "minutes": 15}'."""),
         (lambda: json.loads(""), "The text is empty where JSON is expected."),
-        (lambda: asyncio.run(Own().total()), "Write `await self.score()` in line 55."),
+        (lambda: asyncio.run(Own().total()), "Write `await self.score()` in line 56."),
         (lambda: int("x"), ""),
         (lambda: Unset().first(), "Await `setup()` first: it sets train_items, and had not run."),
         (lambda: Unset().next(), "Set self.next_number in `setup()`: nothing has set it."),
         (
             lambda: Checked(group_size="four"),  # type: ignore[arg-type]
             "Correct `group_size`: input should be a valid integer, unable to parse string as an integer.",
+        ),
+        (
+            lambda: '{"hour": {hour}}'.format(hour=1),  # noqa: F524
+            'Double the braces that stay, in the text that is formatted: `{{` and `}}` around "hour".',
+        ),
+        (
+            lambda: Unset().ordered(),
+            "Line 76 sets found to what sort() returns, which is None: it changes its object in place.",
+        ),
+        (
+            lambda: dataclasses.make_dataclass("D", [("names", list, [])]),
+            "Write `names: list = field(default_factory=list)`.",
+        ),
+        (
+            lambda: type("Own", (Checked,), {"group_size": 4}),
+            "Write its type: `group_size: TYPE = …`. Or set it in `config_init`.",
         ),
         (lambda: Rewarding().score("x"), "Give 0.0 where `float(text)` raises ValueError: the agent may write anything."),
     ],
@@ -167,6 +190,29 @@ def test_a_file_of_a_similar_name_is_named(tmp_path: Path) -> None:
 
     assert advice(lambda: Path(tmp_path, "item.jsonl").read_text("utf-8")).startswith("Write ")
     assert "Path(__file__).parent" in advice(lambda: Path("nothing/like/this").read_text("utf-8"))
+
+
+def test_a_file_below_the_environment_is_named(tmp_path: Path) -> None:
+    """One of the same name, nearest to it."""
+    own = tmp_path / "envs" / "data" / "words.json"
+    for file in (own, tmp_path / "envs" / "old" / "data" / "words.json"):
+        file.parent.mkdir(parents=True)
+        file.touch()
+    error = raised_by(lambda: (tmp_path / "data" / "words.json").read_text("utf-8"))
+
+    found = advice_for(error, Place(path=str(tmp_path / "envs" / "env.py"), line=1))
+
+    assert found == "Write `Path(__file__).parent / 'data' / 'words.json'`: that file is there."
+
+
+def test_a_name_that_a_module_defines_too_late_is_a_circle(tmp_path: Path) -> None:
+    """Python says so only of some."""
+    file = tmp_path / "walks.py"
+    file.write_text("import other\n\nSTEPS = 3\n")
+
+    for name, is_circle in (("STEPS", True), ("STEP", False)):
+        error = ImportError(f"cannot import name '{name}' from 'walks'", name="walks", path=str(file))
+        assert ("import each other" in advice_for(error, Place())) is is_circle
 
 
 def test_names_inside_of_libraries_are_not_advised() -> None:

@@ -64,6 +64,12 @@ def made(text: str, *others: str, prompt: str = "") -> dict[str, Change]:
             "two values exchanged in at[0][0] and at[0][1]",
             '{"at": [[2.25, 7.5], [1, 3]]}',
         ),
+        (
+            '{"points": [[1, 2.25], [1, 3]]}',
+            (),
+            "two values exchanged in points[0][0] and points[0][1]",
+            '{"points": [[2.25, 1], [1, 3]]}',
+        ),
         ("low: 3\nhigh: 5", (), "two values exchanged in low and high", "low: 5\nhigh: 3"),
     ],
 )
