@@ -81,6 +81,20 @@ def test_a_missing_cassette_fails_with_the_command_that_records_it(suite: pytest
     )
 
 
+def test_a_cassette_of_a_name_like_it_is_named(suite: pytest.Pytester) -> None:
+    """A misspelt marker needs no new recording."""
+    test = 'import pytest\n\n@pytest.mark.hermes_cassette("greeting")\ndef test_six(ask):\n    assert ask() == ["42"]\n'
+    suite.makepyfile(test)
+    run(suite, "--hermes-record=once").assert_outcomes(passed=1)
+    suite.makepyfile(test.replace("greeting", "greetings"))
+
+    result = run(suite)
+
+    result.stdout.fnmatch_lines(
+        ["  fix       Did you mean cassettes/greeting.json? Or record it: pytest --hermes-record=once *"]
+    )
+
+
 def test_a_difference_fails_at_the_call_and_again_at_the_end(suite: pytest.Pytester) -> None:
     """A changed temperature fails at the call and, if swallowed, at the end of the test, with the command that records again."""
     suite.makepyfile(

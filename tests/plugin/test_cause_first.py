@@ -224,6 +224,24 @@ def test_a_group(make_env, fake_sandbox):
     result.stdout.fnmatch_lines(["*KeyboardInterrupt*"])
 
 
+def test_a_command_much_like_the_scripted_one_is_shown_with_the_error_of_the_test(pytester: pytest.Pytester) -> None:
+    """The answer was for another spelling."""
+    pytester.makepyfile(
+        """
+def test_tests(fake_sandbox, tool_context):
+    fake_sandbox.on("echo tests of all", output="3 passed")
+    assert tool_context.terminal("echo tests of it all")["output"] == "3 passed"
+"""
+    )
+
+    result = run(pytester)
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["*on('echo tests of all') has 1 answer, but it was never used.", "*ran       echo tests of it all"]
+    )
+
+
 def test_a_misused_fixture_shows_no_source_of_the_library(pytester: pytest.Pytester) -> None:
     """In the test, its own line and the error; in the setup of a fixture, the error alone."""
     pytester.makepyfile(

@@ -126,6 +126,16 @@ def test_an_unknown_rule_of_the_flag_is_refused(pytester: pytest.Pytester) -> No
     result.stderr.fnmatch_lines(["ERROR: --hermes-rules: there is no rule 'HE999'.*"])
 
 
+def test_rules_that_are_separated_by_blanks_are_no_paths(pytester: pytest.Pytester) -> None:
+    """What was meant is written out."""
+    result = run(pytester, "--hermes-env", GOOD, "--hermes-rules", "HE405", "HE410")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["ERROR: HE410 is taken for a path: rules are separated by commas.", "  fix       --hermes-rules HE405,HE410"]
+    )
+
+
 def test_a_path_with_a_class_names_one_class(pytester: pytest.Pytester) -> None:
     """path.py:Class checks only that class."""
     result = run(pytester, "--hermes-env", f"{BAD}:WordCountEnv", "-k", "HE101")
@@ -140,6 +150,10 @@ def test_a_path_with_a_class_names_one_class(pytester: pytest.Pytester) -> None:
         (
             "just_words",
             "'just_words' names no class: write package.module:Class, path/to/file.py, path/to/file.py:Class or a directory",
+        ),
+        (
+            "my_env.TriageEnv",
+            "'my_env.TriageEnv' names no class: write package.module:Class, path/to/file.py, path/to/file.py:Class or a directory. Did you mean my_env:TriageEnv?",
         ),
         ("missing.py", "there is no file missing.py"),
         (GOOD.replace("TerminalTestEnv", "NoEnv", 1), "has no class NoEnv"),

@@ -143,7 +143,7 @@ class ClassContract:
             path=place.path or self.subject.path,
             line=place.line or line,
             severity=Severity.ERROR,
-            fix=failed.advice or ("" if place.path else FIX_OF_IMPORT),
+            fix=failed.advice or ("" if place.path and "NetworkBlocked" not in how else FIX_OF_IMPORT),
             cause=(how, place.path, place.line) if place.path else None,
         )
         return Verdict.failed([found])

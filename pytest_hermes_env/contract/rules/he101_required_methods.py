@@ -32,7 +32,7 @@ ALIKE = 0.85
 
 def static(source: ClassSource) -> Verdict:
     """Look for the five methods in the class and in every base that can be read."""
-    if twice := [found for item in source.readable for found in _twice(item)]:
+    if twice := [found for item in source.readable for found in defined_twice(item)]:
         return Verdict.failed(twice)
     if not source.missing:
         return Verdict.passed(f"{', '.join(REQUIRED_METHODS)} exist")
@@ -50,7 +50,7 @@ def static(source: ClassSource) -> Verdict:
     return Verdict.failed([dataclasses.replace(found, fix=f"Rename {near[0]} to {source.missing[0]}.")])
 
 
-def _twice(source: ClassSource) -> Iterator[Finding]:
+def defined_twice(source: ClassSource) -> Iterator[Finding]:
     """Yield the required methods that a class body defines once more, so that the first is never called."""
     lines: dict[str, int] = {}
     for node in source.node.body:

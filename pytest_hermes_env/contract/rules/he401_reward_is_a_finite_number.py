@@ -16,10 +16,12 @@ Source: atroposlib 0.4.0, `envs/base.py`, `ScoredDataGroup` (`scores`: list of f
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import SupportsFloat
 
 from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict, one_per_place
+from pytest_hermes_env.contract.rules.he101_required_methods import defined_twice
 from pytest_hermes_env.play.codec import type_name
 from pytest_hermes_env.play.journal import Reward, UnknownRead
 from pytest_hermes_env.play.scenario import CASES, PROBES, Scenario
@@ -46,6 +48,8 @@ def dynamic(evidence: Evidence) -> Verdict:
         for name, value, seen in rewards
         if (fault := _fault(value))
     )
+    owner = "HE101" if evidence.source is not None and any(True for _ in defined_twice(evidence.source)) else ""
+    findings = tuple(dataclasses.replace(found, because_of=owner) for found in findings)
     return Verdict.of(findings, f"{len(rewards)} rewards were finite numbers")
 
 

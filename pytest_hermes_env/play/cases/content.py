@@ -196,6 +196,7 @@ def _changes(text: str, known: Known) -> Iterator[Change]:
     if kind == "json":
         yield Change(name="a list of it", text=f"[{text.strip()}]", is_sure=False)
         yield Change(name="a number in its place", text="1")
+        yield Change(name="without all that is in it", text="[]" if text.strip().startswith("[") else "{}")
     for other in known.others[:1]:
         yield Change(name="that of another item", text=other)
     yield Change(name="nothing in it", text="")

@@ -39,7 +39,7 @@ _OPPOSITE = {
 }
 _WORDS = re.compile(rf"\b(?:{'|'.join(_OPPOSITE)})\b", re.IGNORECASE)
 MOST_PARTS = 4
-LONG_TEXT = 200
+LONG_TEXT = 80
 MUCH = 5
 """How much longer than gold wrong work is, for rewards that also count words."""
 _WORD = re.compile(r"\b[A-Za-z]{3,}\b")

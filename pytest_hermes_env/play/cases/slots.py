@@ -5,6 +5,7 @@ Place in the flow: the automatic cases and `neighbours` change gold's content, a
 
 from __future__ import annotations
 
+import contextlib
 import json
 import posixpath
 import re
@@ -212,4 +213,12 @@ def _labels(item: Any, prompt: str) -> tuple[tuple[str, str], ...]:
     """Return key and text of each value in those parts of an item that its prompt does not hold, in their order."""
     parts = fields_of(item).items()
     hidden = {key: part for key, part in parts if not isinstance(part, str | int | float) or str(part) not in prompt}
-    return tuple(pair for key, part in hidden.items() for pair in pairs_under(key, part))
+    forms = ((key, form) for key, part in hidden.items() for form in (part, *_parsed(part)))
+    return tuple(pair for key, form in forms for pair in pairs_under(key, form))
+
+
+def _parsed(part: Any) -> list[Any]:
+    """Return the object or list that a text is as JSON, if it is one."""
+    with contextlib.suppress(TypeError, ValueError):
+        return [found] if (found := json.loads(part)) and isinstance(found, dict | list) else []
+    return []

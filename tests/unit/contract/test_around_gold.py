@@ -112,6 +112,23 @@ class SortedEnv(SumEnv):
         return float(isinstance(found, dict) and sorted(map(str, found.values())) == sorted(map(str, item["answer"].values())))
 
 
+class SubsetEnv(SumEnv):
+    """Compares what is there; its items hold the answer as JSON."""
+
+    prompts = "Add {a} and {b}. Write what form.txt asks for to sum.json."
+
+    async def setup(self) -> None:
+        """Write them."""
+        await super().setup()
+        for item in (*self.items, *self.held_out):
+            item["answer"] = json.dumps(item["answer"])
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Forget what is missing."""
+        found, answer = self.read(ctx), json.loads(item["answer"])
+        return float(isinstance(found, dict) and all(answer.get(key) == value for key, value in found.items()))
+
+
 class HastyEnv(SumEnv):
     """Pays only for who writes at once."""
 
@@ -149,6 +166,17 @@ def test_work_around_gold_is_paid_as_it_is_worth(env_class: type, told: str) -> 
 
     assert verdict.outcome is Outcome.FAILED
     assert any(told in finding.message for finding in verdict.findings), [finding.message for finding in verdict.findings]
+
+
+def test_keys_of_a_label_that_is_json_are_asked_for() -> None:
+    """They stand in no prompt."""
+    declared = cases(
+        [item_cases(where="*", gold=lambda item: [call("write_file", path="sum.json", content=item["answer"]), say("Done.")])]
+    )
+
+    verdict = judged("HE405", SubsetEnv, declared)
+
+    assert any("gold (without" in finding.message for finding in verdict.findings), verdict
 
 
 def test_a_question_is_asked_until_its_author_answers() -> None:
@@ -304,7 +332,7 @@ class FallingEnv(TwoMetricsEnv):
     ("env_class", "told"),
     [
         (TwoMetricsEnv, ""),
-        (FirstOnlyEnv, "eval/solved_rate is 1 where 50% of the gold was played, and 1 with all of it"),
+        (FirstOnlyEnv, "where 50% of the gold was played, and 1 with all of it"),
         (FallingEnv, "eval/solved_rate falls when each rollout plays gold: from 1 to 0"),
     ],
 )
@@ -312,7 +340,7 @@ def test_another_metric_of_success_is_warned_of(env_class: type, told: str) -> N
     """The mean is right, so that nothing is an error."""
     findings = judged("HE708", env_class).findings
 
-    assert [one.message.partition(":")[0] for one in findings] == ([told.partition(":")[0]] if told else [])
+    assert [told.partition(":")[0] in one.message for one in findings] == ([True] if told else [])
     assert all(told in one.message and one.severity is Severity.WARNING for one in findings)
 
 

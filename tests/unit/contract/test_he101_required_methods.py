@@ -18,6 +18,21 @@ CASES = (
         """,
     ),
     broken(
+        "one that is written twice",
+        """
+        class Env(HermesAgentBaseEnv):
+            async def setup(self): ...
+            async def get_next_item(self): ...
+            def format_prompt(self, item): ...
+            async def compute_reward(self, item, result, ctx):
+                return 1.0
+            async def evaluate(self): ...
+            async def compute_reward(self, item, result, ctx):  # <- here
+                pass
+        """,
+        "compute_reward is defined twice: this one takes the place of line 20",
+    ),
+    broken(
         "a misspelt name",
         """
         class Env(HermesAgentBaseEnv[HermesAgentEnvConfig]):

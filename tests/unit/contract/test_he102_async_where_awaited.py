@@ -45,6 +45,20 @@ CASES = (
         "evaluate calls evaluate_items without await: the coroutine is dropped: nothing of it runs",
     ),
     broken(
+        "a coroutine as a condition",
+        """
+        class Env(HermesAgentBaseEnv):
+            async def compute_reward(self, item, result, ctx):
+                if self.is_done(ctx):  # <- here
+                    return 1.0
+                return 0.5 if not self.is_done(ctx) else 0.0  # <- here
+            async def is_done(self, ctx):
+                return ctx.terminal("ls")["exit_code"] == 0
+        """,
+        "compute_reward calls is_done without await: the coroutine is not a result: it is always true",
+        "compute_reward calls is_done without await: the coroutine is not a result: it is always true",
+    ),
+    broken(
         "an async prompt",
         """
         class Env(HermesAgentBaseEnv):
