@@ -41,7 +41,7 @@ _PLAIN = frozenset({"b64encode", "hex", "hexdigest", "task_id", "token_hex", "uu
 """What has no letters that a shell knows."""
 _CHECKS = frozenset({"fullmatch", "match", "isalnum", "isdigit", "isidentifier"})
 _COMMAND = re.compile(r"cmd|command|script|shell", re.IGNORECASE)
-_DEEPEST = 3
+_DEEPEST = 6
 
 
 def static(source: ClassSource) -> Verdict:
@@ -130,6 +130,8 @@ def _is_harmless(source: ClassSource, function: Function, part: ast.expr, depth:
     match part:
         case ast.BinOp(left=left, right=right) | ast.IfExp(body=left, orelse=right):
             return all(_is_harmless(source, function, item, depth) for item in (left, right))
+        case ast.BoolOp(values=values):
+            return all(_is_harmless(source, function, item, depth) for item in values)
         case ast.Name(id=name):
             given = [*_values(function, name), *reach_of(source).given_to(function, name, "compute_reward")]
             if any(any(map(_is_quote, ast.walk(value))) for _, value in given) or _is_checked(function, name):

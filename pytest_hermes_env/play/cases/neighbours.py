@@ -22,7 +22,7 @@ from pytest_hermes_env.play.cases.one_value import Change
 from pytest_hermes_env.play.cases.playing import PlayedCase, Player, played, scripted
 from pytest_hermes_env.play.cases.slots import ANSWER, OF_PROGRAMS, Slot, Work, said, without
 from pytest_hermes_env.play.cases.values import NEIGHBOUR, Transcript
-from pytest_hermes_env.play.cases.ways import other_ways, with_words, without_last_part
+from pytest_hermes_env.play.cases.ways import AFTER_A_FAILURE, other_ways, with_words, without_last_part
 from pytest_hermes_env.play.scenario import Rung, Worth
 from pytest_hermes_env.play.stage import Stage
 
@@ -140,7 +140,8 @@ class Around:
         if one.was_stopped and worth in AS_GOOD:  # it has all the time that its commands ask for
             player = Player(transcript, scripted(turns))
             one = await played(self.stage, player, self.work.item, transcript, blank, is_patient=True)
-        if worth in AS_GOOD and len(one.rung.tool_errors) > len(self.gold.rung.tool_errors):
+        failed = one.failed - change.startswith(AFTER_A_FAILURE)
+        if worth in AS_GOOD and (len(one.rung.tool_errors) > len(self.gold.rung.tool_errors) or failed > self.gold.failed):
             return PlayedCase(rung=Rung(name=NEIGHBOUR, item=self.gold.rung.item, is_automatic=True))  # a tool refused that way
         return one if one.rung.error else replace(one, records=())
 

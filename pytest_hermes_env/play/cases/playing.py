@@ -45,6 +45,8 @@ class PlayedCase:
     judged: tuple[str, ...] = ()
     """What a judge was asked."""
     was_stopped: bool = False
+    failed: int = 0
+    """Commands of the agent with another exit code than 0."""
     """Whether its commands took so long that they were stopped before their own timeout."""
 
 
@@ -184,6 +186,7 @@ async def played(
         all_files=everything,
         judged=tuple(player.judge_was_asked),
         was_stopped=given.was_over,
+        failed=sum(exit_code_of(one.result) != 0 for one in calls),
     )
 
 

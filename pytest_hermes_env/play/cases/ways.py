@@ -19,6 +19,7 @@ from pytest_hermes_env.play.cases.slots import ANSWER, Slot, Work, arguments_of,
 from pytest_hermes_env.play.cases.writing import writing
 
 BESIDE = "Let me look at this."
+AFTER_A_FAILURE = "after a command that failed"
 FAILING = "cat Traceback_no_such_file.txt"
 _MOVE = re.compile(r"(?<![\w-])mv ([\w./*?\[\]-]+) ([\w./-]+)(?=\s*(?:$|[;&\n]))")
 _RUN = re.compile(r"(?<![\w./-])(python3?|bash|sh|node|ruby|perl) ([\w-]+\.\w+)(?![\w/])")
@@ -61,9 +62,10 @@ _ONE_COMMIT = re.compile(
 """Commands that commit, and where the history may be what is asked for."""
 _PARTS = re.compile(r"\s*(?:&&|;|\n)\s*")
 _TAG, _KIND_OF_TAG = (
-    re.compile(r"\b(git(?: -C \S+)? tag) (?=[\w\"'$])"),
+    re.compile(r"\b(git)((?: -C \S+)?) tag (?=[\w\"'$])"),
     re.compile(r"\b(?:annotated|lightweight)\b", re.IGNORECASE),
 )
+_BY_SOMEBODY = "-c user.name=somebody -c user.email=somebody@example.org"
 _SUNDAY = re.compile(r"(?m)^((?:\S+[ \t]+){4}(?:[1-6](?:-[1-6])?,)*)0(?=,|[ \t]|$)")
 _CRON = re.compile(r"(?m)^(?:[\d*,/-]+[ \t]+){4}[\d*,/-]+(?=[ \t]|$)")
 _RANGE = re.compile(r"(?<![\d/*])(\d+)-(\d+)(?![\d/])")
@@ -80,7 +82,7 @@ def other_ways(work: Work, live: Sequence[Slot], most: int) -> tuple[list[Way], 
     is_counted = _COUNTED.search(work.prompt) is not None
     if "terminal" in work.tools and len(turns) < most and not is_counted:
         made.append(("after a look around", (turn(BESIDE, call("terminal", command="ls")), *turns)))
-        made.append(("after a command that failed", (turn(call("terminal", command=FAILING)), *turns)))
+        made.append((AFTER_A_FAILURE, (turn(call("terminal", command=FAILING)), *turns)))
         if turns[1:] and work.calls:
             made.append(("with a look at its end", (*turns[:-1], turn(call("terminal", command="ls")), turns[-1])))
     if len(apart := _apart(turns)) in range(len(turns) + 1, most + 1):
@@ -195,7 +197,7 @@ def _with_annotated_tags(one: Turn) -> Turn:
     for step in one.steps:
         given = arguments_of(step) if isinstance(step, Call) else {}
         command = given.get("command")
-        made = _TAG.sub(r"\1 -a -m tagged ", command) if isinstance(command, str) else command
+        made = _TAG.sub(rf"\1 {_BY_SOMEBODY}\2 tag -a -m tagged ", command) if isinstance(command, str) else command
         steps.append(call("terminal", **{**given, "command": made}) if made != command else step)
     return Turn(steps=tuple(steps))
 

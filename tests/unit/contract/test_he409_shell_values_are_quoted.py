@@ -9,6 +9,18 @@ import pytest
 from pytest_hermes_env.contract.judge.verdict import Outcome
 
 BROKEN = {
+    "names in what a command printed, by way of a helper": """
+        async def compute_reward(self, item, result, ctx):
+            shown = ctx.terminal("git for-each-ref")
+            refs = self.read_refs(str(shown.get("output") or ""))
+            for name in refs:
+                if ctx.terminal(f"git rev-parse {name}")["exit_code"]:  # <- here
+                    return 0.0
+            return 1.0
+
+        def read_refs(self, output):
+            return {line.split("|")[0]: line for line in output.splitlines()}
+    """,
     "an f-string, whatever the parameters are called": """
         async def compute_reward(self, task, outcome, sandbox):
             return float(sandbox.terminal(f"cat {task['path']}")["exit_code"] == 0)  # <- here

@@ -309,13 +309,22 @@ class TagEnv(SumEnv):
         return float(done["exit_code"] == 0 and len({*done["output"].split()}) == 1)
 
 
+class AnonymousTagEnv(TagEnv):
+    """The repository knows nobody's name."""
+
+    async def prepare_sandbox(self, item: Any, ctx: ToolContext) -> None:
+        """Forget it."""
+        await super().prepare_sandbox(item, ctx)
+        ctx.terminal("git config --unset user.email; git config --unset user.name")
+
+
 class UnpeeledTagEnv(TagEnv):
     """Compares the id of the tag itself."""
 
     asked: ClassVar[str] = ""
 
 
-@pytest.mark.parametrize(("env_class", "is_told"), [(TagEnv, False), (UnpeeledTagEnv, True)])
+@pytest.mark.parametrize(("env_class", "is_told"), [(TagEnv, False), (AnonymousTagEnv, False), (UnpeeledTagEnv, True)])
 def test_an_annotated_tag_is_a_tag(env_class: type, is_told: bool) -> None:
     """Where the prompt leaves its kind open."""
     told = messages_of(
