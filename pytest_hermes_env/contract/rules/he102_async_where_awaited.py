@@ -3,7 +3,7 @@ Methods that Atropos awaits are async, `format_prompt` is not, and `evaluate` ca
 
 What: `setup`, `get_next_item`, `compute_reward`, `evaluate` and `wandb_log` are coroutine functions, or return an
 awaitable. `format_prompt` is a plain function. Every parameter of `evaluate` has a default. No method of the class drops
-the coroutine of an async function, or reads an attribute of it, where it meant the result.
+the coroutine of an async function, reads an attribute of it, or takes it for a condition, where it meant the result.
 
 Why: Python reports the mistake at the first await, with "object float can't be used in 'await' expression": after the
 model answered and the reward was computed, in every rollout, and the base counts it as a failed reward of 0.0. An async

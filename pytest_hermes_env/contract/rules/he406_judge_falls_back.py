@@ -4,7 +4,7 @@ The reward follows what its judge says about the work; a judge that fails leaves
 What: While the judge of `compute_reward` (a request to a chat or completions endpoint, by any client, to any host) answers text without a score,
 JSON whose values are null, or no text at all, or every call to it fails, `compute_reward` returns a finite number. Where the declared gold
 asks a judge, its answer is varied: with the worst verdict gold earns less, by the gap; with half of the score no more than with all of it; wrong work about which the judge says nothing that is a score, or
-its worst after numbers in a reason, earns no more than with the worst verdict alone. What the judge is asked contains the agent's work, or other work with the same verdict earns less.
+its worst after numbers in a reason, earns no more than with the worst verdict alone. What the judge is asked contains the agent's work (the file that the prompt asks for, where the last words are the same for each item), or other work with the same verdict earns less.
 
 Why: Judges are remote. They time out, hit rate limits, and answer "As an AI, I cannot" one time in a hundred. Without a
 fallback each of these becomes an exception in `compute_reward`, which the trainer sees as 0.0; with a generous one an hour of outage pays

@@ -4,7 +4,7 @@ Good work was played, and paid, on items spread over the whole data.
 What: The author declares `gold`, a transcript that solves the task, in a file of cases next to the environment. It is played as
 a real rollout, and earns more than doing nothing. A gold that is a template, or a function of the item, is played on training items spread over all that
 `get_next_item` gives: on all where they are few, else on up to 50, or 12 where real programs run. It earns as much, up to
-the gap, on each of them; an item on which it earns less, has no reward or fails is named.
+the gap, on each of them; an item on which it earns less, has no reward or fails is named, with the error that `compute_reward` caught itself while it judged gold.
 
 Why: A reward that nobody has ever seen paid is the usual reason for a run that learns nothing: every other check is silent about it, because
 bad work rightly earns nothing. A verifier that works for the first items and fails for the others trains on noise.
