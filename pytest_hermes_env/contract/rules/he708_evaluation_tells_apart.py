@@ -26,7 +26,7 @@ from collections.abc import Iterator
 
 from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.play.cases.values import GOLD
-from pytest_hermes_env.play.journal import EvaluationLogged, LoopStarted, Reward
+from pytest_hermes_env.play.journal import EvaluationLogged, LoopStarted, Reward, UnknownRead
 from pytest_hermes_env.play.probing.record import as_number
 from pytest_hermes_env.play.scenario import Scenario, item_key
 
@@ -45,6 +45,8 @@ _OF_FEW = re.compile(
     r"@|max|min|best|worst|any|all|median|std|error|fail|wrong|format|turn|tool|token|time|call", re.IGNORECASE
 )
 """Names of metrics that are not means over items, or are of something else."""
+_OF_FAILURES = re.compile(r"error|fail|wrong|lost|miss|timeout", re.IGNORECASE)
+"""Names of metrics that good work lowers."""
 TINY = 1e-9
 OFTEN = 2
 """Rewards of one held-out item, and of no other, from which on an evaluation is of that item alone."""
@@ -89,7 +91,16 @@ def dynamic(evidence: Evidence) -> Verdict:
         found = evidence.finding(message, "evaluate", scenario=GOOD, seen=_shown(metrics))
         rewards = [reward for scenario in (idle, good, half) for reward in scenario.of(Reward)]
         raised = any(reward.error for reward in rewards)
-        owner = "HE403" if raised else "HE401" if any(as_number(reward.value) is None for reward in rewards) else ""
+        is_foreign = any(True for scenario in (idle, good, half) for _ in scenario.of(UnknownRead))
+        owner = (
+            "HE301"
+            if is_foreign
+            else "HE403"
+            if raised
+            else "HE401"
+            if any(as_number(reward.value) is None for reward in rewards)
+            else ""
+        )
         return Verdict.failed([dataclasses.replace(found, because_of=owner)])
     different = [*_differences(evidence, good), *_of_other_metrics(metrics, _share(half) / (_share(good) or 1.0))]
     if different:
@@ -124,7 +135,8 @@ def _of_metrics(metrics: list[dict[str, float]], differ: float, share: float) ->
     moved = {name: good[name] - idle[name] for name in good if name in idle and abs(good[name] - idle[name]) > TINY}
     if not moved:
         return "each metric of evaluate() is the same for an agent that does nothing and for gold"
-    risen = {name: by for name, by in moved.items() if by >= max(differ * LEAST, TINY)}
+    rises = {name: -by if _OF_FAILURES.search(name) else by for name, by in moved.items()}
+    risen = {name: moved[name] for name, by in rises.items() if by >= max(differ * LEAST, TINY)}
     if not risen:
         name = max(moved, key=lambda one: abs(moved[one]))
         what = "falls" if moved[name] < 0 else "hardly rises"

@@ -276,6 +276,8 @@ def test_a_reward_belongs_to_its_own_rollout(rule: str, env_class: type, told: s
 class SuccessesEnv(SumEnv):
     """Counts what succeeded."""
 
+    metric: ClassVar[str] = "eval/mean"
+
     def metrics_of(self, scores: list[float]) -> float:
         """Leave out the zeros."""
         good = [score for score in scores if score]
@@ -287,7 +289,7 @@ class SuccessesEnv(SumEnv):
         for item in self.held_out:
             scored, _ = await self.collect_trajectory(item)
             scores.append(float(scored["scores"]))
-        await self.evaluate_log({"eval/mean": self.metrics_of(scores)}, samples=[{"score": score} for score in scores])
+        await self.evaluate_log({self.metric: self.metrics_of(scores)}, samples=[{"score": score} for score in scores])
 
 
 class FinishedEnv(SuccessesEnv):
@@ -318,6 +320,16 @@ class FirstOnlyEnv(TwoMetricsEnv):
     def other(self, scores: list[float]) -> float:
         """Look at the first."""
         return float(scores[0] == 1.0)
+
+
+class ErrorsAloneEnv(SuccessesEnv):
+    """Logs how many answers are wrong."""
+
+    metric: ClassVar[str] = "eval/errors"
+
+    def metrics_of(self, scores: list[float]) -> float:
+        """Count them."""
+        return sum(score != 1.0 for score in scores)
 
 
 class FallingEnv(TwoMetricsEnv):
@@ -353,6 +365,11 @@ class AnySumEnv(SumEnv):
         return float(
             found == item["answer"] or (item in self.held_out and isinstance(found, dict) and {*found} == {*item["answer"]})
         )
+
+
+def test_failures_fall_with_the_work() -> None:
+    """A metric that counts them tells gold from no work, too."""
+    assert judged("HE708", ErrorsAloneEnv).outcome is Outcome.PASSED
 
 
 @pytest.mark.parametrize(
