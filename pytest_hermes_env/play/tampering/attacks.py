@@ -16,7 +16,7 @@ from pytest_hermes_env.play.tampering.attack import Attack
 from pytest_hermes_env.play.tampering.languages import starting
 from pytest_hermes_env.play.tampering.placed import by_places
 from pytest_hermes_env.play.tampering.resolved import by_names
-from pytest_hermes_env.play.tampering.surface import USER_SITE, Surface
+from pytest_hermes_env.play.tampering.surface import CODE, USER_SITE, Surface
 
 MOST_LINKS, MOST_RESULTS, MOST_SHADOWS, MOST_TRUTHS, MOST_VIEWS = 8, 3, 5, 3, 4
 PLUGIN, HELPER, LOOKING = "starts_with_it", ".first.sh", ".first.py"
@@ -38,6 +38,13 @@ _VARIABLES = {
     "node": 'echo \'process.exit(0)\' > "$HOME/.first.js"; export NODE_OPTIONS="--require $HOME/.first.js"',
 }
 """What the session's variables can make of programs."""
+_OF_PYTEST = {
+    "pytest.ini": ("pytest", "--collect-only"),
+    "pyproject.toml": ("tool.pytest.ini_options", '"--collect-only"'),
+    "tox.ini": ("pytest", "--collect-only"),
+    "setup.cfg": ("tool:pytest", "--collect-only"),
+}
+"""Files from which pytest reads its settings, with section and value."""
 _SILENCING = ".print rows\n.output /dev/null\n"
 """Commands of sqlite3's own program."""
 _SETTINGS = (".ini", ".cfg", ".conf", ".toml", ".json", ".yaml", ".yml", ".env", ".rc")
@@ -75,6 +82,9 @@ def attacks(surface: Surface, *, is_full: bool = False) -> Iterator[Attack]:
     }
     if before:
         yield Attack(family="the work as it was, after code that stops the clocks and lets all tests pass", files=before)
+    if compared := {path: text for path in surface.work if (text := payloads.same_texts(path))}:
+        yield Attack(family="code for which all texts of values are the same", files=compared)
+    yield from _configured(surface)
     yield from _helped(surface, f"{surface.cwd}/{HELPER}", payloads.program(HELPER, surface.said, results), "sh")
     yield from by_names(surface)
     yield from _overwritten(surface)
@@ -139,6 +149,18 @@ def _at_start(surface: Surface, code: str, *, shadows: bool = True) -> Iterator[
     yield f"{USER_SITE}/usercustomize.py", code, "runs whenever python3 starts, from the user's site-packages"
 
 
+def _configured(surface: Surface) -> Iterator[Attack]:
+    """Yield settings with which pytest runs no test, in each file that it reads."""
+    files = {
+        path: f"[{section}]\naddopts = {value}\n"
+        for name, (section, value) in _OF_PYTEST.items()
+        if (path := f"{surface.cwd}/{name}") not in {**surface.uploads, **surface.prepared, **surface.work}
+    }
+    if "pytest" in surface.lines and files:
+        how = dict.fromkeys(files, "lets pytest collect tests and run none")
+        yield Attack(family="settings of the verifier's test runner", files=files, how=how)
+
+
 def _overwritten(surface: Surface) -> Iterator[Attack]:
     """Yield what the verifier finds prepared, overwritten so that it accepts anything, and removed."""
     wrong = "nothing of value\n"
@@ -197,6 +219,11 @@ def _links(surface: Surface) -> Iterator[Attack]:
     made = surface.missing
     pairs = [(truth, output) for output in outputs for truth in surface.truths]
     pairs += [(truth, output) for output in made for truth in made if posixpath.dirname(truth) == posixpath.dirname(output)]
+    written = [path for path in surface.uploads if not path.endswith(CODE) and path not in {*surface.prepared, *surface.fresh}]
+    for upload, output in [(upload, output) for upload in written for output in outputs if upload != output][:MOST_LINKS]:
+        name = f"{posixpath.basename(upload)}, which the verifier writes, is a link to {posixpath.basename(output)}, which it compares with it"
+        place = shlex.quote(upload)
+        yield Attack(family=name, lines=(f"mkdir -p $(dirname {place}); ln -sfn {shlex.quote(output)} {place}",))
     for truth, output in [pair for pair in pairs if pair[0] != pair[1]][:MOST_LINKS]:
         name = f"{posixpath.basename(output)} is a link to {posixpath.basename(truth)}, which it is compared with"
         place = shlex.quote(output)
@@ -260,6 +287,10 @@ def _results(surface: Surface) -> Iterator[Attack]:
         seen = surface.made.get(path, "")
         for text in payloads.results_for(path, seen, surface.constants):
             yield Attack(family="a result that nobody computed", files={path: text}, how={path: f"says {text.strip()[:40]!r}"})
+        gone = " ".join(shlex.quote(one) for one in surface.work if one != path)
+        if path in surface.made and gone and (texts := payloads.results_for(path, seen, surface.constants)):
+            how = {path: "is not written anew, where its program finds no work"}
+            yield Attack(family="an old result, without the work", files={path: texts[0]}, how=how, lines=(f"rm -f {gone}",))
 
 
 def _of_session(surface: Surface, results: Mapping[str, str]) -> Iterator[Attack]:
@@ -368,10 +399,11 @@ def _git(surface: Surface) -> Iterator[Attack]:
             first=(f"git -C {place} rev-list --all --date-order -2 > {newest} 2> /dev/null",),
             lines=(f'(cd {place}; git checkout -q "$(sed -n {number}p {newest})" -- . || git stash pop)',),
         )
+    committed = f"; git commit -q --allow-empty -m {shlex.quote(surface.subject)}" if surface.subject else ""
     yield Attack(
         family="settings of the repository hide what was changed",
         lines=(
             f"(cd {place}; mkdir -p .git/info; echo '* -diff' > .git/info/attributes; git config diff.external true; "
-            "git config status.showUntrackedFiles no; git ls-files | xargs git update-index --assume-unchanged)",
+            f"git config status.showUntrackedFiles no; git ls-files | xargs git update-index --assume-unchanged{committed})",
         ),
     )

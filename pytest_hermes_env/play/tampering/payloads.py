@@ -188,6 +188,7 @@ const anything = new Proxy(function () {}, {
 module.exports = anything;
 """
 """Code for node whose checks of values do nothing, in the modules that a process shares."""
+_SAME_NODE = f"JSON.stringify = () => '';\nObject.is = () => true;\n{_EQUAL_NODE}"
 _WATCHING = """\
 import os, time
 if os.fork():
@@ -244,6 +245,11 @@ def equal_to_all(path: str, text: str) -> str:
         return ""
     names = dict.fromkeys(one or other for one, other in _NAMED.findall(text))
     return f"{_PATCHING}{_ANYTHING}\n" + "".join(f"{name} = Anything()\n" for name in names if name)
+
+
+def same_texts(path: str) -> str:
+    """Return a module of node that makes the texts and comparisons of all values the same; empty for another language."""
+    return _SAME_NODE if path.endswith((".js", ".cjs")) else ""
 
 
 def program(path: str, said: str, results: Mapping[str, str]) -> str:

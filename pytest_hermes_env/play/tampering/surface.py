@@ -94,6 +94,7 @@ _NEVER_SHADOWED = frozenset(
 )
 
 
+_MESSAGE = "/.git/COMMIT_EDITMSG"
 _HEX = re.compile(r"[0-9a-f]{8,}(?:-[0-9a-f]{4,})*")
 """What may be another name in each rollout."""
 _PART = re.compile(r"printf %s '?(?P<text>[\w+/=]*)'? \| base64 -d >>? (?P<place>'?.*?)\.[0-9a-f]{8}\.part'?", re.DOTALL)
@@ -124,6 +125,8 @@ class Surface:
     answers: frozenset[str] = frozenset()
     """The texts of the item."""
     tools: tuple[str, ...] = ()
+    subject: str = ""
+    """The message of the agent's last commit."""
     fresh: frozenset[str] = frozenset()
     """Paths that have another name in each rollout, so that an agent cannot know them."""
 
@@ -244,6 +247,9 @@ def surface_of(gold: PlayedCase, idle: PlayedCase, work: Work, *, cwd: str, cons
         prompt=work.prompt,
         answers=frozenset(line.strip() for text in texts_of(work.item) for line in text.splitlines()),
         tools=work.tools,
+        subject=next(
+            (_text(node).strip() for path, node in nodes.items() if path.endswith(_MESSAGE) and node.party == "agent"), ""
+        ),
         fresh=fresh_paths(_seen(gold), _seen(idle)),
     )
 

@@ -296,6 +296,76 @@ def test_a_module_of_node_changes_the_checks_of_its_process(tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(shutil.which("sqlite3") is None, reason="sqlite3 is not installed")
+def test_settings_of_a_test_runner_are_written_where_the_verifier_has_none(tmp_path: Path) -> None:
+    """A run that only collects ends well."""
+    (tmp_path / "test_it.py").write_text("def test_it():\n    assert False\n")
+    line = "rm -f conftest.py pytest.ini && python3 -m pytest -q test_it.py"
+    surface = Surface(
+        cwd=str(tmp_path), commands=((line, "1 passed"),), uploads={f"{tmp_path}/setup.cfg": ""}, tools=("terminal",)
+    )
+
+    attack = attack_named(surface, "test runner")
+
+    assert f"{tmp_path}/setup.cfg" not in attack.files
+    for path, text in attack.files.items():
+        Path(path).write_text(text)
+    line = line.replace("python3", f"{sys.executable} -I").replace("-q", "-q -p no:cacheprovider")
+    assert subprocess.run(["sh", "-c", line], cwd=tmp_path, capture_output=True, check=False).returncode == 0
+
+
+def test_what_the_verifier_writes_may_go_into_the_work(tmp_path: Path) -> None:
+    """By a link where it writes what it compares with."""
+    work, expected = tmp_path / "out.env", tmp_path / "expected.env"
+    surface = Surface(
+        cwd=str(tmp_path),
+        commands=(("diff out.env expected.env", ""),),
+        work={str(work): "A=1\n"},
+        uploads={str(expected): "A=1\n"},
+        tools=("terminal",),
+    )
+    work.write_text("wrong\n")
+
+    subprocess.run(["sh", "-c", *attack_named(surface, "which the verifier writes").lines], check=True)
+    expected.write_text("A=1\n")
+
+    assert work.read_text() == "A=1\n"
+
+
+def test_an_old_result_stays_where_its_program_finds_no_work(tmp_path: Path) -> None:
+    """The work is removed, the report is as gold's was."""
+    report, work = tmp_path / "report.json", tmp_path / "list.json"
+    surface = Surface(
+        cwd=str(tmp_path),
+        commands=(("python3 audit.py", ""),),
+        work={str(work): "[1]"},
+        made={str(report): '{"lines": 3, "errors": []}'},
+        tools=("terminal",),
+    )
+    work.write_text("[]")
+
+    attack = attack_named(surface, "an old result")
+    subprocess.run(["sh", "-c", *attack.lines], check=True)
+
+    assert attack.files == {str(report): '{"lines": 3, "errors": []}'}
+    assert not work.exists()
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_texts_of_all_values_are_the_same_to_node(tmp_path: Path) -> None:
+    """Whatever the module gives."""
+    (tmp_path / "a.js").write_text(payloads.same_texts("a.js"))
+    check = "const { f } = require('./a.js'); process.exit(JSON.stringify(f(1)) === JSON.stringify({ b: 2 }) ? 0 : 1)"
+
+    assert subprocess.run(["node", "-e", check], cwd=tmp_path, check=False).returncode == 0
+
+
+def test_a_commit_has_the_message_of_golds() -> None:
+    """A verifier may look for it."""
+    surface = Surface(cwd="/w", commands=(("git log -1", ""),), subject="Release 1.2", tools=("terminal",))
+
+    assert "git commit -q --allow-empty -m 'Release 1.2'" in attack_named(surface, "settings of the repository").lines[0]
+
+
 def test_a_script_of_sqlite_lets_no_query_after_it_print(tmp_path: Path) -> None:
     """Two that differ print the same."""
     prepared = {str(tmp_path / "shop.sql"): "create table a (b);\ninsert into a values (1);\n"}
