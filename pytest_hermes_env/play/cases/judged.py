@@ -277,6 +277,7 @@ def _in_words(declared: str) -> Iterator[tuple[str, str, Worth]]:
         yield "gave 0", worst, Worth.JUDGED_WORST
         reason = REASON.format(score[0], score[0])
         yield "gave 0 before a reason with numbers", f"{worst}\n{reason}", Worth.JUDGED_SILENT
+        yield from _quoted("gave 0", declared, score, worst)
         half = float(score[0]) / 2
         if half * 2 > MANY:
             yield "gave 1", f"{declared[: score.start()]}1{declared[score.end() :]}", Worth.JUDGED_LOW
@@ -287,9 +288,14 @@ def _in_words(declared: str) -> Iterator[tuple[str, str, Worth]]:
         opposite = opposite.upper() if said[0].isupper() else opposite.title() if said[0].istitle() else opposite
         worst = f"{declared[: said.start()]}{opposite}{declared[said.end() :]}"
         yield f"said {opposite}", worst, Worth.JUDGED_WORST
-        line = declared.splitlines()[-1].strip()
-        if said[0] in line and line != declared.strip():  # it gives its reasons first, and they may quote
-            yield f"said {opposite} after a quote of the answer", f'The answer says: "{line}".\n\n{worst}', Worth.JUDGED_SILENT
+        yield from _quoted(f"said {opposite}", declared, said, worst)
+
+
+def _quoted(name: str, declared: str, said: re.Match[str], worst: str) -> Iterator[tuple[str, str, Worth]]:
+    """Yield the worst verdict behind the declared one as a quote, where a judge gives its reasons first: they may quote."""
+    line = declared.splitlines()[-1].strip()
+    if said[0] in line and line != declared.strip():
+        yield f"{name} after a quote of the answer", f'The answer says: "{line}".\n\n{worst}', Worth.JUDGED_SILENT
 
 
 def _worst(value: Any) -> Any:

@@ -38,6 +38,8 @@ _VARIABLES = {
     "node": 'echo \'process.exit(0)\' > "$HOME/.first.js"; export NODE_OPTIONS="--require $HOME/.first.js"',
 }
 """What the session's variables can make of programs."""
+_MEASURES = re.compile(r"\bsettrace\b|\bcoverage\b|--cov\b|\btrace\.Trace\b|\bsys\.monitoring\b")
+"""Where the verifier looks at which lines run."""
 _OF_PYTEST = {
     "pytest.ini": ("pytest", "--collect-only"),
     "pyproject.toml": ("tool.pytest.ini_options", '"--collect-only"'),
@@ -82,6 +84,12 @@ def attacks(surface: Surface, *, is_full: bool = False) -> Iterator[Attack]:
     }
     if before:
         yield Attack(family="the work as it was, after code that stops the clocks and lets all tests pass", files=before)
+    measured = [path for path in surface.prepared if path.endswith(".py") and path not in surface.work]
+    measured = measured if _MEASURES.search(surface.asked) else []
+    if made := {
+        path: payloads.running_lines(text, measured) for path, text in surface.work.items() if measured and path.endswith(".py")
+    }:
+        yield Attack(family="tests that only run lines in the name of what is measured", files=made)
     if compared := {path: text for path in surface.work if (text := payloads.same_texts(path))}:
         yield Attack(family="code for which all texts of values are the same", files=compared)
     yield from _configured(surface)

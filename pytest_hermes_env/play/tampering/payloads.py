@@ -188,6 +188,7 @@ const anything = new Proxy(function () {}, {
 module.exports = anything;
 """
 """Code for node whose checks of values do nothing, in the modules that a process shares."""
+MOST_LINES = 200
 _SAME_NODE = f"JSON.stringify = () => '';\nObject.is = () => true;\n{_EQUAL_NODE}"
 _WATCHING = """\
 import os, time
@@ -245,6 +246,14 @@ def equal_to_all(path: str, text: str) -> str:
         return ""
     names = dict.fromkeys(one or other for one, other in _NAMED.findall(text))
     return f"{_PATCHING}{_ANYTHING}\n" + "".join(f"{name} = Anything()\n" for name in names if name)
+
+
+def running_lines(text: str, names: Sequence[str]) -> str:
+    """Return tests, called as those of ``text``, that run a line of each number in the name of other files."""
+    tests = dict.fromkeys(name for _, name in _TEST.findall(text)) or {"test_it": None}
+    body = f"        for name in {[*names]!r}:\n            for line in range({MOST_LINES}):\n                exec(compile('\\n' * line + 'pass', name, 'exec'))\n"
+    methods = "".join(f"    def {name}(self):\n{body}" for name in tests)
+    return f"import unittest\n\nclass {(_CASE.findall(text) or ['Everything'])[0]}(unittest.TestCase):\n{methods}"
 
 
 def same_texts(path: str) -> str:

@@ -359,6 +359,38 @@ def test_texts_of_all_values_are_the_same_to_node(tmp_path: Path) -> None:
     assert subprocess.run(["node", "-e", check], cwd=tmp_path, check=False).returncode == 0
 
 
+def test_lines_run_in_the_name_of_what_is_measured(tmp_path: Path) -> None:
+    """Not one of its functions is called."""
+    source = tmp_path / "m.py"
+    source.write_text("def f(x):\n    return x\n")
+    measuring = "import sys, unittest\nsys.settrace(seen)\n"
+    surface = Surface(
+        cwd=str(tmp_path),
+        commands=((f"python3 -c '{measuring}'", ""),),
+        work={f"{tmp_path}/test_m.py": "def test_f():\n    pass\n"},
+        prepared={str(source): source.read_text()},
+        tools=("terminal",),
+    )
+    (text,) = attack_named(surface, "only run lines").files.values()
+    reached = set()
+
+    def trace(frame: Any, event: str, arg: Any) -> Any:
+        reached.update([frame.f_lineno] if frame.f_code.co_filename == str(source) else [])
+        return trace
+
+    held: dict[str, Any] = {}
+    exec(text, held)
+    case = next(value for value in held.values() if isinstance(value, type))("test_f")
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        case.test_f()
+    finally:
+        sys.settrace(before)
+
+    assert {1, 2} <= reached
+
+
 def test_a_commit_has_the_message_of_golds() -> None:
     """A verifier may look for it."""
     surface = Surface(cwd="/w", commands=(("git log -1", ""),), subject="Release 1.2", tools=("terminal",))

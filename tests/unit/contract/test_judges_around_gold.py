@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, ClassVar
 
 import pytest
@@ -89,6 +90,24 @@ class CarefulEnv(GenerousEnv):
         except Exception:  # noqa: BLE001 - a judge that fails
             return 0.0
         return reward
+
+
+class FirstScoreEnv(AskedEnv):
+    """Takes the first score, wherever it stands."""
+
+    def score_in(self, text: str) -> float:
+        """Look for its name."""
+        found = re.search(r"SCORE: (\d+)", text)
+        return min(1.0, int(found[1]) / 10) if found else 0.0
+
+
+class LastScoreEnv(AskedEnv):
+    """Takes the last line."""
+
+    def score_in(self, text: str) -> float:
+        """Look at nothing else."""
+        found = re.fullmatch(r"SCORE: (\d+)", (text.strip().splitlines() or [""])[-1])
+        return min(1.0, int(found[1]) / 10) if found else 0.0
 
 
 class OneDigitEnv(AskedEnv):
@@ -220,6 +239,15 @@ def test_the_reward_follows_its_judge(env_class: type, told: str) -> None:
 
     assert verdict.outcome is (Outcome.FAILED if told else Outcome.PASSED), verdict
     assert any(told in finding.message for finding in verdict.findings) is bool(told), verdict.findings
+
+
+@pytest.mark.parametrize(("env_class", "is_told"), [(LastScoreEnv, False), (FirstScoreEnv, True)])
+def test_a_quoted_score_is_none(env_class: type, is_told: bool) -> None:
+    """A judge that gives its reasons first may quote what the agent wrote."""
+    gold = case(lambda item: [say(f"{item['a']} and {item['b']} are numbers")], judge="All is there.\nSCORE: 9")
+    verdict = judged("HE406", env_class, cases([item_cases(where="*", gold=gold)]))
+
+    assert any("gave 0 after a quote of the answer" in finding.message for finding in verdict.findings) is is_told, verdict
 
 
 @pytest.mark.parametrize(
