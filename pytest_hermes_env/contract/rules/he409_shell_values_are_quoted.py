@@ -41,6 +41,8 @@ _PLAIN = frozenset({"b64encode", "hex", "hexdigest", "task_id", "token_hex", "uu
 """What has no letters that a shell knows."""
 _CHECKS = frozenset({"fullmatch", "match", "isalnum", "isdigit", "isidentifier"})
 _COMMAND = re.compile(r"cmd|command|script|shell", re.IGNORECASE)
+_OF_THE_AGENT = re.compile(r"\b(?:ls|find|cat|grep|head|tail|for-each-ref|branch|ls-files|name-only|tag -l|log)\b")
+"""Commands whose output holds names or texts that the agent chose."""
 _DEEPEST = 6
 
 
@@ -138,6 +140,9 @@ def _is_harmless(source: ClassSource, function: Function, part: ast.expr, depth:
                 return True
             is_unseen = not given and name not in function.positional
             return is_unseen or (bool(given) and all(_is_harmless(source, holder, value, depth + 1) for holder, value in given))
+        case ast.Call(func=ast.Attribute(attr=("read_file" | "terminal") as name)):
+            asked = " ".join(ast.unparse(one) for one in [*part.args[:1], *(word.value for word in part.keywords)])
+            return name == _TERMINAL and _OF_THE_AGENT.search(asked) is None
         case ast.Call(func=func):
             target = reach_of(source).target(function, func)
             if isinstance(target, Function) and any(map(_is_quote, target.nodes)):

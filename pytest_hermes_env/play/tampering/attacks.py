@@ -227,7 +227,11 @@ def _links(surface: Surface) -> Iterator[Attack]:
     made = surface.missing
     pairs = [(truth, output) for output in outputs for truth in surface.truths]
     pairs += [(truth, output) for output in made for truth in made if posixpath.dirname(truth) == posixpath.dirname(output)]
-    written = [path for path in surface.uploads if not path.endswith(CODE) and path not in {*surface.prepared, *surface.fresh}]
+    written = [
+        path
+        for path in (*surface.uploads, *surface.made)
+        if not path.endswith(CODE) and path not in {*surface.prepared, *surface.fresh}
+    ]
     for upload, output in [(upload, output) for upload in written for output in outputs if upload != output][:MOST_LINKS]:
         name = f"{posixpath.basename(upload)}, which the verifier writes, is a link to {posixpath.basename(output)}, which it compares with it"
         place = shlex.quote(upload)

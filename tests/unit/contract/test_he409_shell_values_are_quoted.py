@@ -21,6 +21,12 @@ BROKEN = {
         def read_refs(self, output):
             return {line.split("|")[0]: line for line in output.splitlines()}
     """,
+    "what a file holds": """
+        async def compute_reward(self, item, result, ctx):
+            name = ctx.read_file("name.txt").get("content") or ""
+            ctx.terminal(f"test -e {name}")  # <- here
+            return 1.0
+    """,
     "an f-string, whatever the parameters are called": """
         async def compute_reward(self, task, outcome, sandbox):
             return float(sandbox.terminal(f"cat {task['path']}")["exit_code"] == 0)  # <- here
@@ -89,6 +95,12 @@ BROKEN = {
 }
 
 SOUND = {
+    "a directory that a command made": """
+        async def compute_reward(self, item, result, ctx):
+            place = ctx.terminal("mktemp -d")["output"].strip()
+            head = str(ctx.terminal("git rev-parse HEAD").get("output") or "")
+            return float(ctx.terminal(f"cd {place} && git show {head}")["exit_code"] == 0)
+    """,
     "constants and settings": """
         RUNNER = "pytest -q"
 
