@@ -154,7 +154,7 @@ def _is_harmless(source: ClassSource, function: Function, part: ast.expr, depth:
             ]
             return all(_is_harmless(source, function, item, depth + 1) for item in made_of)
         case ast.Subscript(value=holder):
-            return _is_constant(function, holder)
+            return _is_constant(function, holder) or _is_harmless(source, function, holder, depth + 1)
         case ast.Attribute(value=holder):
             return _is_harmless(source, function, holder, depth + 1)
     return False
