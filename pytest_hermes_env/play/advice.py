@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import difflib
 import dis
 import inspect
@@ -13,7 +14,6 @@ import linecache
 import os
 import re
 import sys
-import textwrap
 import traceback
 from collections.abc import Iterable, Mapping
 from types import CoroutineType, FrameType
@@ -49,6 +49,12 @@ _GIVEN_OUT = frozenset({"gather", "create_task", "ensure_future", "wait", "wait_
 
 def advice_for(error: BaseException, place: Place) -> str:
     """Return what to write at ``place``, the line of the environment that an error came from; empty where the error does not show it."""
+    with contextlib.suppress(Exception):  # it is asked while an error is told, which must not be lost
+        return _advice(error, place)
+    return ""
+
+
+def _advice(error: BaseException, place: Place) -> str:
     if isinstance(error, ImportError):
         return _of_import(error)
     if isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
@@ -177,7 +183,9 @@ def _of_attribute(owner: object, name: str, segment: str, line: str, *, is_of_pl
     near = "" if is_called else _near(name, [one for one in held if not callable(held[one])])
     begun = [one for one in dir(owner) if one.startswith(f"{name}_")]
     near = near or _near(name, dir(owner), VERY_ALIKE) or (begun[0] if len(begun) == 1 else "")
-    if name in _set_by(getattr(type(owner), "setup", None)) and not is_setting_up:
+    set_up = _set_by(getattr(type(owner), "setup", None))
+    begun_with = frozenset().union(*(_set_by(vars(cls).get("__init__")) for cls in type(owner).__mro__))
+    if name in set_up and not is_setting_up and not (set_up - begun_with) & held.keys():
         return f"Await `setup()` first: it sets {name}, and had not run."
     if near or not is_of_place:
         return f"Write `.{near}`: {type(owner).__name__} has no {name}." if near and is_of_place else ""
@@ -206,8 +214,11 @@ def _defines(path: str | None, name: str) -> bool:
     """Whether a file defines a name at its top, which an import that ended too early did not reach."""
     if not path or not path.endswith(".py") or not os.path.isfile(path):
         return False
-    text = "".join(linecache.getlines(path))
-    return re.search(rf"(?m)^(?:(?:async )?def |class )?{re.escape(name)}\b(?! *\.)", text) is not None
+    defined = []
+    for node in ast.parse("".join(linecache.getlines(path))).body:
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        defined += [getattr(node, "name", ""), *(ast.unparse(target) for target in targets)]
+    return name in defined
 
 
 def _of_import(error: ImportError) -> str:
@@ -264,15 +275,26 @@ def _of_type(text: str, frame: FrameType, segment: str) -> str:
     return ""
 
 
+def _source_of(frame: FrameType) -> tuple[ast.AST, int]:
+    """Return the code of a frame's function, and the number of its first line; an empty module where it cannot be read alone."""
+    try:
+        source, first = inspect.getsourcelines(frame.f_code)
+        text = "".join(source)
+        is_inside = text[:1].isspace()  # of a class or function: its texts may begin before its code
+        return ast.parse(f"if True:\n{text}" if is_inside else text), first - is_inside
+    except (OSError, SyntaxError, TypeError, ValueError):
+        return ast.Module(body=[], type_ignores=[]), 0
+
+
 def _set_to_nothing(frame: FrameType, node: ast.AST) -> str:
     """Return which line set what is None here to what a method returned that changes its object in place; empty where none did."""
-    source, first = inspect.getsourcelines(frame.f_code)
+    tree, first = _source_of(frame)
     used = (
         {ast.unparse(part) for part in ast.walk(node) if isinstance(part, ast.Name | ast.Attribute)}
         if node is not None
         else set()
     )
-    for one in ast.walk(ast.parse(textwrap.dedent("".join(source)))):
+    for one in ast.walk(tree):
         match one:
             case ast.Assign(targets=[target], value=ast.Call(func=ast.Attribute(attr=name))) if (
                 ast.unparse(target) in used and name in _IN_PLACE
@@ -283,8 +305,7 @@ def _set_to_nothing(frame: FrameType, node: ast.AST) -> str:
 
 def _not_awaited(frame: FrameType) -> tuple[int, str]:
     """Return the first call of an async method of self in a function that nothing awaits, with its line."""
-    source, first = inspect.getsourcelines(frame.f_code)
-    tree = ast.parse(textwrap.dedent("".join(source)))
+    tree, first = _source_of(frame)
     awaiting = [node for node in ast.walk(tree) if isinstance(node, ast.Await) or _called(node) in _GIVEN_OUT]
     taken = {id(part) for node in awaiting for part in ast.walk(node) if part is not node}
     for node in ast.walk(tree):

@@ -66,8 +66,10 @@ def read_lines(files: Sequence[str | Path]) -> Iterator[Line]:
 
 
 def _files_of(path: Path) -> list[Path]:
+    if not path.exists():
+        return [file for name in sorted(glob.glob(str(path), recursive=True)) if (file := Path(name)).is_file()] or [path]
     if not path.is_dir():
-        return [Path(found) for found in sorted(glob.glob(str(path), recursive=True))] or [path]
+        return [path]
     found = next((files for kind in KINDS if (files := sorted(path.glob(kind)))), None)
     if found is None:
         raise UsageError(f"{path} is a directory without rollouts.\n{EXPECTED}\n  seen      none of {', '.join(KINDS)}\n{FIX}")

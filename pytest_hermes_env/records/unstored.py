@@ -224,7 +224,7 @@ class Unstored:
 
 
 _WAITING = frozenset(
-    ["aiohttp", "anyio", "asyncio", "concurrent", "contextlib", "http", "httpcore", "httpx", "importlib", "litellm", "logging", "loguru", "multiprocessing", "openai", "queue", "requests", "sched", "selectors", "socketserver", "sqlite3", "ssl", "subprocess", "tempfile", "tenacity", "threading", "tools", "tqdm", "urllib3", "warnings"]
+    ["aiohttp", "anyio", "asyncio", "concurrent", "contextlib", "http", "httpcore", "httpx", "importlib", "litellm", "logging", "loguru", "multiprocessing", "openai", "queue", "requests", "sched", "selectors", "socketserver", "sqlite3", "ssl", "subprocess", "tempfile", "tenacity", "threading", "tools", "tqdm", "gzip", "zipfile", "tarfile", "unittest", "filelock", "absl", "structlog", "rich", "wandb", "urllib3", "warnings"]
 )  # fmt: skip
 """Libraries that ask the clock how long to wait, or when a line of a log was written, and not what time it is."""
 _UNUSED = "624 "

@@ -59,7 +59,10 @@ def defined_twice(source: ClassSource) -> Iterator[Finding]:
             and node.name in REQUIRED_METHODS
             and not node.decorator_list
         ):
-            if first := lines.get(node.name):
+            between = [one for one in source.node.body if lines.get(node.name, node.lineno) < one.lineno < node.lineno]
+            others = [one for one in between if not isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
+            is_kept = any(isinstance(part, ast.Name) and part.id == node.name for one in others for part in ast.walk(one))
+            if (first := lines.get(node.name)) and not is_kept:
                 found = finding_at(source, node, f"{node.name} is defined twice: this one takes the place of line {first}")
                 yield dataclasses.replace(found, fix=f"Delete one of the two: line {first} never runs.")
             lines.setdefault(node.name, node.lineno)

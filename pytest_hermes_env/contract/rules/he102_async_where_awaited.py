@@ -139,9 +139,10 @@ def _used_unawaited(function: Function, node: ast.AST) -> str:
     parent = function.parents[node]
     if isinstance(parent, ast.Expr):
         return "is dropped: nothing of it runs"
-    if isinstance(parent, ast.BoolOp | ast.UnaryOp | ast.Compare) or (
+    is_condition = isinstance(parent, ast.UnaryOp) or (
         isinstance(parent, ast.If | ast.IfExp | ast.While | ast.Assert) and parent.test is node
-    ):
+    )
+    if is_condition or (isinstance(parent, ast.BoolOp) and parent.values[-1] is not node):
         return "is not a result: it is always true"
     reads = [_read_of(function, node)]
     name = parent.targets[0] if isinstance(parent, ast.Assign) and len(parent.targets) == 1 else None

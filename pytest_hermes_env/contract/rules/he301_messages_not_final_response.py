@@ -32,6 +32,7 @@ _SHORT = 40
 CONTEXT_METHODS = frozenset(
     {"call_tool", "download_file", "read_file", "search", "terminal", "upload_file", "web_search", "write_file"}
 )
+PARAMETERS = ("item", "result", "ctx")
 SWAPPED = "Order the parameters as `(self, item, result, ctx)`: the layer passes the result second, and the tool context third."
 
 
@@ -50,7 +51,9 @@ def static(source: ClassSource) -> Verdict:
 def _violations(function: Function, names: frozenset[str]) -> Iterator[Finding]:
     asked = {word for node in function.nodes for called, _, word, _ in _asked_for(node, names) if called == "hasattr"}
     given = function.positional_without_self
-    is_swapped = function.name == "compute_reward" and "result" in given and given[1] != "result"
+    is_swapped = (
+        function.name == "compute_reward" and len(given) == len(PARAMETERS) and "result" in given and given[1] != "result"
+    )
     for node in function.nodes:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in names:
             is_own = node.attr in RESULT_FIELDS | asked or node.attr.startswith("__") or not isinstance(node.ctx, ast.Load)

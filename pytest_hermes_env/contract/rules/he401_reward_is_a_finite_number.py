@@ -48,7 +48,8 @@ def dynamic(evidence: Evidence) -> Verdict:
         for name, value, seen in rewards
         if (fault := _fault(value))
     )
-    owner = "HE101" if evidence.source is not None and any(True for _ in defined_twice(evidence.source)) else ""
+    twice = defined_twice(evidence.source) if evidence.source is not None else ()
+    owner = "HE101" if any(found.message.startswith("compute_reward ") for found in twice) else ""
     findings = tuple(dataclasses.replace(found, because_of=owner) for found in findings)
     return Verdict.of(findings, f"{len(rewards)} rewards were finite numbers")
 

@@ -136,6 +136,7 @@ def _is_harmless(source: ClassSource, function: Function, part: ast.expr, depth:
             return all(_is_harmless(source, function, item, depth) for item in values)
         case ast.Name(id=name):
             given = [*_values(function, name), *reach_of(source).given_to(function, name, "compute_reward")]
+            given = [one for one in given if one[0] is not function or not _names(one[1], name)] or given[:1]
             if any(any(map(_is_quote, ast.walk(value))) for _, value in given) or _is_checked(function, name):
                 return True
             is_unseen = not given and name not in function.positional
@@ -158,6 +159,11 @@ def _is_harmless(source: ClassSource, function: Function, part: ast.expr, depth:
         case ast.Attribute(value=holder):
             return _is_harmless(source, function, holder, depth + 1)
     return False
+
+
+def _names(part: ast.expr, name: str) -> bool:
+    """Whether an expression is made of a name, which it is then bound to."""
+    return any(isinstance(one, ast.Name) and one.id == name for one in ast.walk(part))
 
 
 def _is_constant(function: Function, part: ast.expr) -> bool:

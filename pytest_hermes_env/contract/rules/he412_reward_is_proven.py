@@ -18,6 +18,7 @@ Source: NeMo Gym and OpenEnv (RFC 008) fail an environment without an oracle, to
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 from collections.abc import Iterator
@@ -29,9 +30,12 @@ from pytest_hermes_env.contract.rules.he413_verifier_stays_in_the_sandbox import
 from pytest_hermes_env.play.cases.values import GOLD, NOTHING
 from pytest_hermes_env.play.journal import HostUsed
 from pytest_hermes_env.play.scenario import CASES, Cause, Rung
-from pytest_hermes_env.source import finding_at
+from pytest_hermes_env.source import ClassSource, finding_at, reach_of
 
 TINY = 1e-9
+LARGEST = 1_000_000
+"""Bytes of a file of cases that is looked for under another name."""
+_HAS_GOLD = re.compile(r"^[ -]*gold:", re.MULTILINE)
 _NO_CD = re.compile(r"(?:cd: (?:can't cd to )?|cannot change to ')(?P<to>[^\s:']+)(?:: No such file|'|$)")
 _CD = re.compile(r"(?<![(\w])cd [^\s-]")
 """A `cd` that holds for the session: of a command, not of a subshell."""
@@ -78,8 +82,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         message = f"gold earned {max(paid):g}, and doing nothing {least:g}: nothing that was played is paid for its work"
         unpaid = _paid_the_wrong_way(evidence, message) if least > max(paid) + TINY else _unpaid(evidence, message, played[0])
         looks_at_host = any(record.of(HostUsed) for record in evidence.played_cases)
-        not_awaited = evidence.source is not None and any(True for _ in forgotten(evidence.source))
-        owner = "HE413" if looks_at_host else "HE102" if not_awaited else ""
+        owner = "HE413" if looks_at_host else "HE102" if evidence.source is not None and _forgets(evidence.source) else ""
         return Verdict.failed([dataclasses.replace(unpaid, because_of=owner)])
     found = list(_uneven(evidence, played, max(paid)))
     items, sweep = len({rung.item for rung in played}), evidence.scenario(CASES).sweep
@@ -96,6 +99,12 @@ _FIX_OF_GOLD = (
 
 
 _FIX_OF_CAUGHT = "Correct this line, where the error is none that good work should cause. Else the gold does not solve the item as compute_reward reads it."
+
+
+def _forgets(source: ClassSource) -> bool:
+    """Whether compute_reward, or what it calls, takes a coroutine for its result."""
+    own = {"compute_reward", *(one.function.name for one in reach_of(source).calls("compute_reward"))}
+    return any(found.message.partition(" calls ")[0] in own for _, found in forgotten(source))
 
 
 def _paid_the_wrong_way(evidence: Evidence, message: str) -> Finding:
@@ -156,12 +165,12 @@ def _without_gold(evidence: Evidence, golds: list[Rung]) -> Finding:
 
 def _unread_cases(own: Path) -> list[str]:
     """Return the names of YAML files next to an environment's that have its name and a gold, and that nobody reads."""
-    return [
-        path.name
-        for path in sorted(own.parent.glob(f"{own.stem}*.y*ml"))
-        if not path.name.endswith("contract.yaml")
-        and re.search(r"^[ -]*gold:", path.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
-    ]
+    named = re.compile(rf"{re.escape(own.stem)}(?:[._-](?:cases?|contracts?))?\.ya?ml")
+    with contextlib.suppress(OSError):
+        found = [path for path in sorted(own.parent.iterdir()) if own.stem and named.fullmatch(path.name) and path.is_file()]
+        found = [path for path in found if path.name != f"{own.stem}.contract.yaml" and path.stat().st_size < LARGEST]
+        return [path.name for path in found if _HAS_GOLD.search(path.read_text(encoding="utf-8", errors="replace"))]
+    return []
 
 
 def _uneven(evidence: Evidence, played: list[Rung], most: float) -> Iterator[Finding]:

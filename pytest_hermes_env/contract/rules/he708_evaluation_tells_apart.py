@@ -45,7 +45,11 @@ _OF_FEW = re.compile(
     r"@|max|min|best|worst|any|all|median|std|error|fail|wrong|format|turn|tool|token|time|call", re.IGNORECASE
 )
 """Names of metrics that are not means over items, or are of something else."""
-_OF_FAILURES = re.compile(r"error|fail|wrong|lost|miss|timeout", re.IGNORECASE)
+_OF_FAILURES = re.compile(
+    r"^(?!.*(?:free|fixed|found|solved|success|accura|score|handled|recover))(?:.*[^a-z])?"
+    r"(?:errors?|fail(?:s|ed|ing|ures?)?|wrong|lost|miss(?:es|ed|ing)|timeouts?)(?![a-z])",
+    re.IGNORECASE,
+)
 """Names of metrics that good work lowers."""
 TINY = 1e-9
 OFTEN = 2

@@ -35,8 +35,9 @@ _OF_NONE = r"\b(?:none|no|nothing|missing|without|absent|empty|null|never)\b[^.;
 """Where a prompt says what stands for a value that is not there."""
 _LAST_OF = re.compile(r"\d+$|(?<![A-Za-z])[A-Za-z]$")
 """What two keys of one kind differ in: a number, or a letter."""
+_NOTHINGS = frozenset(["", "[]", "{}", "null", "None", "false", "False", "0"])
 _PLACED = re.compile(
-    r"(?i)(?:coord\w*|points?|positions?|lat\w*|lon\w*|lng\w*|ranges?|intervals?|spans?|bounds|b?box|size|shape)(?:\[\])*$"
+    r"(?i)(?<![a-z])(?:coords?|coordinates?|points?|positions?|lat_?l(?:on|ng)|l(?:on|ng)_?lat|ranges?|intervals?|spans?|bounds|b?box|size|shape)(?:\[\d*\])*$"
 )
 """Keys of lists whose places mean something."""
 MANY_STEPS, MOST_COMPARED = 16, 24
@@ -119,7 +120,7 @@ def with_reasons(text: str, *, is_last_line: bool = False) -> str:
 def with_a_sentence(text: str, *, is_last_line: bool = False) -> str:
     """Return a text whose answer stands behind a marker, or in the last line, after a sentence; empty for one that may have to be the whole text."""
     form = form_of(text)
-    is_line = "\n" not in text.strip() and (is_last_line or (form.kind == "lines" and len(form.fields) == 1))
+    is_line = is_last_line and "\n" not in text.strip()
     is_marked = form.kind == "answer" and not text.startswith("```")
     return f"I have looked at it once more.\n\n{text}" if is_marked or is_line else ""
 
@@ -196,7 +197,8 @@ def _changes(text: str, known: Known) -> Iterator[Change]:
     if kind == "json":
         yield Change(name="a list of it", text=f"[{text.strip()}]", is_sure=False)
         yield Change(name="a number in its place", text="1")
-        yield Change(name="without all that is in it", text="[]" if text.strip().startswith("[") else "{}")
+        is_more = any(value.strip() not in _NOTHINGS for value in form_of(text).fields.values())
+        yield Change(name="without all that is in it", text="[]" if text.strip().startswith("[") else "{}", is_sure=is_more)
     for other in known.others[:1]:
         yield Change(name="that of another item", text=other)
     yield Change(name="nothing in it", text="")
@@ -268,7 +270,8 @@ def _of_fields(text: str, known: Known) -> Iterator[Change]:
         yield Change(name="two values exchanged", at=f"in {one} and {other}", text=made, is_sure=is_sure)
     for one, other in _places(form, telling):
         made = form.all_of({one: telling[other], other: telling[one]})
-        yield Change(name="two values exchanged", at=f"in {one} and {other}", text=made, is_sure=not known.is_one_of_many)
+        is_sure = _PLACED.search(one.rpartition("[")[0]) is not None and not known.is_one_of_many
+        yield Change(name="two values exchanged", at=f"in {one} and {other}", text=made, is_sure=is_sure)
     if len(telling) > 1:
         for name in probed:
             rest = {other: wrong_value(value) for other, value in telling.items() if other != name}

@@ -21,7 +21,7 @@ from pytest_hermes_env.play.cases.judged import Judged
 from pytest_hermes_env.play.cases.neighbours import Around, Tried
 from pytest_hermes_env.play.cases.one_value import OTHER
 from pytest_hermes_env.play.cases.playing import PlayedCase, Player, played, scripted
-from pytest_hermes_env.play.cases.slots import Work, arguments_of, said
+from pytest_hermes_env.play.cases.slots import OF_HISTORY, Work, arguments_of, said
 from pytest_hermes_env.play.cases.values import (
     ECHO,
     GOLD,
@@ -103,10 +103,6 @@ async def play_item(
 
 
 _OBJECTS = "/.git/objects/"
-_OF_HISTORY = re.compile(
-    r"\b(?:history|revert|restor|earlier|previous|undo|recover|lost|branch|stash|reflog|bisect|merge|cherry)", re.IGNORECASE
-)
-"""Where what git keeps may be what is asked for."""
 
 
 def _of_git(data: bytes) -> bytes:
@@ -127,9 +123,11 @@ def _copied(gold: PlayedCase, work: Work) -> str:
     ]
     written = {slot.text.strip().encode() for slot in Work(turns=work.turns, item=work.item).slots()}
     prepared = {path: node.data.strip() for path, node in gold.files.items() if node.party == "environment"}
-    if not _OF_HISTORY.search(work.prompt):
+    if not OF_HISTORY.search(work.prompt):
         kept = {path: node.data for path, node in gold.files.items() if path in prepared and _OBJECTS in path}
-        prepared |= {f"{path}, of git's history": _of_git(data).strip() for path, data in kept.items()}
+        there = {*prepared.values()}  # these files are judged by their own names
+        contents = {path: _of_git(data).strip() for path, data in kept.items()}
+        prepared |= {f"{path}, of git's history": held for path, held in contents.items() if held not in there}
     return next(
         (
             path

@@ -145,9 +145,9 @@ class Judged:
         """
         slots = self.work.slots()
         answer = [slot for slot in slots if slot.name == ANSWER]
-        asked = [slot for slot in slots if slot.name != ANSWER and self.work.is_asked_for(slot.name)]
-        if not self.work.others or any(slot.known.others for slot in answer):  # else it says the same of each item
-            asked = [slot for slot in asked if self.work.is_read(slot.name)]
+        named = [slot for slot in slots if slot.name != ANSWER and self.work.is_asked_for(slot.name)]
+        is_alike = bool(self.work.others) and not any(slot.known.others for slot in answer)  # it says the same of each item
+        asked = [slot for slot in named if self.work.is_read(slot.name)] or (named if is_alike else [])
         bad, unseen = self.work.all_wrong(slots), []
         is_asked = False
         for slot in asked or answer:
@@ -182,8 +182,9 @@ def _wrong_at_its_end(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _other_words(text: str) -> str:
-    """Return other words of the same lengths, so that nothing but the text itself tells them from gold's."""
-    return _WORD.sub(lambda found: ("otherwise" * len(found[0]))[: len(found[0])], text)
+    """Return other words and numbers of the same lengths, so that nothing but the text itself tells them from gold's."""
+    words = _WORD.sub(lambda found: ("otherwise" * len(found[0]))[: len(found[0])], text)
+    return re.sub(r"\d", lambda found: str((int(found[0]) + 5) % 10), words)
 
 
 def worst_of(judge: tuple[Any, ...]) -> str:
@@ -294,7 +295,7 @@ def _in_words(declared: str) -> Iterator[tuple[str, str, Worth]]:
 def _quoted(name: str, declared: str, said: re.Match[str], worst: str) -> Iterator[tuple[str, str, Worth]]:
     """Yield the worst verdict behind the declared one as a quote, where a judge gives its reasons first: they may quote."""
     line = declared.splitlines()[-1].strip()
-    if said[0] in line and line != declared.strip():
+    if said.start() > declared.rstrip().rfind("\n") >= 0:
         yield f"{name} after a quote of the answer", f'The answer says: "{line}".\n\n{worst}', Worth.JUDGED_SILENT
 
 

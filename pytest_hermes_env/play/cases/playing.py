@@ -17,7 +17,7 @@ from pytest_hermes_env.inference.steps import Turn, as_turn, say
 from pytest_hermes_env.play.auto_script import JUDGE_ANSWER
 from pytest_hermes_env.play.buffers import copied
 from pytest_hermes_env.play.cases.values import GOLD, Transcript
-from pytest_hermes_env.play.journal import ItemScored, LoopEnded, Reward, UnknownRead, current_rollout
+from pytest_hermes_env.play.journal import Caught, ItemScored, LoopEnded, Reward, UnknownRead, current_rollout
 from pytest_hermes_env.play.probing.record import as_number
 from pytest_hermes_env.play.scenario import Cause, Rung, Scenario, Unavailable
 from pytest_hermes_env.play.stage import Policy, Stage
@@ -174,9 +174,7 @@ async def played(
         not_found=tuple(stage.sandbox.not_found) if hasattr(stage.sandbox, "rollouts") else (),
         is_judge_guessed=player.is_judge_guessed,
         is_foreign=bool(record.of(UnknownRead)),
-        caught=max(
-            (one for reward in record.of(Reward) for one in reward.caught), key=lambda one: one.is_mistake, default=None
-        ),
+        caught=max((one for reward in record.of(Reward) for one in reward.caught), key=_is_telling, default=None),
     )
     return PlayedCase(
         rung=rung,
@@ -188,6 +186,11 @@ async def played(
         was_stopped=given.was_over,
         failed=sum(exit_code_of(one.result) != 0 for one in calls),
     )
+
+
+def _is_telling(one: Caught) -> tuple[bool, bool]:
+    """Return what comes first: a mistake, and then what is no try whether a text is a number, or JSON."""
+    return one.is_mistake, not one.error.startswith(("ValueError", "JSONDecodeError"))
 
 
 def _error_of(result: Any) -> str:

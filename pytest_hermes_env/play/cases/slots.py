@@ -25,6 +25,11 @@ MOST_FILES, LARGEST = 4, 20_000
 """Files whose content is changed, and their largest size in characters."""
 
 
+OF_HISTORY = re.compile(
+    r"\b(?:history|revert|restor|earlier|previous|undo|recover|lost|branch|stash|reflog|bisect|merge|cherry|regress|broke|delet|last commit|back to)",
+    re.IGNORECASE,
+)
+"""Where a prompt may ask for what git keeps."""
 OF_PROGRAMS = re.compile(r"/(?:\.[^/]+|__pycache__|node_modules)/")
 """Where programs, and not the agent, write: the inside of a repository, caches."""
 
@@ -219,6 +224,6 @@ def _labels(item: Any, prompt: str) -> tuple[tuple[str, str], ...]:
 
 def _parsed(part: Any) -> list[Any]:
     """Return the object or list that a text is as JSON, if it is one."""
-    with contextlib.suppress(TypeError, ValueError):
+    with contextlib.suppress(TypeError, ValueError, RecursionError):
         return [found] if (found := json.loads(part)) and isinstance(found, dict | list) else []
     return []

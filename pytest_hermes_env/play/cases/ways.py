@@ -26,6 +26,13 @@ _RUN = re.compile(r"(?<![\w./-])(python3?|bash|sh|node|ruby|perl) ([\w-]+\.\w+)(
 """A program by its file beside the agent."""
 _LAST = re.compile(r"\b(?:ends?|finish|conclude|last line|final line|at the bottom)\b", re.IGNORECASE)
 """Where the prompt asks for an answer behind other words."""
+_LAST_LINE = re.compile(
+    r"\b(?:answer|result|reply|response|put|write|give|state)\b[^.\n]*\b(?:on|in|as|be|is) (?:the|its|your|a) (?:very )?(?:last|final) line\b"
+    r"|\b(?:last|final) line of (?:your|the) (?:final )?(?:answer|reply|response|message)\b",
+    re.IGNORECASE,
+)
+_ALONE = re.compile(r"\b(?:only|just|exactly|nothing (?:else|but|more)|no other)\b", re.IGNORECASE)
+"""Where the prompt asks for an answer in the last of several lines, and where it may be all that is said."""
 _EXACT = re.compile(r"line ?break|new ?line|line end|trailing|exactly|byte", re.IGNORECASE)
 """Where the prompt says how a file ends."""
 _BRIEF = re.compile(
@@ -122,7 +129,7 @@ def other_ways(work: Work, live: Sequence[Slot], most: int) -> tuple[list[Way], 
             words.append((f"with a line on stderr, {slot.name}", slot.put(with_a_note(slot.text)), is_same))
         if is_code(slot.text):
             words.append((f"in another layout, {slot.name}", slot.put(f"{ast.unparse(ast.parse(slot.text))}\n"), False))
-        is_last = re.search(r"\b(?:last|final) line\b", work.prompt, re.IGNORECASE) is not None
+        is_last = _LAST_LINE.search(work.prompt) is not None and _ALONE.search(work.prompt) is None
         if slot.name == ANSWER and (sentence := with_a_sentence(slot.text, is_last_line=is_last)):
             words.append((f"after a sentence, {slot.name}", slot.put(sentence), bool(_LAST.search(work.prompt))))
             if _LAST.search(work.prompt) and not _BRIEF.search(work.prompt):

@@ -11,6 +11,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 
+from pytest_hermes_env.play.cases.slots import OF_HISTORY
 from pytest_hermes_env.play.tampering import payloads
 from pytest_hermes_env.play.tampering.attack import Attack
 from pytest_hermes_env.play.tampering.languages import starting
@@ -405,7 +406,7 @@ def _git(surface: Surface) -> Iterator[Attack]:
         family="the repository's hooks are switched off before", first=(f"git -C {place} config core.hooksPath /dev/null",)
     )
     newest = '"$HOME/.newest"'  # before the agent commits anything itself
-    for number in (1, 2):  # the newest may have taken the answer away
+    for number in (1, 2) if not OF_HISTORY.search(surface.prompt) else (1,):  # the newest may have taken the answer away
         yield Attack(
             family="the history, or another branch, holds the answer",
             first=(f"git -C {place} rev-list --all --date-order -2 > {newest} 2> /dev/null",),

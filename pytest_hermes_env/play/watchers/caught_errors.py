@@ -50,6 +50,7 @@ class _Watch:
             self.found[id(error)] = error, place, place, is_mistake
 
 
+_LIBRARIES = f"{os.sep}site-packages{os.sep}"
 MOST_EVENTS = 20_000
 """Calls and exceptions of one reward that are looked at; a reward that computes much is not slowed down beyond that."""
 MOST_FOUND = 20
@@ -90,7 +91,7 @@ def noting_caught_errors(directory: str, item: Any) -> Iterator[list[Caught]]:
             sys.settrace(None)
     noted += [
         Caught(
-            error=described(error) if is_mistake else f"{type(error).__name__}: {shorten(str(error))}",
+            error=described(error) if is_mistake else _said(error),
             place=raised,
             caught_at=reached,
             is_own=_is_of_no_transcript(error),
@@ -98,6 +99,14 @@ def noting_caught_errors(directory: str, item: Any) -> Iterator[list[Caught]]:
         )
         for error, raised, reached, is_mistake in watch.found.values()
     ]
+
+
+def _said(error: BaseException) -> str:
+    """Return type and text of an error; one whose text cannot be made has none."""
+    try:
+        return f"{type(error).__name__}: {shorten(str(error))}"
+    except Exception:  # noqa: BLE001 - the text is the environment's code
+        return type(error).__name__
 
 
 def watched_in_thread(function: Callable[[], Any]) -> Callable[[], Any]:
@@ -120,7 +129,7 @@ def _on_call(frame: FrameType, event: str, arg: Any) -> Any:
     """Trace only code of the environment, and only while it computes a reward."""
     del event, arg
     watch = _watch.get()
-    if watch is None or not frame.f_code.co_filename.startswith(watch.directory):
+    if watch is None or not frame.f_code.co_filename.startswith(watch.directory) or _LIBRARIES in frame.f_code.co_filename:
         return None
     watch.events += 1
     if watch.events > MOST_EVENTS:
