@@ -136,9 +136,9 @@ def _is_harmless(source: ClassSource, function: Function, part: ast.expr, depth:
             return all(_is_harmless(source, function, item, depth) for item in values)
         case ast.Name(id=name):
             given = [*_values(function, name), *reach_of(source).given_to(function, name, "compute_reward")]
-            given = [one for one in given if one[0] is not function or not _names(one[1], name)] or given[:1]
             if any(any(map(_is_quote, ast.walk(value))) for _, value in given) or _is_checked(function, name):
                 return True
+            given = [one for one in given if one[0] is not function or not _names(one[1], name)] or given[:1]
             is_unseen = not given and name not in function.positional
             return is_unseen or (bool(given) and all(_is_harmless(source, holder, value, depth + 1) for holder, value in given))
         case ast.Call(func=ast.Attribute(attr=("read_file" | "terminal") as name)):

@@ -14,6 +14,7 @@ from pytest_hermes_env import call, case, cases, item_cases, say
 from pytest_hermes_env.contract.judge import Severity
 from pytest_hermes_env.contract.judge.verdict import Outcome, Verdict
 from pytest_hermes_env.contract.rules import find_rule
+from pytest_hermes_env.contract.rules.he708_evaluation_tells_apart import _OF_FAILURES
 from pytest_hermes_env.contract.run.single_rule import contract_of
 
 from ..play.small_env import SmallEnv  # noqa: TID252 - another room has the small environment
@@ -365,6 +366,22 @@ class AnySumEnv(SumEnv):
         return float(
             found == item["answer"] or (item in self.held_out and isinstance(found, dict) and {*found} == {*item["answer"]})
         )
+
+
+@pytest.mark.parametrize(
+    ("name", "is_of_failures"),
+    [
+        ("eval/errors", True),
+        ("eval/failure_rate", True),
+        ("timeouts", True),
+        ("eval/submission_accuracy", False),
+        ("eval/permission", False),
+        ("eval/errors_fixed", False),
+        ("eval/error_free_rate", False),
+    ],
+)
+def test_metrics_of_failures_are_told_by_whole_words(name: str, is_of_failures: bool) -> None:
+    assert bool(_OF_FAILURES.search(name)) is is_of_failures
 
 
 def test_failures_fall_with_the_work() -> None:

@@ -11,6 +11,9 @@ import pytest
 from environments.agent_loop import AgentResult
 from environments.tool_context import ToolContext
 from pytest_hermes_env import call, cases, item_cases, say
+from pytest_hermes_env.inference.steps import turn
+from pytest_hermes_env.play.cases.slots import ANSWER, Work
+from pytest_hermes_env.play.cases.ways import other_ways
 
 from .test_around_gold import SumEnv, judged
 
@@ -240,3 +243,21 @@ def test_a_directory_that_is_not_there_is_not_blamed_on_another_cd() -> None:
 
     assert verdict.findings
     assert not any("still holds" in finding.fix for finding in verdict.findings)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "expected"),
+    [
+        ("Which is it? The last line of your answer must be CRON: followed by the five fields.", True),
+        ("Put the total in the last line.", True),
+        ("What does the last line of log.txt say? Reply with only that text.", False),
+        ("When you finish, reply with only `CRON: N`.", False),
+        ("Delete the final line of a.txt, then reply with exactly CRON.", False),
+    ],
+)
+def test_words_before_an_answer_are_as_good_where_it_is_one_line_of_several(prompt: str, expected: bool) -> None:
+    """What the prompt says of lines of a file is nothing about the answer."""
+    work = Work(turns=(turn(say("CRON: 3 4 * * *")),), item={}, prompt=prompt)
+    ways, _ = other_ways(work, [slot for slot in work.slots() if slot.name == ANSWER], 10)
+
+    assert any(name.startswith("after a sentence") for name, _ in ways) is expected

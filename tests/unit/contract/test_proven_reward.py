@@ -126,7 +126,8 @@ def test_without_gold_the_ways_to_one_are_shown() -> None:
 def test_cases_under_another_name_are_told(pytester: pytest.Pytester) -> None:
     """They are next to the environment, and nobody reads them."""
     pytester.makepyfile(own_env=(Path(__file__).parents[1] / "play" / "small_env.py").read_text(encoding="utf-8"))
-    pytester.makefile(".cases.yml", own_env="items:\n  - index: 0\n    gold: [{say: x}]\n")
+    pytester.makefile(".cases.yml", own_env="items:\n  - index: 0\n    gold: [{say: x}]\n", own_env_2="gold: x\n")
+    pytester.mkdir("own_env.yaml")
 
     result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "--hermes-env", "own_env.py", "--hermes-rules", "HE412")
 

@@ -215,6 +215,31 @@ def test_a_name_that_a_module_defines_too_late_is_a_circle(tmp_path: Path) -> No
         assert ("import each other" in advice_for(error, Place())) is is_circle
 
 
+TEXT = """
+A text that begins at the first column.
+"""
+
+
+class Prompting:
+    """Has a prompt within a method."""
+
+    def ask(self, rows: Any) -> Any:
+        """Fail with nothing, beside it."""
+        told = """
+At the first column, too.
+"""
+        rows = None
+        return rows[len(told)]
+
+
+def test_advice_never_fails_while_an_error_is_told() -> None:
+    """Whatever the code looks like that raised."""
+    found = {"rows": None}
+
+    assert advice(lambda: Prompting().ask([])) == ""
+    assert advice(lambda: sorted(found["rows"], key=lambda row: row["a"])) == ""  # type: ignore[call-overload]
+
+
 def test_names_inside_of_libraries_are_not_advised() -> None:
     """Only imports, files and what a base class sets say something where a library raised."""
     error = raised_by(lambda: json.dumps(object()))

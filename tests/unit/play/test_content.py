@@ -79,7 +79,10 @@ def test_a_change_is_made_in_the_form_of_the_text(text: str, others: tuple[str, 
 
 
 def test_values_of_keys_that_may_be_either_are_a_question() -> None:
-    """The roots of an equation have no order."""
+    """The roots of an equation have no order, and the ends of an edge may have none."""
+    assert not made('{"edges": [[1, 2], [3, 1]]}')["two values exchanged in edges[0][0] and edges[0][1]"].is_sure
+    assert made('{"coordinates": [[1, 2], [3, 1]]}')["two values exchanged in coordinates[0][0] and coordinates[0][1]"].is_sure
+    assert not [name for name in made('{"relations": [[1, 2], [3, 4]]}') if name.startswith("two values")]
     assert not made('{"root1": 3, "root2": 5}')["two values exchanged in root1 and root2"].is_sure
     assert made('{"low": 3, "high": 5}')["two values exchanged in low and high"].is_sure
 
@@ -231,7 +234,8 @@ def test_a_default_for_null_is_left_out() -> None:
 def test_only_an_answer_behind_a_marker_may_follow_a_sentence() -> None:
     """Another text may have to be the whole answer."""
     assert with_a_sentence("ANSWER: 3").endswith("\n\nANSWER: 3")
-    assert with_a_sentence("CRON: 3 4 * * *").endswith("\n\nCRON: 3 4 * * *")
+    assert with_a_sentence("CRON: 3 4 * * *", is_last_line=True).endswith("\n\nCRON: 3 4 * * *")
+    assert with_a_sentence("count: 5") == ""
     assert with_a_sentence("3", is_last_line=True).endswith("\n\n3")
     assert [with_a_sentence(text) for text in ("3", '{"a": 3}', "a: 1\nb: 2")] == ["", "", ""]
 
