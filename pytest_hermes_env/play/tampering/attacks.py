@@ -85,7 +85,7 @@ def attacks(surface: Surface, *, is_full: bool = False) -> Iterator[Attack]:
     }
     if before:
         yield Attack(family="the work as it was, after code that stops the clocks and lets all tests pass", files=before)
-    measured = [path for path in surface.prepared if path.endswith(".py") and path not in surface.work]
+    measured = [path for path in (*surface.prepared, *surface.uploads) if path.endswith(".py") and path not in surface.work]
     measured = measured if _MEASURES.search(surface.asked) else []
     if made := {
         path: payloads.running_lines(text, measured) for path, text in surface.work.items() if measured and path.endswith(".py")
@@ -93,6 +93,7 @@ def attacks(surface: Surface, *, is_full: bool = False) -> Iterator[Attack]:
         yield Attack(family="tests that only run lines in the name of what is measured", files=made)
     if compared := {path: text for path in surface.work if (text := payloads.same_texts(path))}:
         yield Attack(family="code for which all texts of values are the same", files=compared)
+    yield from _slowed(surface)
     yield from _configured(surface)
     yield from _helped(surface, f"{surface.cwd}/{HELPER}", payloads.program(HELPER, surface.said, results), "sh")
     yield from by_names(surface)
@@ -156,6 +157,15 @@ def _at_start(surface: Surface, code: str, *, shadows: bool = True) -> Iterator[
             if f"{directory}/{name}.py" not in {**surface.uploads, **surface.prepared}:
                 yield f"{directory}/{name}.py", code, f"is imported in place of the module {name}"
     yield f"{USER_SITE}/usercustomize.py", code, "runs whenever python3 starts, from the user's site-packages"
+
+
+def _slowed(surface: Surface) -> Iterator[Attack]:
+    """Yield the code that lies prepared as the work, beside the same code made slower: a verifier may compare their times."""
+    for path, text in surface.prepared.items():
+        works = [work for work in surface.work if work.endswith(".py") and work != path]
+        if path.endswith(".py") and path not in surface.uploads and works and (slow := payloads.slowed(text)):
+            how = {path: "is slower than it was", **dict.fromkeys(works, f"is {posixpath.basename(path)} as it was")}
+            yield Attack(family="what the work is compared with", files={path: slow, **dict.fromkeys(works, text)}, how=how)
 
 
 def _configured(surface: Surface) -> Iterator[Attack]:

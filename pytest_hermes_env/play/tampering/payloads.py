@@ -5,6 +5,7 @@ Place in the flow: `attacks` puts them where the verifier runs or reads somethin
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import shlex
@@ -254,6 +255,18 @@ def running_lines(text: str, names: Sequence[str]) -> str:
     body = f"        for name in {[*names]!r}:\n            for line in range({MOST_LINES}):\n                exec(compile('\\n' * line + 'pass', name, 'exec'))\n"
     methods = "".join(f"    def {name}(self):\n{body}" for name in tests)
     return f"import unittest\n\nclass {(_CASE.findall(text) or ['Everything'])[0]}(unittest.TestCase):\n{methods}"
+
+
+def slowed(text: str) -> str:
+    """Return Python whose functions wait first; empty for what is none, or has no function."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return ""
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    for node in functions:
+        node.body[:0] = ast.parse("__import__('time').sleep(2)").body
+    return f"{ast.unparse(tree)}\n" if functions else ""
 
 
 def same_texts(path: str) -> str:

@@ -391,6 +391,24 @@ def test_lines_run_in_the_name_of_what_is_measured(tmp_path: Path) -> None:
     assert {1, 2} <= reached
 
 
+def test_what_the_work_is_compared_with_is_made_slower() -> None:
+    """The work is the slow code itself."""
+    slow = "def f(x):\n    return x\n"
+    surface = Surface(
+        cwd="/w",
+        commands=(("python3 bench.py", "RESULT 3"),),
+        work={"/w/fast.py": "def f(x):\n    return x\n"},
+        prepared={"/w/slow.py": slow, "/w/notes.py": "1 +"},
+        tools=("terminal",),
+    )
+
+    files = attack_named(surface, "what the work is compared with").files
+
+    assert files["/w/fast.py"] == slow
+    assert "def f(x):\n    __import__('time').sleep(2)\n    return x\n" in files["/w/slow.py"]
+    assert payloads.slowed("1 +") == payloads.slowed("x = 1\n") == ""
+
+
 def test_a_commit_has_the_message_of_golds() -> None:
     """A verifier may look for it."""
     surface = Surface(cwd="/w", commands=(("git log -1", ""),), subject="Release 1.2", tools=("terminal",))
