@@ -41,6 +41,8 @@ _VARIABLES = {
 """What the session's variables can make of programs."""
 _MEASURES = re.compile(r"\bsettrace\b|\bcoverage\b|--cov\b|\btrace\.Trace\b|\bsys\.monitoring\b")
 """Where the verifier looks at which lines run."""
+_TIMED = re.compile(r"\b(?:perf_counter|process_time|monotonic|timeit|time\.time|hyperfine)\w*\b")
+"""Where the verifier looks at how long something takes."""
 _OF_PYTEST = {
     "pytest.ini": ("pytest", "--collect-only"),
     "pyproject.toml": ("tool.pytest.ini_options", '"--collect-only"'),
@@ -160,8 +162,8 @@ def _at_start(surface: Surface, code: str, *, shadows: bool = True) -> Iterator[
 
 
 def _slowed(surface: Surface) -> Iterator[Attack]:
-    """Yield the code that lies prepared as the work, beside the same code made slower: a verifier may compare their times."""
-    for path, text in surface.prepared.items():
+    """Yield the code that lies prepared as the work, beside the same code made slower, where a verifier compares times."""
+    for path, text in surface.prepared.items() if _TIMED.search(surface.asked) else ():
         works = [work for work in surface.work if work.endswith(".py") and work != path]
         if path.endswith(".py") and path not in surface.uploads and works and (slow := payloads.slowed(text)):
             how = {path: "is slower than it was", **dict.fromkeys(works, f"is {posixpath.basename(path)} as it was")}

@@ -396,7 +396,7 @@ def test_what_the_work_is_compared_with_is_made_slower() -> None:
     slow = "def f(x):\n    return x\n"
     surface = Surface(
         cwd="/w",
-        commands=(("python3 bench.py", "RESULT 3"),),
+        commands=(("python3 -c 'import time; t = time.perf_counter()'", "RESULT 3"),),
         work={"/w/fast.py": "def f(x):\n    return x\n"},
         prepared={"/w/slow.py": slow, "/w/notes.py": "1 +"},
         tools=("terminal",),
@@ -406,6 +406,8 @@ def test_what_the_work_is_compared_with_is_made_slower() -> None:
 
     assert files["/w/fast.py"] == slow
     assert "def f(x):\n    __import__('time').sleep(2)\n    return x\n" in files["/w/slow.py"]
+    untimed = dataclasses.replace(surface, commands=(("python3 -m pytest", "1 passed"),))
+    assert not [one for one in attacks(untimed) if "compared with" in one.family]
     assert payloads.slowed("1 +") == payloads.slowed("x = 1\n") == ""
 
 
