@@ -255,9 +255,7 @@ def restored(world: World, line: Line, unstored: Unstored) -> Any:
     now = time.time_ns()
     has_files = line.files.is_dir() or all(file.kind != "file" for file in world.files)
     if not has_files:
-        unstored.note(
-            "files of the sandbox:", f"there is no directory {line.files}; copy it from where the run wrote these records"
-        )
+        unstored.note("files of the sandbox:", f"there is no directory {line.files}: copy it with the records")
     for file in world.files:
         facts: dict[str, Any] = {
             "kind": file.kind,

@@ -115,14 +115,13 @@ def raised(who: str, error: Exception, asked: str) -> Problem:
 
 def left_over(shown: str, answers: Sequence[str], used: int, near: str = "") -> Problem:
     """Return the problem of unused answers. ``used``: the most answers that one machine used; ``near``: a command like it that ran."""
-    has = len(answers)
+    has, ran = len(answers), f"{RAN}{shorten(near)}\n" if near else ""
     extent = f"at most {used} {'was' if used == 1 else 'were'} used" if used else "it was never used"
     return Problem(
         error=LeftoverAnswers,
         text=f"{shorten(shown)} has {has} {plural('answer', has)}, but {extent}.\n"
         f"  unused    {_numbered(answers, used)}\n"
-        f"{f'{RAN}{shorten(near)}{chr(10)}' if near else ''}"
-        "  fix       remove it, correct its matcher, add optional=True, or mark the test hermes_allow_leftovers",
+        f"{ran}  fix       remove it, correct its matcher, add optional=True, or mark the test hermes_allow_leftovers",
     )
 
 

@@ -32,7 +32,7 @@ ALIKE = 0.85
 
 def static(source: ClassSource) -> Verdict:
     """Look for the five methods in the class and in every base that can be read."""
-    if twice := [found for item in source.readable for found in defined_twice(item)]:
+    if twice := [found for item in source.readable for _, found in defined_twice(item)]:
         return Verdict.failed(twice)
     if not source.missing:
         return Verdict.passed(f"{', '.join(REQUIRED_METHODS)} exist")
@@ -50,8 +50,8 @@ def static(source: ClassSource) -> Verdict:
     return Verdict.failed([dataclasses.replace(found, fix=f"Rename {near[0]} to {source.missing[0]}.")])
 
 
-def defined_twice(source: ClassSource) -> Iterator[Finding]:
-    """Yield the required methods that a class body defines once more, so that the first is never called."""
+def defined_twice(source: ClassSource) -> Iterator[tuple[str, Finding]]:
+    """Yield the required methods that a class body defines once more, so that the first is never called, by name."""
     lines: dict[str, int] = {}
     for node in source.node.body:
         if (
@@ -64,7 +64,7 @@ def defined_twice(source: ClassSource) -> Iterator[Finding]:
             is_kept = any(isinstance(part, ast.Name) and part.id == node.name for one in others for part in ast.walk(one))
             if (first := lines.get(node.name)) and not is_kept:
                 found = finding_at(source, node, f"{node.name} is defined twice: this one takes the place of line {first}")
-                yield dataclasses.replace(found, fix=f"Delete one of the two: line {first} never runs.")
+                yield node.name, dataclasses.replace(found, fix=f"Delete one of the two: line {first} never runs.")
             lines.setdefault(node.name, node.lineno)
 
 

@@ -3,7 +3,7 @@ The expected answer is not in the prompt, in the sandbox before the agent works,
 
 What: Fields of an item that are named like an answer (answer, expected, solution, gold, truth, hidden, checks and similar) get other words, and a
 rollout of the item begins. None of these words is in a message to the model, in a file of the sandbox, or in a variable
-of the process when the model is asked for the first time. No file that is prepared, and no object that git keeps, holds just what gold writes into another one, unless the prompt or gold names it. No item is its own solved example. Answers that the class writes into the text of a prompt before items are given out cannot
+of the process when the model is asked for the first time. No file that is prepared, and no object that git keeps by itself (packs are not opened), holds just what gold writes into another one, unless the prompt or gold names it. No item is its own solved example. Answers that the class writes into the text of a prompt before items are given out cannot
 be told from the question.
 
 Why: An agent that can read the answer learns to read it. The reward rises to 1.0 within a few steps, and the evaluation with it, while nothing of the

@@ -49,7 +49,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         if (fault := _fault(value))
     )
     twice = defined_twice(evidence.source) if evidence.source is not None else ()
-    owner = "HE101" if any(found.message.startswith("compute_reward ") for found in twice) else ""
+    owner = "HE101" if any(name == "compute_reward" for name, _ in twice) else ""
     findings = tuple(dataclasses.replace(found, because_of=owner) for found in findings)
     return Verdict.of(findings, f"{len(rewards)} rewards were finite numbers")
 

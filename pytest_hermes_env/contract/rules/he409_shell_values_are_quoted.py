@@ -141,7 +141,7 @@ def _is_harmless(source: ClassSource, function: Function, part: ast.expr, depth:
             given = [one for one in given if one[0] is not function or not _names(one[1], name)] or given[:1]
             is_unseen = not given and name not in function.positional
             return is_unseen or (bool(given) and all(_is_harmless(source, holder, value, depth + 1) for holder, value in given))
-        case ast.Call(func=ast.Attribute(attr=("read_file" | "terminal") as name)):
+        case ast.Call(func=ast.Attribute(attr=("read_file" | "search" | "terminal") as name)):
             asked = " ".join(ast.unparse(one) for one in [*part.args[:1], *(word.value for word in part.keywords)])
             return name == _TERMINAL and _OF_THE_AGENT.search(asked) is None
         case ast.Call(func=func):

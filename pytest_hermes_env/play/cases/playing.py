@@ -189,7 +189,7 @@ async def played(
 
 
 def _is_telling(one: Caught) -> tuple[bool, bool]:
-    """Return what comes first: a mistake, and then what is no try whether a text is a number, or JSON."""
+    """Return how much a caught error tells: a mistake most, a text that is no number or no JSON least."""
     return one.is_mistake, not one.error.startswith(("ValueError", "JSONDecodeError"))
 
 

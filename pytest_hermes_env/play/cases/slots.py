@@ -26,7 +26,7 @@ MOST_FILES, LARGEST = 4, 20_000
 
 
 OF_HISTORY = re.compile(
-    r"\b(?:history|revert|restor|earlier|previous|undo|recover|lost|branch|stash|reflog|bisect|merge|cherry|regress|broke|delet|last commit|back to)",
+    r"\b(?:history|revert|restor|earlier|previous|undo|recover|lost|branch|stash|reflog|bisect|merge|cherry|regress|broke|delet|last commit|back to|recent|introduc|used to|no longer)",
     re.IGNORECASE,
 )
 """Where a prompt may ask for what git keeps."""

@@ -11,12 +11,11 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 
-from pytest_hermes_env.play.cases.slots import OF_HISTORY
 from pytest_hermes_env.play.tampering import payloads
 from pytest_hermes_env.play.tampering.attack import Attack
 from pytest_hermes_env.play.tampering.languages import starting
 from pytest_hermes_env.play.tampering.placed import by_places
-from pytest_hermes_env.play.tampering.resolved import by_names
+from pytest_hermes_env.play.tampering.resolved import by_names, of_repository
 from pytest_hermes_env.play.tampering.surface import CODE, USER_SITE, Surface
 
 MOST_LINKS, MOST_RESULTS, MOST_SHADOWS, MOST_TRUTHS, MOST_VIEWS = 8, 3, 5, 3, 4
@@ -43,13 +42,6 @@ _MEASURES = re.compile(r"\bsettrace\b|\bcoverage\b|--cov\b|\btrace\.Trace\b|\bsy
 """Where the verifier looks at which lines run."""
 _TIMED = re.compile(r"\b(?:perf_counter|process_time|monotonic|timeit|time\.time|hyperfine)\w*\b")
 """Where the verifier looks at how long something takes."""
-_OF_PYTEST = {
-    "pytest.ini": ("pytest", "--collect-only"),
-    "pyproject.toml": ("tool.pytest.ini_options", '"--collect-only"'),
-    "tox.ini": ("pytest", "--collect-only"),
-    "setup.cfg": ("tool:pytest", "--collect-only"),
-}
-"""Files from which pytest reads its settings, with section and value."""
 _SILENCING = ".print rows\n.output /dev/null\n"
 """Commands of sqlite3's own program."""
 _SETTINGS = (".ini", ".cfg", ".conf", ".toml", ".json", ".yaml", ".yml", ".env", ".rc")
@@ -96,7 +88,6 @@ def attacks(surface: Surface, *, is_full: bool = False) -> Iterator[Attack]:
     if compared := {path: text for path in surface.work if (text := payloads.same_texts(path))}:
         yield Attack(family="code for which all texts of values are the same", files=compared)
     yield from _slowed(surface)
-    yield from _configured(surface)
     yield from _helped(surface, f"{surface.cwd}/{HELPER}", payloads.program(HELPER, surface.said, results), "sh")
     yield from by_names(surface)
     yield from _overwritten(surface)
@@ -108,7 +99,7 @@ def attacks(surface: Surface, *, is_full: bool = False) -> Iterator[Attack]:
     yield from _emptied(surface)
     yield from _injected(surface)
     yield from _counting(surface)
-    yield from _git(surface)
+    yield from of_repository(surface)
     yield from _views(surface)
     yield from _of_session(surface, results)
     if is_full:
@@ -168,18 +159,6 @@ def _slowed(surface: Surface) -> Iterator[Attack]:
         if path.endswith(".py") and path not in surface.uploads and works and (slow := payloads.slowed(text)):
             how = {path: "is slower than it was", **dict.fromkeys(works, f"is {posixpath.basename(path)} as it was")}
             yield Attack(family="what the work is compared with", files={path: slow, **dict.fromkeys(works, text)}, how=how)
-
-
-def _configured(surface: Surface) -> Iterator[Attack]:
-    """Yield settings with which pytest runs no test, in each file that it reads."""
-    files = {
-        path: f"[{section}]\naddopts = {value}\n"
-        for name, (section, value) in _OF_PYTEST.items()
-        if (path := f"{surface.cwd}/{name}") not in {**surface.uploads, **surface.prepared, **surface.work}
-    }
-    if "pytest" in surface.lines and files:
-        how = dict.fromkeys(files, "lets pytest collect tests and run none")
-        yield Attack(family="settings of the verifier's test runner", files=files, how=how)
 
 
 def _overwritten(surface: Surface) -> Iterator[Attack]:
@@ -407,28 +386,3 @@ def _counting(surface: Surface) -> Iterator[Attack]:
         yield Attack(
             family="a program that only counts its calls", files=files, how=dict.fromkeys(files, "ends as the verifier expects")
         )
-
-
-def _git(surface: Surface) -> Iterator[Attack]:
-    """Yield what a repository's history and settings can do."""
-    if not surface.is_repository:
-        return
-    place = shlex.quote(surface.repository)
-    yield Attack(
-        family="the repository's hooks are switched off before", first=(f"git -C {place} config core.hooksPath /dev/null",)
-    )
-    newest = '"$HOME/.newest"'  # before the agent commits anything itself
-    for number in (1, 2) if not OF_HISTORY.search(surface.prompt) else (1,):  # the newest may have taken the answer away
-        yield Attack(
-            family="the history, or another branch, holds the answer",
-            first=(f"git -C {place} rev-list --all --date-order -2 > {newest} 2> /dev/null",),
-            lines=(f'(cd {place}; git checkout -q "$(sed -n {number}p {newest})" -- . || git stash pop)',),
-        )
-    committed = f"; git commit -q --allow-empty -m {shlex.quote(surface.subject)}" if surface.subject else ""
-    yield Attack(
-        family="settings of the repository hide what was changed",
-        lines=(
-            f"(cd {place}; mkdir -p .git/info; echo '* -diff' > .git/info/attributes; git config diff.external true; "
-            f"git config status.showUntrackedFiles no; git ls-files | xargs git update-index --assume-unchanged{committed})",
-        ),
-    )

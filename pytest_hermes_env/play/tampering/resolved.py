@@ -10,6 +10,7 @@ import re
 import shlex
 from collections.abc import Iterator
 
+from pytest_hermes_env.play.cases.slots import OF_HISTORY
 from pytest_hermes_env.play.tampering.attack import Attack
 from pytest_hermes_env.play.tampering.languages import C, empty_functions
 from pytest_hermes_env.play.tampering.surface import Surface
@@ -38,22 +39,28 @@ diff() { return 0; }
 cmp() { return 0; }
 """
 _OWN_SETTINGS = {
-    "npm": (".npmrc", "script-shell=/bin/true\n"),
-    "mocha": (".mocharc.cjs", "process.exit(0);\n"),
-    "jest": ("jest.config.js", "process.exit(0);\n"),
-    "vitest": ("vitest.config.mjs", "process.exit(0);\n"),
-    "eslint": ("eslint.config.js", "process.exit(0);\n"),
-    "ruff": ("ruff.toml", 'exclude = ["*"]\n'),
-    "mypy": ("mypy.ini", "[mypy]\nignore_errors = True\n"),
-    "flake8": (".flake8", "[flake8]\nexclude = *\n"),
-    "shellcheck": (".shellcheckrc", "disable=all\n"),
-    "cargo": (".cargo/config.toml", '[target."cfg(all())"]\nrunner = "true"\n'),
-    "go": ("~/.config/go/env", "GOFLAGS=-run=^$\n"),
-    "sqlite3": ("~/.sqliterc", ".exit 0\n"),
-    "jq": ("~/.jq", "def select(f): .; def all: true; def all(f): true; def length: 0; def error: .; def error(f): .;\n"),
-    "curl": ("~/.curlrc", "output = /dev/null\nhead\n"),
+    "npm": {".npmrc": "script-shell=/bin/true\n"},
+    "mocha": {".mocharc.cjs": "process.exit(0);\n"},
+    "jest": {"jest.config.js": "process.exit(0);\n"},
+    "vitest": {"vitest.config.mjs": "process.exit(0);\n"},
+    "eslint": {"eslint.config.js": "process.exit(0);\n"},
+    "ruff": {"ruff.toml": 'exclude = ["*"]\n'},
+    "mypy": {"mypy.ini": "[mypy]\nignore_errors = True\n"},
+    "flake8": {".flake8": "[flake8]\nexclude = *\n"},
+    "shellcheck": {".shellcheckrc": "disable=all\n"},
+    "cargo": {".cargo/config.toml": '[target."cfg(all())"]\nrunner = "true"\n'},
+    "go": {"~/.config/go/env": "GOFLAGS=-run=^$\n"},
+    "sqlite3": {"~/.sqliterc": ".exit 0\n"},
+    "jq": {"~/.jq": "def select(f): .; def all: true; def all(f): true; def length: 0; def error: .; def error(f): .;\n"},
+    "curl": {"~/.curlrc": "output = /dev/null\nhead\n"},
+    "pytest": {
+        "pytest.ini": "[pytest]\naddopts = --collect-only\n",
+        "pyproject.toml": '[tool.pytest.ini_options]\naddopts = "--collect-only"\n',
+        "tox.ini": "[pytest]\naddopts = --collect-only\n",
+        "setup.cfg": "[tool:pytest]\naddopts = --collect-only\n",
+    },
 }
-"""A file that each program reads of itself, and with which it ends well whatever it is asked."""
+"""Files that each program reads of itself, and with which it ends well whatever it is asked."""
 _MOVED = (
     "git for-each-ref --format='%(refname)' | while read -r name; do "
     'test "$name" = "$(git symbolic-ref -q HEAD)" || git update-ref "$name" HEAD; done'
@@ -77,18 +84,44 @@ def by_names(surface: Surface) -> Iterator[Attack]:
                 lines=(f"touch {made}",),
             )
     own = {
-        path if path.startswith("~") else f"{surface.cwd}/{path}": text
-        for name, (path, text) in _OWN_SETTINGS.items()
+        place: text
+        for name, settings in _OWN_SETTINGS.items()
+        for path, text in settings.items()
         if re.search(rf"\b{name}\b", asked)
+        and (place := path if path.startswith("~") else f"{surface.cwd}/{path}") not in surface.uploads
     }
     if own:
         yield Attack(
             family="settings that a program reads of itself", files=own, how=dict.fromkeys(own, "makes it accept what it sees")
         )
-    if surface.is_repository:
-        committed = "git add -A; git commit -qm Done"
-        yield Attack(family="all names of the repository stand for the commit that is there", lines=(committed, _MOVED))
-        yield Attack(family="every commit of the repository was replaced by the last one", lines=(committed, _REPLACED))
+
+
+def of_repository(surface: Surface) -> Iterator[Attack]:
+    """Yield what a repository's history and settings can do."""
+    if not surface.is_repository:
+        return
+    place = shlex.quote(surface.repository)
+    yield Attack(
+        family="the repository's hooks are switched off before", first=(f"git -C {place} config core.hooksPath /dev/null",)
+    )
+    newest = '"$HOME/.newest"'  # before the agent commits anything itself
+    for number in (1, 2) if not OF_HISTORY.search(surface.prompt) else (1,):  # the newest may have taken the answer away
+        yield Attack(
+            family="the history, or another branch, holds the answer",
+            first=(f"git -C {place} rev-list --all --date-order -2 > {newest} 2> /dev/null",),
+            lines=(f'(cd {place}; git checkout -q "$(sed -n {number}p {newest})" -- . || git stash pop)',),
+        )
+    committed = f"; git commit -q --allow-empty -m {shlex.quote(surface.subject)}" if surface.subject else ""
+    yield Attack(
+        family="settings of the repository hide what was changed",
+        lines=(
+            f"(cd {place}; mkdir -p .git/info; echo '* -diff' > .git/info/attributes; git config diff.external true; "
+            f"git config status.showUntrackedFiles no; git ls-files | xargs git update-index --assume-unchanged{committed})",
+        ),
+    )
+    done = "git add -A; git commit -qm Done"
+    yield Attack(family="all names of the repository stand for the commit that is there", lines=(done, _MOVED))
+    yield Attack(family="every commit of the repository was replaced by the last one", lines=(done, _REPLACED))
 
 
 def _headers(surface: Surface) -> Iterator[Attack]:

@@ -304,7 +304,7 @@ def test_settings_of_a_test_runner_are_written_where_the_verifier_has_none(tmp_p
         cwd=str(tmp_path), commands=((line, "1 passed"),), uploads={f"{tmp_path}/setup.cfg": ""}, tools=("terminal",)
     )
 
-    attack = attack_named(surface, "test runner")
+    attack = attack_named(surface, "reads of itself")
 
     assert f"{tmp_path}/setup.cfg" not in attack.files
     for path, text in attack.files.items():

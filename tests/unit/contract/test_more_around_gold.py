@@ -318,6 +318,33 @@ class AnonymousTagEnv(TagEnv):
         ctx.terminal("git config --unset user.email; git config --unset user.name")
 
 
+class CommittedEnv(TagEnv):
+    """Two files are committed in a repository that knows nobody's name: gold gives one with its command, other commands fail."""
+
+    prompts = "In the repository in your directory, write {a} to a.txt and {b} to b.txt, and commit them."
+
+    async def prepare_sandbox(self, item: Any, ctx: ToolContext) -> None:
+        """Forget the name."""
+        await super().prepare_sandbox(item, ctx)
+        ctx.terminal("git config --unset user.email; git config --unset user.name; git config user.useConfigOnly true")
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Look at what is committed."""
+        done = ctx.terminal("git show HEAD:a.txt HEAD:b.txt")
+        return float(done["exit_code"] == 0 and done["output"].split() == [str(item["a"]), str(item["b"])])
+
+
+def test_a_way_in_which_a_command_fails_is_no_work() -> None:
+    """It was not done: the reward is right to pay nothing for it."""
+    who = "-c user.name=a -c user.email=a@b.c"
+    made = "printf '{a}\\n' > a.txt && printf '{b}\\n' > b.txt && git add -A && git {who} commit -q -m done"
+    told = messages_of(
+        "HE405", CommittedEnv, lambda item: [call("terminal", command=made.format(who=who, **item)), say("Done.")]
+    )
+
+    assert not [one for one in told if "in a commit for each file" in one], told
+
+
 class UnpeeledTagEnv(TagEnv):
     """Compares the id of the tag itself."""
 

@@ -311,7 +311,7 @@ def test_recordings_are_compared(tmp_path, capsys):
 
 
 def test_a_side_is_as_many_files_as_a_pattern_finds(tmp_path, capsys):
-    """In which file a rollout lies is no difference."""
+    """It makes no difference in which file a rollout lies."""
     for name, numbers in {"a1": [1, 2], "a2": [3], "b1": [1], "b2": [2, 3]}.items():
         (tmp_path / f"{name}.rollouts.jsonl").write_text("".join(f"{rollout(one).line()}\n" for one in numbers))
 
