@@ -9,6 +9,7 @@ import pytest
 
 from environments.hermes_swe_env import hermes_swe_env
 from pytest_hermes_env.contract.rules import ALL_RULES
+from pytest_hermes_env.contract.run import run_end, session
 from pytest_hermes_env.sandbox.confinement import available
 
 pytestmark = pytest.mark.usefixtures("one_player")
@@ -178,6 +179,11 @@ def test_a_bad_target_is_a_usage_error(pytester: pytest.Pytester, target: str, m
         ("json:JSONDecoder", "JSONDecoder is not an environment: it does not derive from HermesAgentBaseEnv."),
         ("raising.py:Env", "raising.py:1:1: HE110 import-is-quiet: the module cannot be imported: ZeroDivisionError: division"),
         ("reaching.py:Env", "reaching.py:2:1: HE110 import-is-quiet: the module cannot be imported: NetworkBlocked: a"),
+        (
+            "mutable.py:Env",
+            "mutable.py:3:1: HE110 import-is-quiet: the module cannot be imported: ValueError: mutable default <class 'list'> for field names is not "
+            "allowed: use default_factory line @dataclasses.dataclass fix Write `names: list = field(default_factory=list)`.",
+        ),
         ("missing.py", "--hermes-env missing.py: there is no file missing.py"),
     ],
 )
@@ -186,6 +192,9 @@ def test_an_unusable_target_fails_and_leaves_the_others_alone(pytester: pytest.P
     body = "class Env: ...\n"
     pytester.path.joinpath("reaching.py").write_text(
         f"import socket\nsocket.getaddrinfo('example.org', 80)\n{body}", encoding="utf-8"
+    )
+    pytester.path.joinpath("mutable.py").write_text(
+        f"import dataclasses\n\n@dataclasses.dataclass\nclass Item:\n    names: list = []\n\n{body}", encoding="utf-8"
     )
     pytester.path.joinpath("raising.py").write_text(f"1 / 0\n{body}", encoding="utf-8")
 
@@ -432,7 +441,7 @@ def test_a_rule_that_crashes_says_so_in_three_lines(pytester: pytest.Pytester, m
     def crash(*_: object) -> None:
         raise KeyError("gone")
 
-    monkeypatch.setattr("pytest_hermes_env.contract.run.session.CheckedClass.checked", crash)
+    monkeypatch.setattr(session.CheckedClass, "checked", crash)
 
     result = run(pytester, "--hermes-env", GOOD, "--hermes-rules", "HE101")
 
@@ -453,7 +462,7 @@ def test_a_crash_at_the_end_of_a_run_leaves_its_findings_on_the_screen(
     def crash(*_: object) -> None:
         raise KeyError("gone")
 
-    monkeypatch.setattr("pytest_hermes_env.contract.run.run_end.ledgers_of", crash)
+    monkeypatch.setattr(run_end, "ledgers_of", crash)
 
     result = run(pytester, "--hermes-env", GOOD, "--hermes-rules", "HE101")
 

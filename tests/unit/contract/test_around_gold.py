@@ -11,10 +11,8 @@ from environments.agent_loop import AgentResult
 from environments.hermes_base_env import HermesAgentBaseEnv, HermesAgentEnvConfig
 from environments.tool_context import ToolContext
 from pytest_hermes_env import call, case, cases, item_cases, say
-from pytest_hermes_env.contract.judge import Severity
 from pytest_hermes_env.contract.judge.verdict import Outcome, Verdict
 from pytest_hermes_env.contract.rules import find_rule
-from pytest_hermes_env.contract.rules.he708_evaluation_tells_apart import _OF_FAILURES
 from pytest_hermes_env.contract.run.single_rule import contract_of
 
 from ..play.small_env import SmallEnv  # noqa: TID252 - another room has the small environment
@@ -272,136 +270,6 @@ def test_a_reward_belongs_to_its_own_rollout(rule: str, env_class: type, told: s
 
     assert verdict.outcome is Outcome.FAILED
     assert any(told in finding.message for finding in verdict.findings), verdict.findings
-
-
-class SuccessesEnv(SumEnv):
-    """Counts what succeeded."""
-
-    metric: ClassVar[str] = "eval/mean"
-
-    def metrics_of(self, scores: list[float]) -> float:
-        """Leave out the zeros."""
-        good = [score for score in scores if score]
-        return sum(good) / len(good) if good else 0.0
-
-    async def evaluate(self, *args: Any, **kwargs: Any) -> None:
-        """Log one number of the scores."""
-        scores = []
-        for item in self.held_out:
-            scored, _ = await self.collect_trajectory(item)
-            scores.append(float(scored["scores"]))
-        await self.evaluate_log({self.metric: self.metrics_of(scores)}, samples=[{"score": score} for score in scores])
-
-
-class FinishedEnv(SuccessesEnv):
-    """Counts what ended."""
-
-    def metrics_of(self, scores: list[float]) -> float:
-        """Count."""
-        return len(scores) / len(self.held_out)
-
-
-class TwoMetricsEnv(SumEnv):
-    """Logs the mean, and another number."""
-
-    def other(self, scores: list[float]) -> float:
-        """Count each."""
-        return sum(score == 1.0 for score in scores) / len(scores)
-
-    async def evaluate(self, *args: Any, **kwargs: Any) -> None:
-        """Log both."""
-        await self.evaluate_items(
-            self.held_out, metrics=lambda samples: {"eval/solved_rate": self.other([one["score"] for one in samples])}
-        )
-
-
-class FirstOnlyEnv(TwoMetricsEnv):
-    """Its other number is of one item."""
-
-    def other(self, scores: list[float]) -> float:
-        """Look at the first."""
-        return float(scores[0] == 1.0)
-
-
-class ErrorsAloneEnv(SuccessesEnv):
-    """Logs how many answers are wrong."""
-
-    metric: ClassVar[str] = "eval/errors"
-
-    def metrics_of(self, scores: list[float]) -> float:
-        """Count them."""
-        return sum(score != 1.0 for score in scores)
-
-
-class FallingEnv(TwoMetricsEnv):
-    """Its other number is the wrong way round."""
-
-    def other(self, scores: list[float]) -> float:
-        """Count what is not solved."""
-        return sum(score != 1.0 for score in scores) / len(scores)
-
-
-@pytest.mark.parametrize(
-    ("env_class", "told"),
-    [
-        (TwoMetricsEnv, ""),
-        (FirstOnlyEnv, "where 50% of the gold was played, and 1 with all of it"),
-        (FallingEnv, "eval/solved_rate falls when each rollout plays gold: from 1 to 0"),
-    ],
-)
-def test_another_metric_of_success_is_warned_of(env_class: type, told: str) -> None:
-    """The mean is right, so that nothing is an error."""
-    findings = judged("HE708", env_class).findings
-
-    assert [told.partition(":")[0] in one.message for one in findings] == ([True] if told else [])
-    assert all(told in one.message and one.severity is Severity.WARNING for one in findings)
-
-
-class AnySumEnv(SumEnv):
-    """Pays any numbers for items that are held out."""
-
-    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
-        """Look at the form."""
-        found = self.read(ctx)
-        return float(
-            found == item["answer"] or (item in self.held_out and isinstance(found, dict) and {*found} == {*item["answer"]})
-        )
-
-
-@pytest.mark.parametrize(
-    ("name", "is_of_failures"),
-    [
-        ("eval/errors", True),
-        ("eval/failure_rate", True),
-        ("timeouts", True),
-        ("eval/submission_accuracy", False),
-        ("eval/permission", False),
-        ("eval/errors_fixed", False),
-        ("eval/error_free_rate", False),
-    ],
-)
-def test_metrics_of_failures_are_told_by_whole_words(name: str, is_of_failures: bool) -> None:
-    assert bool(_OF_FAILURES.search(name)) is is_of_failures
-
-
-def test_failures_fall_with_the_work() -> None:
-    """A metric that counts them tells gold from no work, too."""
-    assert judged("HE708", ErrorsAloneEnv).outcome is Outcome.PASSED
-
-
-@pytest.mark.parametrize(
-    ("env_class", "told"),
-    [
-        (SuccessesEnv, "not all items count alike"),
-        (FinishedEnv, "is the same for an agent"),
-        (AnySumEnv, "pays the gold of another item like the item's own, on each of"),
-    ],
-)
-def test_an_evaluation_moves_with_the_work(env_class: type, told: str) -> None:
-    """By as much as the rewards."""
-    (finding,) = judged("HE708", env_class).findings
-
-    assert told in finding.message
 
 
 class FewEnv(SumEnv):

@@ -329,8 +329,8 @@ class CommittedEnv(TagEnv):
         ctx.terminal("git config --unset user.email; git config --unset user.name; git config user.useConfigOnly true")
 
     async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
-        """Look at what is committed."""
-        done = ctx.terminal("git show HEAD:a.txt HEAD:b.txt")
+        """Look at what is committed, and that nothing else is there."""
+        done = ctx.terminal("git show HEAD:a.txt HEAD:b.txt && git status --porcelain")
         return float(done["exit_code"] == 0 and done["output"].split() == [str(item["a"]), str(item["b"])])
 
 

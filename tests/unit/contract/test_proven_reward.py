@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,19 @@ class OnlyHereEnv(ManyEnv):
         if Path.cwd().name.startswith("elsewhere-"):
             raise LookupError("not here")
         super().__init__(*args, **kwargs)
+
+
+class SwallowingEnv(ManyEnv):
+    """Takes the result of a tool for text, and the error for a wrong answer; a number is looked for before."""
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Catch all."""
+        with contextlib.suppress(ValueError):
+            int(item["word"])
+        try:
+            return float(json.loads({"content": item["word"]}) == item)  # type: ignore[arg-type]
+        except Exception:  # noqa: BLE001 - what the author wrote
+            return 0.0
 
 
 class ExamEnv(ManyEnv):
@@ -174,6 +188,15 @@ def test_what_was_not_played_elsewhere_is_not_judged() -> None:
     assert (verdict.outcome, verdict.findings) == (Outcome.NOT_EXERCISED, ())
     assert verdict.note.startswith("nothing was compared with another process: ")
     assert "not here" in verdict.note
+
+
+def test_gold_that_is_not_paid_shows_what_its_reward_caught() -> None:
+    """At its line; that a text is no number tells less."""
+    (finding,) = judged("HE412", SwallowingEnv, template()).findings
+
+    line = Path(__file__).read_text(encoding="utf-8").splitlines()[finding.line - 1]
+    assert "compute_reward caught TypeError: the JSON object must be str, bytes or bytearray, not dict" in finding.message
+    assert (finding.path, "json.loads(" in line) == (__file__, True)
 
 
 def test_a_benchmark_needs_gold_too() -> None:

@@ -320,6 +320,16 @@ def test_a_side_is_as_many_files_as_a_pattern_finds(tmp_path, capsys):
     assert (code, "are the same" in capsys.readouterr().out) == (0, True)
 
 
+def test_a_file_whose_name_looks_like_a_pattern_is_itself(tmp_path, capsys):
+    """Not the one that the pattern would find."""
+    for name, reward in (("run[1].jsonl", 1.0), ("run1.jsonl", 0.0)):
+        (tmp_path / name).write_text(f"{rollout(reward=reward).line()}\n")
+
+    code = main(["compare", f"{tmp_path}/run[1].jsonl", f"{tmp_path}/run1.jsonl"])
+
+    assert (code, "**reward**" in capsys.readouterr().out) == (1, True)
+
+
 def test_what_is_unstable_is_left_out():
     """A fact that differs between A and A is nobody's change, and the text says so."""
     before, again, after = (facts([rollout(reward=reward)]) for reward in (0.25, 0.75, 0.5))
