@@ -80,10 +80,10 @@ def read_request(path: str, body: Mapping[str, Any]) -> Request:
 
     Raises: neither of the two formats, or a field of the wrong type → UnexpectedRequest.
     """
-    if body.get("stream") is True:
-        raise _bad(path, "'stream' is not supported, and neither VLLMServer nor SGLangServer streams", body)
     if path.endswith("/completions"):
         return replace(_vllm_request(path, body), shape="completions")
+    if body.get("stream") is True:
+        raise _bad(path, "'stream' is not supported, and neither VLLMServer nor SGLangServer streams", body)
     if path.endswith(TOKENS_PATH):
         return _tokens_request(path, body)
     if "prompt" in body:

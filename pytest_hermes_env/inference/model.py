@@ -229,6 +229,10 @@ class MockModel:
             return self._refuse(exchange, exc)
 
     def _chat(self, _: str, body: dict[str, Any]) -> _Question:
+        if self.engine == "sglang" and body.get("stream") is True and body.get("return_token_ids") is True:
+            raise UnexpectedRequest(
+                "the chat request asks to stream token ids, which SGLang refuses.\n  fix       ask without stream"
+            )
         conversation, prompt_bytes = self._locate(tuple(body["messages"]), body)
         choice = body.get("tool_choice")
 
@@ -302,7 +306,8 @@ class MockModel:
         def complete(turns: Sequence[Turn]) -> JsonObject | list[JsonValue]:
             return tokens.answer(request, tokens.generate(turns[0], prompt, conversation, request.max_tokens), **how)
 
-        return _Question(kind="generate", conversations=[conversation], complete=complete)
+        chunks = text_chunks if request.shape == "completions" else None
+        return _Question(kind="generate", conversations=[conversation], complete=complete, chunks=chunks)
 
     def _locate(self, messages: tuple[Mapping[str, object], ...], body: dict[str, Any]) -> tuple[Conversation, int]:
         position = self._index.locate(messages)

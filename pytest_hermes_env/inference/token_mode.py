@@ -165,11 +165,7 @@ class TokenMode:
         return write(request, generation, size=size)
 
     def chat(self, body: Mapping[str, object], turn: Turn, conversation: Conversation, *, is_processed: bool) -> Generation:
-        """Return the reply to a chat request as tokens. Raises: it streams, as SGLang refuses it, too → UnexpectedRequest."""
-        if body.get("stream") is True:
-            raise UnexpectedRequest(
-                "the chat request asks to stream logprobs or token ids, which the mock model does not.\n  fix       ask without stream"
-            )
+        """Return the reply to a chat request as tokens."""
         text = self.sampler.render(body)
         prompt = Prompt(ids=tuple(self.sampler.encode(text, is_rendered=True)), text=text, messages=(), tools={})
         limits = [limit for name in ("max_tokens", "max_completion_tokens") if isinstance(limit := body.get(name), int)]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from hashlib import blake2b
+from itertools import accumulate
 from typing import TYPE_CHECKING, cast
 
 from pytest_hermes_env.inference.steps import Call, EmptyChoices, Say, Think, Turn
@@ -134,15 +135,19 @@ def _id(key: str) -> str:
 def chat_chunks(completion: JsonObject, *, include_usage: bool) -> list[JsonObject]:
     """Return the ``chat.completion.chunk`` objects that add up to the completion.
 
-    Text is split after each word, and the arguments of a call into two halves.
+    Text is split after each word, and the arguments of a call into two halves. Where logprobs or ids are asked for, a reply that is
+    text alone is split after each token; thoughts and calls have their tokens shared out over their parts, in order.
     """
     head = _head(completion, "chat.completion.chunk")
+    prompt: JsonObject = {name: completion[name] for name in ("prompt_token_ids",) if name in completion}
     chunks: list[JsonObject] = []
     for choice in cast("list[JsonObject]", completion["choices"]):
-        message = cast("JsonObject", choice["message"])
-        deltas: list[JsonObject] = [{"role": "assistant", "content": ""}, *_deltas(message)]
-        chunks.extend({**head, "choices": [_choice(choice, delta, None)]} for delta in deltas)
-        chunks.append({**head, "choices": [_choice(choice, {}, choice["finish_reason"])]})
+        opening: JsonObject = {"role": "assistant", "content": ""}
+        chunks.append({**head, **prompt, "choices": [_choice(choice, opening, slice(0))]})
+        *parts, last = _parts(choice)
+        chunks.extend({**head, "choices": [_choice(choice, delta, own)]} for delta, own in parts)
+        delta, own = last
+        chunks.append({**head, "choices": [{**_choice(choice, delta, own), "finish_reason": choice["finish_reason"]}]})
     return chunks + _usage_chunk(head, completion, include_usage=include_usage)
 
 
@@ -165,8 +170,37 @@ def _head(completion: JsonObject, kind: str) -> JsonObject:
     return {**{name: completion[name] for name in ("id", "created", "model")}, "object": kind}
 
 
-def _choice(choice: JsonObject, delta: JsonObject, finish_reason: JsonValue) -> JsonObject:
-    return {"index": choice["index"], "delta": delta, "finish_reason": finish_reason, "logprobs": None}
+def _choice(choice: JsonObject, delta: JsonObject, own: slice) -> JsonObject:
+    """Return the delta as a chunk's choice, with its own tokens where the completion has some."""
+    logged = _logged(choice)
+    part: JsonObject = {"index": choice["index"], "delta": delta, "finish_reason": None, "logprobs": None}
+    if logged[own]:
+        part["logprobs"] = {"content": [*logged[own]]}
+    if "token_ids" in choice:
+        part["token_ids"] = cast("list[JsonValue]", choice["token_ids"])[own]
+    return part
+
+
+def _logged(choice: JsonObject) -> list[JsonObject]:
+    logprobs = cast("JsonObject | None", choice["logprobs"])
+    return cast("list[JsonObject]", logprobs["content"]) if logprobs else []
+
+
+def _parts(choice: JsonObject) -> list[tuple[JsonObject, slice]]:
+    """Return the deltas that add up to the choice's message, each with the place of its tokens; the last one is empty."""
+    message, logged = cast("JsonObject", choice["message"]), _logged(choice)
+    count = len(cast("list[JsonValue]", choice.get("token_ids", logged)))
+    spelt = list(accumulate(str(one["token"]) for one in logged))
+    if logged and message.keys() == {"role", "content"} and message["content"] in spelt:
+        said = spelt.index(str(message["content"])) + 1
+        own: list[tuple[JsonObject, slice]] = [
+            ({"content": one["token"]}, slice(at, at + 1)) for at, one in enumerate(logged[:said])
+        ]
+        return [*own, ({}, slice(said, count))]
+    deltas = list(_deltas(message)) or [{}]
+    ends = [count * number // len(deltas) for number in range(len(deltas) + 1)]
+    shared = [(delta, slice(*ends[number : number + 2])) for number, delta in enumerate(deltas)]
+    return [*shared, ({}, slice(count, count))] if deltas != [{}] else shared
 
 
 def _usage_chunk(head: JsonObject, completion: JsonObject, *, include_usage: bool) -> list[JsonObject]:

@@ -88,6 +88,29 @@ class SwallowingEnv(ManyEnv):
             return 0.0
 
 
+class ForgettingEnv(ManyEnv):
+    """A coroutine is always true: so is the condition, and no work is paid."""
+
+    async def _is_wrong(self, result: AgentResult, item: Any) -> bool:
+        return result.messages[-1]["content"] != item["word"]
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Forget to await."""
+        return 0.0 if self._is_wrong(result, item) else 1.0
+
+
+class RepeatingEnv(ManyEnv):
+    """The second definition is the one that runs."""
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Compare."""
+        return float(result.messages[-1]["content"] == item["word"])
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> Any:  # type: ignore[no-redef]  # noqa: F811
+        """Return nothing."""
+        result.messages.copy()
+
+
 class ExamEnv(ManyEnv):
     """A benchmark: it trains nothing."""
 
@@ -197,6 +220,17 @@ def test_gold_that_is_not_paid_shows_what_its_reward_caught() -> None:
     line = Path(__file__).read_text(encoding="utf-8").splitlines()[finding.line - 1]
     assert "compute_reward caught TypeError: the JSON object must be str, bytes or bytearray, not dict" in finding.message
     assert (finding.path, "json.loads(" in line) == (__file__, True)
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
+@pytest.mark.parametrize(("env_class", "rule", "cause"), [(ForgettingEnv, "HE412", "HE102"), (RepeatingEnv, "HE401", "HE101")])
+def test_unpaid_gold_follows_from_what_the_source_shows(env_class: Any, rule: str, cause: str) -> None:
+    """The rule that reads the source names the line; what was seen in play is told beside it."""
+    findings = judged(rule, env_class, template()).findings
+
+    assert {finding.because_of for finding in findings} == {cause}
+    (named,) = judged(cause, env_class, template()).findings
+    assert ("_is_wrong" if cause == "HE102" else "compute_reward") in named.message
 
 
 def test_a_benchmark_needs_gold_too() -> None:

@@ -87,6 +87,62 @@ def test_chat_returns_a_logprob_for_each_token() -> None:
         assert len(one["top_logprobs"]) == 2
 
 
+@pytest.mark.parametrize("said", ["There is nothing.", "", turn(think("Look."), call("terminal", command="ls"))])
+@pytest.mark.parametrize(
+    "asked", [{"logprobs": True}, {"return_token_ids": True}, {"logprobs": True, "return_token_ids": True}]
+)
+def test_streamed_tokens_add_up_to_the_whole_answer(said: Any, asked: dict[str, bool]) -> None:
+    """Each in its place: text comes token by token, and the ids of the prompt once, at the beginning."""
+    with MockServer([said], template="chatml", engine="vllm") as mock:
+        whole = chat(mock, tools=TOOLS, **asked)
+    with (
+        MockServer([said], template="chatml", engine="vllm") as mock,
+        openai.OpenAI(base_url=mock.base_url, api_key="unused", max_retries=0) as client,
+    ):
+        extra = {"return_token_ids": asked.get("return_token_ids", False)}
+        question: Any = {"model": "mock-model", "messages": HELLO, "tools": TOOLS, "logprobs": asked.get("logprobs", False)}
+        chunks = list(client.chat.completions.create(**question, stream=True, extra_body=extra))
+
+    (choice,), parts = whole["choices"], [chunk.choices[0] for chunk in chunks]
+    logged = [one.model_dump(exclude_unset=True) for part in parts if part.logprobs for one in part.logprobs.content or []]
+    assert logged == (choice["logprobs"] or {"content": []})["content"]
+    ids = [number for part in parts for number in (part.model_extra or {}).get("token_ids", [])]
+    assert ids == choice.get("token_ids", [])
+    assert [getattr(chunk, "prompt_token_ids", None) for chunk in chunks][1:] == [None] * (len(chunks) - 1)
+    assert getattr(chunks[0], "prompt_token_ids", None) == whole.get("prompt_token_ids")
+    assert "".join(part.delta.content or "" for part in parts) == (choice["message"]["content"] or "")
+    for part in parts:
+        if isinstance(said, str) and part.logprobs and part.delta.content:
+            assert [one.token for one in part.logprobs.content or []] == [part.delta.content]
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_a_streamed_text_completion_has_its_tokens(engine: Any) -> None:
+    """In one part, as the whole answer has them, and then the usage."""
+    seen: list[Any] = []
+    for stream in (False, True):
+        with (
+            MockServer(["said"], template="chatml", engine=engine) as mock,
+            openai.OpenAI(base_url=mock.base_url, api_key="unused", max_retries=0) as client,
+        ):
+            how: Any = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
+            asked: Any = {"model": "mock-model", "prompt": IDS, "logprobs": 1, "extra_body": {"return_token_ids": True}}
+            answer = client.completions.create(**asked, **how)
+            seen.append(list(answer) if stream else answer)
+    whole, (part, usage) = seen
+
+    assert part.choices == whole.choices
+    assert part.choices[0].token_ids
+    assert (part.usage, usage.usage, usage.choices) == (None, whole.usage, [])
+
+
+def test_sglang_streams_no_ids() -> None:
+    """As its own server answers."""
+    mock = MockServer(["said"], template="chatml", engine="sglang", allow_leftovers=True)
+    with mock, pytest.raises(openai.BadRequestError, match="asks to stream token ids"):
+        chat(mock, stream=True, return_token_ids=True)
+
+
 def test_chat_returns_no_other_tokens_unless_asked() -> None:
     """The list is there, and empty."""
     with MockServer(["said"], template="chatml", engine="vllm") as mock:
@@ -145,7 +201,6 @@ def test_a_cut_reply_is_cut_in_ids_and_text(cut: dict[str, int]) -> None:
 @pytest.mark.parametrize(
     ("template", "fields", "said"),
     [
-        ("chatml", {"stream": True, "logprobs": True}, "asks to stream logprobs or token ids"),
         ("chatml", {"top_logprobs": 2}, "top_logprobs\n  seen      requires logprobs: true"),
         (
             "qwen3_5",
