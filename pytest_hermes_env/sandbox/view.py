@@ -58,6 +58,8 @@ PYTHON = "/opt/python"
 """Where the in-memory machine's real shell has the interpreter of the tests: on the machine it may be below ``/root`` or ``/tmp``."""
 PROGRAMS = "/usr/local/bin"
 """The directory in which the interpreter and the programs of its packages are found: the first one on ``PATH`` that machines have."""
+WRITTEN = ("/root/", "/tmp/", "/workspace/")  # noqa: S108 - in the cell
+"""Where rollouts write, so that the machine shows nothing of its own there."""
 KIT = "/opt/kit"
 """Where a cell has the program that is its first process."""
 SCRATCH = "/run"
@@ -204,6 +206,11 @@ def _moved_python() -> Iterator[Step]:
             yield Step(kind="bind", path=entry.path, source=entry.path)
     for name, text in programs.items():
         yield Step(kind="file", path=f"{PROGRAMS}/{name}", source=text)
+    own, name = os.path.split(sys.executable)
+    if not _is_system(own) and not own.startswith(WRITTEN):  # `sys.executable` in a verifier's command
+        yield Step(kind="tmpfs", path=own, size=SMALL)
+        yield from (Step(kind="link", path=f"{own}/{one}", source=f"{PROGRAMS}/{one}") for one in {name: "", **programs})
+        yield Step(kind="seal", path=own)
 
 
 def inner_base() -> str:
