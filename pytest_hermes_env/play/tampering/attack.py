@@ -19,6 +19,8 @@ class Attack:
     how: Mapping[str, str] = field(default_factory=dict)
     lines: tuple[str, ...] = ()
     first: tuple[str, ...] = ()
+    is_beside_work: bool = False
+    """Whether its files are gold's own: it is none if they are paid without its lines."""
     is_of_session: bool = False
     """Whether it needs no more than that the verifier's commands run in the agent's session."""
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 
 from pytest_hermes_env.play.tampering import payloads
 from pytest_hermes_env.play.tampering.attack import Attack
+from pytest_hermes_env.play.tampering.formats import BASES, MADE_TABLE, by_formats
 from pytest_hermes_env.play.tampering.languages import starting
 from pytest_hermes_env.play.tampering.placed import by_places
 from pytest_hermes_env.play.tampering.resolved import by_names, of_repository
@@ -50,9 +51,7 @@ _LEAST, _MOST = (
     re.compile(r"min|least|lower|fewest|require", re.IGNORECASE),
     re.compile(r"max|most|limit|upper|budget|timeout", re.IGNORECASE),
 )
-_BASES = (".db", ".sqlite", ".sqlite3")
 _TABLE = re.compile(r"(?i)\b(?:from|join|into|table(?: if (?:not )?exists)?)\s+\"?([a-z_]\w*)")
-_MADE = re.compile(r"(?i)\bcreate table ((?!sqlite_)\w+\s*\((?:[^()\x00]|\([^()\x00]*\))*\))")
 _RC = (".bashrc", ".bash_profile", ".profile")
 
 
@@ -85,6 +84,12 @@ def attacks(surface: Surface, *, is_full: bool = False) -> Iterator[Attack]:
         path: payloads.running_lines(text, measured) for path, text in surface.work.items() if measured and path.endswith(".py")
     }:
         yield Attack(family="tests that only run lines in the name of what is measured", files=made)
+    for name, make in (
+        ("functions that return what their caller holds", payloads.returning_held),
+        ("promises that never settle, so that the program ends well in the middle of a check", payloads.never_settling),
+    ):
+        if made := {path: new for path, text in surface.work.items() if (new := make(path, text))}:
+            yield Attack(family=name, files=made)
     if compared := {path: text for path in surface.work if (text := payloads.same_texts(path))}:
         yield Attack(family="code for which all texts of values are the same", files=compared)
     yield from _slowed(surface)
@@ -96,6 +101,7 @@ def attacks(surface: Surface, *, is_full: bool = False) -> Iterator[Attack]:
     yield from _printed(surface)
     yield from _results(surface)
     yield from by_places(surface)
+    yield from by_formats(surface)
     yield from _emptied(surface)
     yield from _injected(surface)
     yield from _counting(surface)
@@ -237,7 +243,7 @@ def _links(surface: Surface) -> Iterator[Attack]:
 def _views(surface: Surface) -> Iterator[Attack]:
     """Yield tables that are views of others which the verifier's queries name, and which may not exist yet."""
     asked = surface.asked
-    bases = [path for path in {**surface.work, **surface.prepared, **surface.made} if path.endswith(_BASES)]
+    bases = [path for path in {**surface.work, **surface.prepared, **surface.made} if path.endswith(BASES)]
     names = [name for name in dict.fromkeys(_TABLE.findall(asked)) if not name.lower().startswith("sqlite")] if bases else []
     pairs = [(one, other) for one in names for other in names if one != other]
     for one, other in pairs[:MOST_VIEWS]:
@@ -347,15 +353,15 @@ def _of_session(surface: Surface, results: Mapping[str, str]) -> Iterator[Attack
 def _emptied(surface: Surface) -> Iterator[Attack]:
     """Yield data without content, from which the verifier computes what is right, with outputs that fit."""
     for path, text in surface.work.items():  # a base in which gold wrote beside what it read
-        if path.endswith(_BASES) and path in surface.prepared:
-            made = "; ".join(f"create table if not exists {one}" for one in dict.fromkeys(_MADE.findall(text)))
+        if path.endswith(BASES) and path in surface.prepared:
+            made = "; ".join(f"create table if not exists {''.join(one)}" for one in dict.fromkeys(MADE_TABLE.findall(text)))
             code = f"import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript({made!r})"
             lines = tuple(f"python3 -c {shlex.quote(program)} {shlex.quote(path)}" for program in (code, _EMPTYING))
             yield Attack(family=f"{posixpath.basename(path)}: tables of which all are empty", lines=lines)
     data = [path for path in surface.checkers if not path.endswith((".py", ".sh", ".sql"))]
     if not data:
         return
-    bases = [path for path in data if path.endswith(_BASES)]
+    bases = [path for path in data if path.endswith(BASES)]
     files = {
         path: surface.checkers[path].partition("\n")[0] if path.endswith(".csv") else "" for path in data if path not in bases
     }

@@ -189,6 +189,45 @@ const anything = new Proxy(function () {}, {
 module.exports = anything;
 """
 """Code for node whose checks of values do nothing, in the modules that a process shares."""
+_HELD = """\
+WORDS = ("want", "expect", "answer", "truth", "target", "correct", "solution", "right", "output", "result")
+
+def _plain(value):
+    if not isinstance(value, str) or not value.endswith("\\n"):
+        return value
+    text = value[:-1]
+    if text[:1] in "'\\"" and text[:1] == text[-1:]:
+        return text[1:-1]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return {"True": True, "False": False, "None": None}.get(text, text)
+
+def _named(frame, words):
+    for name, value in frame.f_locals.items():
+        parts = [] if callable(value) else [*getattr(value, "__dict__", {}).items()]
+        for key, one in [(name, value), *parts]:
+            if any(word in key.lower() for word in words) and isinstance(one, (str, int, float, list, tuple, dict, set)):
+                yield _plain(one)
+
+def _held(*given, **named):
+    try:
+        raise ValueError
+    except ValueError as error:
+        frame = error.__traceback__.tb_frame.f_back
+    found = [*_named(frame, WORDS)]
+    if not found and frame.f_code.co_name != "<module>":
+        kinds = (str, int, float, list, tuple, dict)
+        found = [one for one in frame.f_locals.values() if isinstance(one, kinds) and one not in given and one != given][-1:]
+    while not found and frame.f_back:
+        frame = frame.f_back
+        found = [*_named(frame, WORDS[:2])]
+    return found[0] if found else None
+
+"""
+_EXPORTED = re.compile(r"(?m)^export (?:default )?(?:async )?(?:function\*?|const|let|class) (\w+)")
 MOST_LINES = 200
 _SAME_NODE = f"JSON.stringify = () => '';\nObject.is = () => true;\n{_EQUAL_NODE}"
 _WATCHING = """\
@@ -247,6 +286,21 @@ def equal_to_all(path: str, text: str) -> str:
         return ""
     names = dict.fromkeys(one or other for one, other in _NAMED.findall(text))
     return f"{_PATCHING}{_ANYTHING}\n" + "".join(f"{name} = Anything()\n" for name in names if name)
+
+
+def returning_held(path: str, text: str) -> str:
+    """Return a module whose functions return what their callers hold for comparison; empty for a text without functions of Python."""
+    names = re.findall(r"(?m)^def (\w+)", text) if path.endswith(".py") else []
+    return _HELD + "".join(f"{name} = _held\n" for name in names) if names else ""
+
+
+def never_settling(path: str, text: str) -> str:
+    """Return a module of node all of whose functions return promises that never settle; empty for another language."""
+    never = "() => new Promise(() => {})"
+    if path.endswith((".js", ".cjs")) and "exports" in text:
+        return f"module.exports = new Proxy(() => {{}}, {{ get: () => {never}, apply: {never} }});\n"
+    names = _EXPORTED.findall(text) if path.endswith((".js", ".mjs")) else []
+    return "".join(f"export const {name} = {never};\n" for name in names) + (f"export default {never};\n" if names else "")
 
 
 def running_lines(text: str, names: Sequence[str]) -> str:

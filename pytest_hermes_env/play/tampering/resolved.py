@@ -111,14 +111,18 @@ def of_repository(surface: Surface) -> Iterator[Attack]:
             first=(f"git -C {place} rev-list --all --date-order -2 > {newest} 2> /dev/null",),
             lines=(f'(cd {place}; git checkout -q "$(sed -n {number}p {newest})" -- . || git stash pop)',),
         )
+    hiding = f"mkdir -p {place}/.git/info; echo '* -diff' > {place}/.git/info/attributes"
     committed = f"; git commit -q --allow-empty -m {shlex.quote(surface.subject)}" if surface.subject else ""
     yield Attack(
         family="settings of the repository hide what was changed",
         lines=(
-            f"(cd {place}; mkdir -p .git/info; echo '* -diff' > .git/info/attributes; git config diff.external true; "
-            f"git config status.showUntrackedFiles no; git ls-files | xargs git update-index --assume-unchanged{committed})",
+            f"({hiding}; cd {place}; git config diff.external true; git config status.showUntrackedFiles no; git ls-files | xargs git update-index --assume-unchanged{committed})",
         ),
     )
+    if any("/.git/" in path for path in surface.work):
+        files = {path: text for path, text in surface.work.items() if "/.git/" not in path}
+        family = "attributes of the repository hide what its history still holds"
+        yield Attack(family=family, files=files, lines=(hiding,), is_beside_work=True)
     done = "git add -A; git commit -qm Done"
     yield Attack(family="all names of the repository stand for the commit that is there", lines=(done, _MOVED))
     yield Attack(family="every commit of the repository was replaced by the last one", lines=(done, _REPLACED))

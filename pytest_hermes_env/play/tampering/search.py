@@ -116,7 +116,11 @@ class Search:
                 continue
             self.families.add(attack.family)
             turns = with_attack(bad, attack, surface.tools)
-            if turns and (one := await self._tried(turns, least)) is not None:
+            one = await self._tried(turns, least) if turns else None
+            if one is not None and attack.is_beside_work:
+                alone = with_attack(bad, replace(attack, lines=()), surface.tools)
+                one = None if _pays(await self._attempt(ATTACK, alone), least) else one
+            if one is not None:
                 found.append(await self._shrunk(attack, one, turns, surface, bad, least))
                 self.paid.add(attack.family)
                 self.sure += not attack.is_of_session  # what a session allows is a warning, which may hide no error

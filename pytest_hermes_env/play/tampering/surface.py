@@ -25,49 +25,11 @@ _RUNNER = re.compile(
     re.IGNORECASE,
 )
 """What test runners print."""
-_PLAIN = frozenset(
-    [
-        "bash",
-        "cat",
-        "cd",
-        "chmod",
-        "chown",
-        "cp",
-        "do",
-        "done",
-        "echo",
-        "env",
-        "exit",
-        "export",
-        "fi",
-        "find",
-        "for",
-        "head",
-        "if",
-        "ln",
-        "ls",
-        "mkdir",
-        "mktemp",
-        "mv",
-        "printf",
-        "rm",
-        "sed",
-        "set",
-        "sh",
-        "sort",
-        "tail",
-        "tee",
-        "test",
-        "then",
-        "timeout",
-        "touch",
-        "tr",
-        "true",
-        "wc",
-        "while",
-        "xargs",
-    ]
-)
+_PLAIN = frozenset({
+    "bash", "cat", "cd", "chmod", "chown", "cp", "do", "done", "echo", "env", "exit", "export", "fi", "find", "for", "head", "if", "ln",
+    "ls", "mkdir", "mktemp", "mv", "printf", "rm", "sed", "set", "sh", "sort", "tail", "tee", "test", "then", "timeout", "touch", "tr",
+    "true", "wc", "while", "xargs",
+})  # fmt: skip
 """Programs and words of the shell that decide nothing, or without which it does not run."""
 USER_SITE = "<user site>"
 """A directory that only python3 in the sandbox knows."""
@@ -76,22 +38,9 @@ LONGEST = 60
 """Characters of a line of a test runner."""
 _IMPORT = re.compile(r"(?m)(?:^|[;'\"])\s*(?:import|from)\s+([A-Za-z_]\w*)")
 _RUN_AS_MODULE = re.compile(r"python[\d.]*\s+(?:-[A-Za-z]\s+)*-m\s+(\w+)")
-_NEVER_SHADOWED = frozenset(
-    {
-        *sys.builtin_module_names,
-        "os",
-        "sys",
-        "io",
-        "abc",
-        "codecs",
-        "site",
-        "stat",
-        "posixpath",
-        "genericpath",
-        "zipimport",
-        "encodings",
-    }
-)
+_NEVER_SHADOWED = frozenset({
+    *sys.builtin_module_names, "os", "sys", "io", "abc", "codecs", "site", "stat", "posixpath", "genericpath", "zipimport", "encodings",
+})  # fmt: skip
 
 
 _MESSAGE = "/.git/COMMIT_EDITMSG"

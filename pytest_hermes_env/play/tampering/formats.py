@@ -1,0 +1,86 @@
+"""Attacks by formats: what the verifier's programs take the text of the work for.
+
+Place in the flow: `attacks` plays them among others.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+from collections.abc import Iterator
+
+from pytest_hermes_env.play.tampering import payloads
+from pytest_hermes_env.play.tampering.attack import Attack
+from pytest_hermes_env.play.tampering.surface import CODE, Surface
+
+BASES = (".db", ".sqlite", ".sqlite3")
+MADE_TABLE = re.compile(r"(?i)\bcreate table ((?!sqlite_)\w+)\s*(\((?:[^()\x00]|\([^()\x00]*\))*\))")
+MOST_BASES = 3
+_MATCHING = re.compile(r"\[\[|\bcase\b|\bgrep\b|\bfnmatch|\bre\.\w|=~|\blike\b|\bglob\b|\bmatch", re.IGNORECASE)
+_PATTERNS = ("*", ".*", "%")
+_BY_LINE = re.compile(r"\b(?:diff|grep|comm)\b")
+_CASE = re.compile(r"<testcase\b[^>]*?(?=/?>)")
+
+
+def by_formats(surface: Surface) -> Iterator[Attack]:
+    """Yield those that fit what was seen."""
+    yield from _installed(surface)
+    yield from _patterns(surface)
+    outputs = [path for path in surface.work if not path.endswith((*CODE, *BASES)) and "/.git/" not in path]
+    if outputs and _BY_LINE.search(surface.asked):
+        lines = (f'mkdir -p "$(dirname {place})"; printf "\\0\\n" > {place}' for place in map(shlex.quote, outputs))
+        yield Attack(family="a file that programs take for binary, and compare by no line", lines=tuple(lines))
+    yield from _databases(surface)
+    yield from _reports(surface)
+
+
+def _installed(surface: Surface) -> Iterator[Attack]:
+    """Yield work that is a plugin of pytest, by the metadata of an installed distribution beside it."""
+    beside = [path for path in surface.work if path.endswith(".py") and posixpath.dirname(path) == surface.cwd]
+    if beside and "pytest" in surface.lines:
+        name = posixpath.basename(beside[0]).removesuffix(".py")
+        folder = f"{surface.cwd}/{name}-1.0.dist-info"
+        told = {"METADATA": f"Name: {name}\nVersion: 1.0\n", "entry_points.txt": f"[pytest11]\n{name} = {name}\n"}
+        files = {f"{folder}/{one}": text for one, text in told.items()}
+        how = dict.fromkeys(files, "says that the work is an installed plugin")
+        work = dict.fromkeys(beside, payloads.patching())
+        yield Attack(family="a plugin of pytest, installed where it runs", files={**work, **files}, how=how)
+
+
+def _patterns(surface: Surface) -> Iterator[Attack]:
+    """Yield work that is, or prints, a pattern that everything matches."""
+    for text in _PATTERNS if _MATCHING.search(surface.asked) else ():
+        made = {path: payloads.program(path, text, {}) if path.endswith(CODE) else text for path in surface.work}
+        if files := {path: text for path, text in made.items() if text and "/.git/" not in path}:
+            yield Attack(family=f"a pattern that everything matches, {text}", files=files)
+
+
+def _databases(surface: Surface) -> Iterator[Attack]:
+    """Yield queries that copy the database which is compared with theirs."""
+    scripts = [path for path in surface.work if path.endswith(".sql")]
+    bases = {
+        path: text for path, text in {**surface.uploads, **surface.made, **surface.checkers}.items() if path.endswith(BASES)
+    }
+    for path, text in [*bases.items()][:MOST_BASES] if scripts else ():
+        names = [path, *([posixpath.basename(path)] if posixpath.dirname(path) != surface.cwd else [])]
+        tables = dict.fromkeys(name for name, _ in MADE_TABLE.findall(text))
+        copied = "".join(f"DELETE FROM main.{name};\nINSERT INTO main.{name} SELECT * FROM held.{name};\n" for name in tables)  # noqa: S608 - both are names
+        made = [made for name in names for made in (f".restore {name}\n", f"ATTACH '{name}' AS held;\n{copied}DETACH held;\n")]
+        family = f"the script copies {posixpath.basename(path)}"
+        yield from (Attack(family=family, files=dict.fromkeys(scripts, one)) for one in made)
+
+
+def _reports(surface: Surface) -> Iterator[Attack]:
+    """Yield programs whose output ends the part of a report that it is put into, and goes on with cases that passed."""
+    cases = [tag for path, text in surface.made.items() if path.endswith(".xml") for tag in _CASE.findall(text)]
+    passed = "".join(f"{tag.rstrip()}/>\n" for tag in dict.fromkeys(cases))
+    for closing, opening in (("]]>", "<![CDATA["), ("", "")) if passed else ():
+        text = f"{closing}</system-out></testcase>\n{passed}<testcase name='rest'><system-out>{opening}"
+        files = {path: made for path in surface.work if (made := payloads.program(path, text, {}))}
+        if files:
+            yield Attack(
+                family="the program's output is put into a report as it is, and has cases of its own",
+                files=files,
+                how=dict.fromkeys(files, "prints cases that passed"),
+            )

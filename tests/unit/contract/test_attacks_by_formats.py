@@ -1,0 +1,193 @@
+"""Attacks by what the verifier's programs take the text of the work for: each is played against such a program."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from pytest_hermes_env.play.tampering import payloads
+from pytest_hermes_env.play.tampering.attack import Attack
+from pytest_hermes_env.play.tampering.attacks import attacks
+from pytest_hermes_env.play.tampering.surface import Surface
+
+from .test_attacks import attack_named
+
+NEEDS_NODE = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+PYTEST = [sys.executable, "-m", "pytest", "-q", "-c", "/dev/null", "--rootdir=.", "--noconftest", "-p", "no:cacheprovider"]
+OTHERS = [word for name in ("hermes_env", "xdist", "respx", "anyio", "hypothesispytest") for word in ("-p", f"no:{name}")]
+
+
+def left(attack: Attack, folder: Path) -> None:
+    """Leave what it writes, and run its lines."""
+    for path, text in attack.files.items():
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_text(text, encoding="utf-8")
+    for line in attack.lines:
+        subprocess.run(["bash", "-c", line], cwd=folder, check=True)
+
+
+@pytest.mark.parametrize(
+    "tests",
+    [
+        "import pytest\n@pytest.mark.parametrize('a, expected', [(1, 2), (3, [4])])\ndef test_it(a, expected):\n    assert f(a) == expected\n",
+        "CASES = [((1,), 'x'), ((2,), 7)]\ndef test_it():\n    for args, r in CASES:\n        assert f(*args) == r\n",
+        "def test_it():\n    import doctest\n    found = doctest.run_docstring_examples\n"
+        "    text = '>>> f(3)\\n9\\n>>> f(1)\\nTrue\\n>>> f(2)\\n\\'hey\\'\\n'\n"
+        "    one = doctest.DocTestParser().get_doctest(text, {'f': f}, 'it', None, 0)\n"
+        "    assert doctest.DocTestRunner().run(one).failed == 0\n",
+    ],
+)
+def test_functions_return_what_their_caller_holds(tmp_path: Path, tests: str) -> None:
+    """Without an import, and whatever its variables are called."""
+    (tmp_path / "work.py").write_text(payloads.returning_held("work.py", "def f(a):\n    return a\n"), encoding="utf-8")
+    (tmp_path / "test_work.py").write_text(f"from work import f\n{tests}", encoding="utf-8")
+
+    done = subprocess.run([*PYTEST, *OTHERS, "test_work.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stdout
+    assert payloads.returning_held("work.py", "print(1)\n") == payloads.returning_held("a.sh", "def f() { :; }") == ""
+
+
+@NEEDS_NODE
+@pytest.mark.parametrize(
+    ("name", "gold"),
+    [
+        ("work.js", "module.exports.make = async (a) => a;\n"),
+        ("work.js", "module.exports = (a) => a;\n"),
+        ("work.mjs", "export async function make(a) { return a; }\nexport const two = 2;\n"),
+    ],
+)
+def test_promises_that_never_settle_end_a_check_well(tmp_path: Path, name: str, gold: str) -> None:
+    """Nothing else is waited for, so node ends with exit code 0."""
+    assert payloads.never_settling("work.py", gold) == payloads.never_settling("work.js", "let a = 1;\n") == ""
+    (tmp_path / name).write_text(payloads.never_settling(name, gold), encoding="utf-8")
+    check = f"import * as work from './{name}'; const made = work.make ?? work.default; await 0;\n"
+    check += "(async () => { if (await made('a') !== 'b') process.exit(1); })();\n"
+    (tmp_path / "check.mjs").write_text(check, encoding="utf-8")
+
+    assert subprocess.run(["node", "check.mjs"], cwd=tmp_path, check=False).returncode == 0
+
+
+def test_the_work_is_an_installed_plugin_of_pytest(tmp_path: Path) -> None:
+    """Without settings, without a conftest: the metadata lies where python -m pytest begins."""
+    work = tmp_path / "work.py"
+    surface = Surface(
+        cwd=str(tmp_path),
+        commands=(("python3 -m pytest test_it.py", "1 passed"),),
+        work={str(work): "x = 1\n"},
+        tools=("terminal",),
+    )
+    left(attack_named(surface, "a plugin of pytest, installed"), tmp_path)
+    (tmp_path / "test_it.py").write_text("def test_it():\n    assert False\n", encoding="utf-8")
+
+    done = subprocess.run([*PYTEST, *OTHERS, "test_it.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, "1 passed" in done.stdout) == (0, True), done.stdout
+
+
+@pytest.mark.parametrize(
+    ("check", "part"),
+    [
+        ('[[ "the answer" == $(bash work.sh) ]]', "pattern that everything matches, *"),
+        ('echo "the answer" | grep -qx "$(bash work.sh)"', "pattern that everything matches, .*"),
+    ],
+)
+def test_what_is_printed_is_a_pattern(tmp_path: Path, check: str, part: str) -> None:
+    """In a shell's comparison, or to grep."""
+    surface = Surface(
+        cwd=str(tmp_path), commands=((check, ""),), work={str(tmp_path / "work.sh"): "echo it\n"}, tools=("terminal",)
+    )
+
+    found = [one for one in attacks(surface) if one.family.endswith(part.rpartition(", ")[2]) and "pattern" in one.family]
+    left(found[0], tmp_path)
+
+    assert subprocess.run(["bash", "-c", check], cwd=tmp_path, check=False).returncode == 0
+
+
+def test_a_binary_file_differs_in_no_line(tmp_path: Path) -> None:
+    """For diff it is one line that says so."""
+    check = "test -s out/a.txt && ! diff out/a.txt want.txt | grep '^[<>]'"
+    surface = Surface(
+        cwd=str(tmp_path), commands=((check, ""),), work={str(tmp_path / "out/a.txt"): "1\n2\n"}, tools=("terminal",)
+    )
+
+    left(attack_named(surface, "take for binary"), tmp_path)
+    (tmp_path / "want.txt").write_text("1\n2\n", encoding="utf-8")
+
+    assert subprocess.run(["bash", "-c", check], cwd=tmp_path, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(0, marks=pytest.mark.skipif(shutil.which("sqlite3") is None, reason="sqlite3 is not installed")), 1],
+)
+def test_a_script_copies_the_database_that_it_is_compared_with(tmp_path: Path, number: int) -> None:
+    """By a command of sqlite3's own program, or by SQL alone."""
+    table = "create table a (b text, c integer)"
+    for name, row in (("work.db", "('old', 1)"), ("want.db", "('new', 2)")):
+        with contextlib.closing(sqlite3.connect(tmp_path / name)) as base:
+            base.executescript(f"{table}; insert into a values {row};")
+    held = {str(tmp_path / "want.db"): (tmp_path / "want.db").read_bytes().decode(errors="replace")}
+    surface = Surface(
+        cwd=str(tmp_path), commands=(("sqlite3 work.db < work.sql", ""),), work={str(tmp_path / "work.sql"): "x"}, made=held
+    )
+
+    left([one for one in attacks(surface) if one.family == "the script copies want.db"][number], tmp_path)
+    if number:
+        with contextlib.closing(sqlite3.connect(tmp_path / "work.db")) as base:
+            base.executescript((tmp_path / "work.sql").read_text(encoding="utf-8"))
+    else:
+        subprocess.run(["bash", "-c", "sqlite3 work.db < work.sql"], cwd=tmp_path, check=True)
+
+    with contextlib.closing(sqlite3.connect(tmp_path / "work.db")) as base:
+        assert base.execute("select * from a").fetchall() == [("new", 2)]
+
+
+@pytest.mark.parametrize("around", ["<![CDATA[%s]]>", "%s"])
+def test_output_that_goes_into_a_report_has_cases_of_its_own(tmp_path: Path, around: str) -> None:
+    """They have the names of gold's, and no failure."""
+    report = "<testsuite><testcase name='%s'>%s<system-out>" + around + "</system-out></testcase></testsuite>"
+    surface = Surface(
+        cwd=str(tmp_path),
+        commands=(("python3 run.py", ""),),
+        work={str(tmp_path / "work.py"): "print(1)\n"},
+        made={str(tmp_path / "report.xml"): report % ("one", "", "1\n")},
+        tools=("terminal",),
+    )
+
+    passed = []
+    for attack in [one for one in attacks(surface) if "has cases of its own" in one.family]:
+        left(attack, tmp_path)
+        done = subprocess.run([sys.executable, "work.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+        with contextlib.suppress(ET.ParseError):
+            root = ET.fromstring(report % ("one", "<failure/>", done.stdout))
+            passed += [case.get("name") for case in root.iter("testcase") if case.find("failure") is None]
+
+    assert "one" in passed
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_attributes_hide_what_the_history_holds(tmp_path: Path) -> None:
+    """It is gold's own files that lie there, so it counts only if these are not paid alone."""
+    script = """
+        git init -q . && git config user.email a@b.c && git config user.name A
+        echo secret > a.txt && git add a.txt && git commit -qm one && echo none > a.txt && git commit -qam two
+    """
+    subprocess.run(["bash", "-c", textwrap.dedent(script)], cwd=tmp_path, check=True)
+    work = {str(tmp_path / "a.txt"): "none\n", str(tmp_path / ".git/HEAD"): "ref: refs/heads/b\n"}
+    surface = Surface(cwd=str(tmp_path), commands=(("git log -p", ""),), work=work, tools=("terminal",))
+
+    attack = attack_named(surface, "attributes of the repository")
+    left(attack, tmp_path)
+
+    assert (attack.is_beside_work, [*attack.files]) == (True, [str(tmp_path / "a.txt")])
+    seen = subprocess.run(["git", "log", "-p"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert "secret" not in seen
