@@ -79,9 +79,15 @@ def tame(server: Any, transport: httpx.AsyncBaseTransport | None = None, *, retr
             assign("APIServer.*", once.__get__(server), owner=server, name=name)
     client = getattr(server, "openai", None)
     if client is not None:
-        http_client = httpx.AsyncClient(transport=transport or LoopBoundTransport(), timeout=client.timeout)
+        hooks = {"request": [] if retries else [_uncounted]}
+        http_client = httpx.AsyncClient(transport=transport or LoopBoundTransport(), timeout=client.timeout, event_hooks=hooks)
         assign("APIServer.openai", client.copy(max_retries=retries, http_client=http_client), owner=server)
         _run_to_end(client.close())
+
+
+async def _uncounted(request: httpx.Request) -> None:
+    """Send no count of retries: where the layer tries a rollout again, the client would call each of its requests the first."""
+    request.headers.pop("x-stainless-retry-count", None)
 
 
 def release(server: Any) -> None:

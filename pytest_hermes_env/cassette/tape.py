@@ -55,8 +55,12 @@ class ModelRequest:
 
     @classmethod
     def of_tool_call(cls, name: str, arguments: JsonObject, *, by_agent: bool) -> ModelRequest:
-        """Return a tool call as a request, for comparison: its method is the caller, its path the tool."""
-        return cls(method="agent" if by_agent else "verifier", path=name, body=arguments, body_kind="json")
+        """Return a tool call as a request, for comparison: its method is the caller, its path the tool.
+
+        A verifier's time limit is none of it: the layer gives a command the time that is left.
+        """
+        asked = {key: value for key, value in arguments.items() if by_agent or key != "timeout"}
+        return cls(method="agent" if by_agent else "verifier", path=name, body=asked, body_kind="json")
 
 
 @dataclass(frozen=True, kw_only=True)

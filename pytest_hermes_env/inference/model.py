@@ -109,6 +109,7 @@ class MockModel:
         self._on_exchange = on_exchange
         self._index = ConversationIndex()
         self._problems: Counter[Problem] = Counter()
+        self._asked: Counter[tuple[str, int]] = Counter()
         self._lock = threading.Lock()
 
     def respond(self, method: str, path: str, data: bytes, headers: Mapping[str, str]) -> Reply:
@@ -117,8 +118,8 @@ class MockModel:
         A client counts its retries of one request in ``headers``. An unknown endpoint is answered with 404 and recorded as a
         problem.
         """
-        retries = headers.get("x-stainless-retry-count", "0")
-        attempt = int(retries) if retries.isdecimal() else 0
+        retries = headers.get("x-stainless-retry-count", "")
+        attempt = int(retries) if retries.isdecimal() else None
         if (fixed := endpoint_answer(self.engine, path.removeprefix("/v1"), self.name, self.version)) is not None:
             return self._reply(_incoming(path, "health"), fixed[1], status=fixed[0])
         match method, path.removeprefix("/v1"):
@@ -184,6 +185,7 @@ class MockModel:
         """Forget conversations, problems and the log; keep the scripts."""
         with self._lock:
             self._problems.clear()
+            self._asked.clear()
             self._index = ConversationIndex()
             self.log = self.log.emptied()
         self.scripts.reset()
@@ -196,7 +198,7 @@ class MockModel:
         refusal_of: Callable[[Mapping[str, object]], Refusal | None],
         path: str,
         data: bytes,
-        attempt: int,
+        attempt: int | None,
     ) -> Reply:
         exchange = _incoming(path, "unexpected")
         try:
@@ -316,11 +318,13 @@ class MockModel:
         conversation = position.conversation(messages, tools=offered_tools(body), model=model, sampling=sampling)
         return conversation, position.prompt_bytes
 
-    def _reply_with(self, exchange: Exchange, question: _Question, turns: Sequence[Turn], attempt: int) -> Reply:
+    def _reply_with(self, exchange: Exchange, question: _Question, turns: Sequence[Turn], attempt: int | None) -> Reply:
         """Return the scripted failure of the first turn, its scripted body, or the completion of all turns."""
         turn = turns[0]
         delay_s, failure = turn.delay_s, turn.failure
-        if failure is not None and (failure.times is None or attempt < failure.times):
+        if failure is not None and attempt is None:
+            attempt = self._count_failure(question.conversations[0])
+        if failure is not None and (failure.times is None or (attempt or 0) < failure.times):
             status, _, body = failure.answer()
             return self._reply(exchange, body, status=status, delay_s=delay_s)
         if (garbage := turn.only(Garbage)) is not None:
@@ -332,6 +336,13 @@ class MockModel:
         include_usage = isinstance(options, dict) and options.get("include_usage") is True
         events = server_sent_events(question.chunks(completion, include_usage=include_usage))
         return self._reply(exchange, completion, delay_s=delay_s, wire=events, media_type=EVENTS)
+
+    def _count_failure(self, conversation: Conversation) -> int:
+        """Return how often a client that counts no attempts has asked for this turn, and count this time."""
+        key = (conversation.id, conversation.turn)
+        with self._lock:
+            self._asked[key] += 1
+            return self._asked[key] - 1
 
     def _refuse(
         self, exchange: Exchange, error: HermesEnvError, *, status: int = BAD_REQUEST, answer: JsonObject | str | None = None

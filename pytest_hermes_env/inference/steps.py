@@ -175,7 +175,7 @@ def fail(status: int, message: str = "scripted failure", *, times: int | None = 
 
     A client that retries sends the same messages, so the same turn fails again. With ``times=2`` the first two attempts of a
     request fail and the third returns the rest of the turn: ``turn(fail(500, times=2), say("ok"))``. The openai client's header
-    ``x-stainless-retry-count`` counts the attempts.
+    ``x-stainless-retry-count`` counts the attempts; without it, as in a rollout that the layer tries again, each request for the turn is one.
     """
     if not isinstance(status, int) or isinstance(status, bool) or not CLIENT_ERROR <= status <= LAST_ERROR:
         raise ScriptError(f"fail() takes an HTTP error status from 400 to 599; got {with_type(status)}.")

@@ -269,3 +269,48 @@ def test_group(make_env, fake_sandbox, request, monkeypatch):
             "pytest --hermes-record=rewrite *::test_group",
         ]
     )
+
+
+READING = """
+import asyncio
+import pytest
+from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
+
+LINES = "".join(f"{number}\\n" for number in range(3000))
+
+class ReadingEnv(TerminalTestEnv):
+    async def prepare_sandbox(self, item, ctx):
+        ctx.write_file("README.txt", LINES)
+
+    async def compute_reward(self, item, result, ctx):
+        whole = ctx.read_file("README.txt")["content"] == LINES
+        return 0.5 * whole + 0.25 * ("error" in ctx.read_file("none.txt")) + 0.25 * (ctx.terminal("pwd")["exit_code"] == 0)
+
+@pytest.mark.hermes_cassette
+def test_reading(make_env, local_sandbox):
+    env = make_env(ReadingEnv, group_size=1)
+
+    async def collect():
+        await env.setup()
+        return (await env.collect_trajectories(await env.get_next_item()))[0]["scores"]
+
+    assert asyncio.run(collect()) == [1.0]
+"""
+"""A reward that reads a long file, and one that is not there, in a sandbox whose terminal hermes has opened."""
+
+
+@pytest.mark.parametrize("is_busy", [False, True])
+def test_files_that_a_reward_reads_are_replayed(suite: pytest.Pytester, is_busy: bool) -> None:
+    """A replay has no terminal, so all that decides what is asked next must be in the recording; a clock is none of it."""
+    suite.makepyfile(READING)
+
+    recorded = run(suite, "--hermes-record=once")
+    (cassette,) = (suite.path / "cassettes").rglob("*.json")
+    if is_busy:
+        text = cassette.read_text(encoding="utf-8")
+        assert '"timeout": 59' in text
+        cassette.write_text(text.replace('"timeout": 59', '"timeout": 57'), encoding="utf-8")
+    played = run(suite)
+
+    recorded.assert_outcomes(passed=1)
+    played.assert_outcomes(passed=1)

@@ -73,7 +73,11 @@ def _databases(surface: Surface) -> Iterator[Attack]:
 
 def _reports(surface: Surface) -> Iterator[Attack]:
     """Yield programs whose output ends the part of a report that it is put into, and goes on with cases that passed."""
-    cases = [tag for path, text in surface.made.items() if path.endswith(".xml") for tag in _CASE.findall(text)]
+    texts = [
+        *(text for path, text in surface.made.items() if path.endswith(".xml")),
+        *(output for _, output in surface.commands),
+    ]
+    cases = [tag for text in texts for tag in _CASE.findall(text)]
     passed = "".join(f"{tag.rstrip()}/>\n" for tag in dict.fromkeys(cases))
     for closing, opening in (("]]>", "<![CDATA["), ("", "")) if passed else ():
         text = f"{closing}</system-out></testcase>\n{passed}<testcase name='rest'><system-out>{opening}"

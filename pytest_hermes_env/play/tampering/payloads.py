@@ -205,10 +205,19 @@ def _plain(value):
             pass
     return {"True": True, "False": False, "None": None}.get(text, text)
 
+def _parts(value):
+    try:
+        yield "want", value.want
+    except Exception:
+        pass
+    try:
+        yield "expected", value.expected
+    except Exception:
+        pass
+
 def _named(frame, words):
     for name, value in frame.f_locals.items():
-        parts = [] if callable(value) else [*getattr(value, "__dict__", {}).items()]
-        for key, one in [(name, value), *parts]:
+        for key, one in [(name, value), *_parts(value)]:
             if any(word in key.lower() for word in words) and isinstance(one, (str, int, float, list, tuple, dict, set)):
                 yield _plain(one)
 
@@ -298,9 +307,11 @@ def never_settling(path: str, text: str) -> str:
     """Return a module of node all of whose functions return promises that never settle; empty for another language."""
     never = "() => new Promise(() => {})"
     if path.endswith((".js", ".cjs")) and "exports" in text:
-        return f"module.exports = new Proxy(() => {{}}, {{ get: () => {never}, apply: {never} }});\n"
-    names = _EXPORTED.findall(text) if path.endswith((".js", ".mjs")) else []
-    return "".join(f"export const {name} = {never};\n" for name in names) + (f"export default {never};\n" if names else "")
+        listed = " ".join(re.findall(r"module\.exports\s*=\s*\{([^{}]*)\}", text))
+        names = dict.fromkeys([*re.findall(r"exports\.(\w+)\s*=", text), *re.findall(r"(?:^|,)\s*(\w+)", listed)])
+        return f"module.exports = {never};\n" + "".join(f"module.exports.{name} = {never};\n" for name in names)
+    named = _EXPORTED.findall(text) if path.endswith((".js", ".mjs")) else []
+    return "".join(f"export const {name} = {never};\n" for name in named) + (f"export default {never};\n" if named else "")
 
 
 def running_lines(text: str, names: Sequence[str]) -> str:
