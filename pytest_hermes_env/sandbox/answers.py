@@ -10,13 +10,12 @@ import inspect
 import math
 import re
 import shlex
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeAlias
 
 from pytest_hermes_env.errors import HermesEnvError, UsageError, shorten
-from pytest_hermes_env.sandbox.machine import InMemoryMachine
+from pytest_hermes_env.sandbox.machine import InMemoryMachine, wait
 from pytest_hermes_env.sandbox.sandbox_errors import raised
 
 Matcher: TypeAlias = "str | re.Pattern[str] | Callable[[str], bool]"
@@ -106,7 +105,7 @@ class Answer:
     def delay(self, at_most_s: float = math.inf) -> None:
         """Wait as long as a slow answer takes."""
         if self.slow_s:
-            time.sleep(min(self.slow_s, at_most_s))
+            wait(min(self.slow_s, at_most_s))
 
     def fail(self) -> None:
         """Raise what the call raises, if it does."""

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -145,11 +145,17 @@ class Cell:
         """
         return [*self._enter_command, lost]
 
-    def ask(self, request: Mapping[str, Any], blobs: list[bytes]) -> tuple[dict[str, Any], list[bytes]]:
-        """Return the answer of the first process to a request. Raises: it ended → EOFError, OSError."""
+    def ask(
+        self, request: Mapping[str, Any], blobs: list[bytes], *, is_over: Callable[[], bool] | None = None
+    ) -> tuple[dict[str, Any], list[bytes]]:
+        """Return the answer of the first process to a request. Raises: it ended, or was ended once ``is_over`` → EOFError, OSError."""
         if self._process is None or self._process.stdin is None or self._process.stdout is None:
             raise EOFError
         send(self._process.stdin.fileno(), request, blobs)
+        while is_over is not None and not _wait_for(self._process.stdout.fileno(), POLL_S):
+            if is_over():
+                self.stop()
+                raise EOFError
         return receive(self._process.stdout.fileno())
 
     def stop(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import math
+import sys
 import time
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -49,6 +50,23 @@ class Patience:
 
 
 patience: ContextVar[Patience] = ContextVar("hermes_env_patience", default=Patience())  # noqa: B039 - the default is without end, and never over
+
+
+POLL_S = 0.1
+"""How long a cancelled rollout's call goes on unnoticed, in seconds."""
+
+
+def is_interrupted() -> bool:
+    """Return whether hermes was asked to end the tool that runs in this thread: its rollout was cancelled."""
+    module = sys.modules.get("tools.interrupt")
+    return module is not None and bool(module.is_interrupted())
+
+
+def wait(seconds: float) -> None:
+    """Sleep, and no longer once the call is interrupted."""
+    ends = time.monotonic() + seconds
+    while (left := ends - time.monotonic()) > 0 and not is_interrupted():
+        time.sleep(min(left, POLL_S))
 
 
 class Machine(Protocol):

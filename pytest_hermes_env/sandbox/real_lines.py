@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pytest_hermes_env.errors import EnvironmentSetupError, shorten
 from pytest_hermes_env.sandbox.confinement import ADVICE, UNCONFINED_HERE, available
 from pytest_hermes_env.sandbox.files import Files, Node
+from pytest_hermes_env.sandbox.machine import is_interrupted
 from pytest_hermes_env.sandbox.real_shell import Changed, Place, Ran, RealShell
 from pytest_hermes_env.types import RealToolsUse
 
@@ -23,8 +24,8 @@ MOST_CELLS = 16
 """Cells that the machines of one sandbox keep warm."""
 SHORT_S = 60.0
 """Seconds for a line of our own."""
-KILLED = -15
-"""The exit code of a process that ended with its cell."""
+INTERRUPTED, KILLED = 130, -15
+"""The exit codes of a line whose rollout was cancelled, and of a process that ended with its cell."""
 
 
 class CellLost(Exception):
@@ -154,7 +155,13 @@ class RealLines:
         Raises: this machine cannot start a cell, or the cell broke → OSError.
         """
         with self._warm_shell() as shell:
-            ran = shell.run(command, place, changed=self._to_write(), timeout=timeout)
+            try:
+                ran = shell.run(command, place, changed=self._to_write(), timeout=timeout)
+            except EnvironmentSetupError:
+                if not is_interrupted():
+                    raise
+                self.close()  # the cell was closed with what ran in it
+                return Ran(output=b"[Command interrupted]", exit_code=INTERRUPTED, cwd=place.cwd, variables=place.variables)
             self._take_over(ran)
         return ran
 

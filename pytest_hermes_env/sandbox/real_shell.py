@@ -23,6 +23,7 @@ from pytest_hermes_env.sandbox.cell import Cell, CellError, CellPlan, Limits
 from pytest_hermes_env.sandbox.confinement import Confinement, available
 from pytest_hermes_env.sandbox.files import Node
 from pytest_hermes_env.sandbox.inside.messages import receive, send
+from pytest_hermes_env.sandbox.machine import is_interrupted
 from pytest_hermes_env.sandbox.view import PROGRAM_PATHS, boot, inner_interpreter, inner_library, real_view
 
 TIMED_OUT = 124
@@ -57,8 +58,8 @@ class Ran:
     exit_code: int
     cwd: str
     variables: Mapping[str, str]
-    changed: Changed
-    read: frozenset[str]
+    changed: Changed = field(default_factory=dict)
+    read: frozenset[str] = frozenset()
     asked: frozenset[str] = frozenset()
     timed_out: bool = False
     limit: str = ""
@@ -148,7 +149,7 @@ class RealShell:
             try:
                 if self._cell is None:
                     self._cell = self._started()
-                answer, answered = self._cell.ask(request, blobs)
+                answer, answered = self._cell.ask(request, blobs, is_over=is_interrupted)
             except (CellError, EOFError, OSError) as error:
                 raise EnvironmentSetupError(
                     "the in-memory machine has no real shell for a command line.\n"
@@ -248,8 +249,8 @@ class HostCell:
         receive(self._descriptor(self._process.stdout))
         self.ask({"do": "begin", "limits": {}, "most_bytes": Limits().disk_bytes, "has_tree": True, "directory": ""}, [])
 
-    def ask(self, request: Mapping[str, Any], blobs: list[bytes]) -> tuple[dict[str, Any], list[bytes]]:
-        """Return the answer of the first process to a request, as `Cell.ask`. Raises: it ended → EOFError, OSError."""
+    def ask(self, request: Mapping[str, Any], blobs: list[bytes], **_: Any) -> tuple[dict[str, Any], list[bytes]]:
+        """Return the answer of the first process to a request, as `Cell.ask`, but to its end. Raises: it ended → EOFError, OSError."""
         self._names |= {path.split("/")[1] for path in request.get("changed", ())}
         inner = _translated(request, self._inward)
         if "command" in inner:

@@ -86,7 +86,9 @@ class Search:
                 tried = [
                     one
                     for one in [*self._of_worse(surface), *attacks(surface, is_full=self.is_full)]
-                    if base is bad or not ((one.is_of_session and one.files) or {*one.files} & {*surface.work})
+                    if base is bad
+                    or one.is_beside_work
+                    or not ((one.is_of_session and one.files) or {*one.files} & {*surface.work})
                 ]
                 found += [
                     self._shown(*pair, gold.rung.reward, floor) for pair in await self._found(tried, surface, base, least)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -42,6 +43,25 @@ def children() -> set[int]:
         with open(f"/proc/self/task/{task}/children", encoding="ascii") as file:
             found |= {int(child) for child in file.read().split()}
     return found
+
+
+@pytest.mark.parametrize("is_real", [True, False])
+def test_an_interrupt_ends_a_line(machine, terminal, is_real):
+    """A cancelled rollout interrupts the thread of its tool call; the next line starts another cell with the same files."""
+    from tools.interrupt import set_interrupt
+
+    machine.on("wait", slow_s=60.0)
+    terminal(machine, 'python3 -c \'open("a.txt", "w").write("a")\'')
+    line = "touch b.txt; python3 -c 'import time; time.sleep(60)'" if is_real else "wait"
+    results: list[dict[str, Any]] = []
+    worker = threading.Thread(target=lambda: results.append(terminal(machine, line)))
+    worker.start()
+    set_interrupt(True, worker.ident)
+    worker.join(30)
+    set_interrupt(False, worker.ident)
+
+    assert [one["exit_code"] for one in results] == [130 if is_real else 0]
+    assert terminal(machine, "python3 -c 'print(open(\"a.txt\").read())'")["output"] == "a"
 
 
 def test_common_line_starts_no_process(machine, terminal):
