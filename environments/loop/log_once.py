@@ -6,15 +6,23 @@ A server that is down fails every rollout of every group with the same error; th
 from __future__ import annotations
 
 import logging
+import os
 import re
+import sysconfig
 import traceback
+from pathlib import Path
 
 import openai
 
 LIMIT = 500
 """Characters of an error's text that are logged."""
-FRAMES = 4
-"""Frames of a traceback that are logged: the last ones, where the error was raised."""
+FRAMES = 2
+"""Frames of a traceback that are logged: as many of the last ones that are the environment's own, and of the last ones of all."""
+_NOT_OWN = (
+    *filter(None, map(sysconfig.get_path, ("stdlib", "purelib", "platlib"))),
+    *(str(Path(__file__).parents[2] / name) for name in ("environments", "hermes_env_shared", "pytest_hermes_env")),
+)
+"""Where Python, packages and this layer are. An environment that lies there, too, has no frames of its own."""
 REPEATS = frozenset(10**power for power in range(1, 10))
 """A cause is logged again when it has occurred this often."""
 
@@ -37,12 +45,20 @@ def log_once(logger: logging.Logger, error: BaseException, message: str, *args: 
     if len(_logged) >= MOST_CAUSES:
         _logged.clear()
     shown = text if len(text) <= LIMIT else text[: LIMIT - 1] + "…"
-    before, first = _logged.get(key, (0, shown))
+    frames = [*traceback.extract_tb(error.__traceback__)]
+    own = [one for one in frames if not one.filename.startswith(_NOT_OWN)]
+    place = f"\n            at {os.path.relpath(own[-1].filename)}:{own[-1].lineno}" if own else ""
+    before, first = _logged.get(key, (0, shown + place))
     count = before + 1
     _logged[key] = count, first
     if count == 1:
         if not isinstance(error, openai.APIError | OSError):
-            shown += "\n" + "".join(traceback.format_tb(error.__traceback__, -FRAMES)).rstrip()
+            shown += (
+                "\n"
+                + "".join(
+                    traceback.format_list([*own[-FRAMES:], *(one for one in frames[-FRAMES:] if one not in own[-FRAMES:])])
+                ).rstrip()
+            )
         logger.error("%s: %s (logged once)", what, shown, stacklevel=2)
     else:
         level = logging.ERROR if count in REPEATS else logging.DEBUG

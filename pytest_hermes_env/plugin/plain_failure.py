@@ -26,6 +26,8 @@ INSIDE = frozenset({PACKAGE, PACKAGE.parent / "environments", Path(inspect.__fil
 VERIFICATIONS = pytest.StashKey[list[Callable[[], None]]]()
 """On an item: the verifications of its doubles, in the order of their fixtures."""
 FAILED = pytest.StashKey[bool]()
+TOLD = pytest.StashKey[list[str]]()
+"""On an item: what its doubles said at teardown. Another one that saw the same says nothing more."""
 _OWN_ERRORS = re.compile(r"^(?:E +)?(?:\d+\. )?(CassetteMiss|ScriptError|Unexpected\w+): ", re.MULTILINE)
 """Errors that loops and hermes log, too, with tracebacks."""
 _RECORD = re.compile(r"^(?=[A-Z]+ +\S+:\S+:\d+ )", re.MULTILINE)
@@ -67,8 +69,13 @@ def verifying(node: pytest.Item, verify: Callable[[], None]) -> Iterator[None]:
         with errors_as_text():
             try:
                 verify()
-            except Leftovers:
-                if not node.stash.get(FAILED, False):
+            except HermesEnvError as error:
+                told = node.stash.setdefault(TOLD, [])
+                is_told = any(
+                    text.partition("\n")[0] in other for one in told for text, other in ((str(error), one), (one, str(error)))
+                )
+                if not is_told and not (isinstance(error, Leftovers) and node.stash.get(FAILED, False)):
+                    told.append(str(error))
                     raise
 
 
@@ -78,7 +85,7 @@ class CauseFirst:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Begin anew, also when a plugin runs a failed test again; let the layer log each cause anew, for the log of this test."""
-        item.stash[VERIFICATIONS], item.stash[FAILED] = [], False
+        item.stash[VERIFICATIONS], item.stash[FAILED], item.stash[TOLD] = [], False, []
         if CAUSE in item.stash:
             del item.stash[CAUSE]
         if (log_once := sys.modules.get("environments.loop.log_once")) is not None:
