@@ -54,7 +54,7 @@ from environments.tokens.answer_checks import TokenModeError
 from environments.tokens.exact_tokens import exact_server_class
 from environments.tokens.library_parsers import is_library_parser
 from environments.tokens.model_reply import check_parser, check_parser_name
-from environments.tokens.server_check import ModelWatch, check_servers
+from environments.tokens.server_check import ModelWatch, check_chat_servers, check_servers
 from environments.tokens.token_mode import TokenMode
 from environments.tool_context import ToolContext
 from environments.trainer.groups import sampling_params
@@ -503,7 +503,9 @@ class HermesAgentBaseEnv(BaseEnv):
         has_tokens = self._use_managed_server() and not isinstance(servers[0], TrlVllmServer)
         if mode == "serve" and not has_tokens and config.trainer_reads == "tokens":
             raise command_line.without_tokens(servers[0].config)
-        if has_tokens:
+        if not has_tokens:
+            await check_chat_servers(servers)
+        else:
             self._logprobs = await check_servers(
                 servers,
                 sampling_params(config.agent_temperature, config.extra_body),

@@ -68,6 +68,10 @@ def load_dotenv_of_cwd() -> None:
 def main(cls: type[BaseEnv]) -> None:
     """Parse ``sys.argv``, run the mode, and exit the process with its code."""
     load_dotenv_of_cwd()
+    if not logging.root.handlers:  # else the first error that atroposlib logs adds one that shows all it says from then on
+        told = logging.StreamHandler()
+        told.setLevel(logging.WARNING)
+        logging.root.addHandler(told)
     arguments, modes = sys.argv[1:], typing.get_args(Mode)
     try:
         if not arguments or arguments[0] not in {*modes, "--help"}:

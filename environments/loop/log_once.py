@@ -13,6 +13,7 @@ import traceback
 from pathlib import Path
 
 import openai
+from tenacity import RetryError
 
 LIMIT = 500
 """Characters of an error's text that are logged."""
@@ -40,6 +41,7 @@ def log_once(logger: logging.Logger, error: BaseException, message: str, *args: 
 
     Errors are the same if they differ only in numbers and ids. A traceback is logged unless the error comes from the server.
     """
+    error = cause_of(error)
     what, text = message % args, f"{type(error).__name__}: {error}"[: 2 * LIMIT]
     key = (logger.name, message, VARYING.sub("#", text)[:LIMIT])  # cut last: longer numbers move the end
     if len(_logged) >= MOST_CAUSES:
@@ -53,16 +55,19 @@ def log_once(logger: logging.Logger, error: BaseException, message: str, *args: 
     _logged[key] = count, first
     if count == 1:
         if not isinstance(error, openai.APIError | OSError):
-            shown += (
-                "\n"
-                + "".join(
-                    traceback.format_list([*own[-FRAMES:], *(one for one in frames[-FRAMES:] if one not in own[-FRAMES:])])
-                ).rstrip()
-            )
+            kept = [*own[-FRAMES:], *(one for one in frames[-FRAMES:] if one not in own[-FRAMES:])]
+            shown = "\n".join([shown, *"".join(traceback.format_list(kept)).rstrip().splitlines()])
         logger.error("%s: %s (logged once)", what, shown, stacklevel=2)
     else:
         level = logging.ERROR if count in REPEATS else logging.DEBUG
         logger.log(level, "%s: %s (%d times)", what, shown, count, stacklevel=2)
+
+
+def cause_of(error: BaseException) -> BaseException:
+    """Return what was raised at the last of the attempts that tenacity gave up."""
+    while isinstance(error, RetryError) and (cause := error.last_attempt.exception()) is not None:
+        error = cause
+    return error
 
 
 def logged(beginning: str) -> dict[str, int]:

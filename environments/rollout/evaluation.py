@@ -19,10 +19,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from tenacity import RetryError
-
 from environments.loop.end import RolloutEnd
-from environments.loop.log_once import log_once
+from environments.loop.log_once import cause_of, log_once
 from environments.rollout.agent_rollout import AgentRollout, check_count, check_number, check_sampling
 from environments.rollout.attempts import Attempt, last_attempt
 from environments.rollout.concurrency import all_or_none, progress_bar
@@ -222,8 +220,8 @@ async def evaluated(
                     note_reward(getattr(rollout.ctx, "_record_draft", None), fields["score"], "score", fields)
                 sample |= {**fields, **facts}
         except Exception as error:  # noqa: BLE001 - logged when the item is not run again
-            cause = error.last_attempt.exception() if isinstance(error, RetryError) else None
-            sample |= {"score": None, "error": f"{type(cause or error).__name__}: {cause or error}", "end": end.value}
+            cause = cause_of(error)
+            sample |= {"score": None, "error": f"{type(cause).__name__}: {cause}", "end": end.value}
             return Attempt(end=end, item=sample, error=error)
         return Attempt(end=None, item=sample)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
@@ -37,6 +38,7 @@ from hermes_env_shared.token_servers import ADVICE, ATROPOS, SGLANG, VLLM, BadAn
 
 __all__ = ["ExactSGLangServer", "ExactVLLMServer", "ModelServerGone", "TokenModeError", "exact_server_class"]
 
+logger = logging.getLogger(__name__)
 T = TypeVar("T")
 Completions = tuple[list[int], list[list[int]], list[list[float]], list[Any]]
 """(prompt tokens, and per completion: tokens, logprobs, finish reason)."""
@@ -98,6 +100,9 @@ class ExactServer(APIServer):
     patience_s = 600.0
     is_known = False
     """Whether it has answered once."""
+    is_waited_for = False
+    """Whether a run waits for it while it answers with 503, as vLLM does while its weights are replaced."""
+    _is_told = False
 
     async def _tokens_and_logprobs_completion_wrapper(self, **kwargs: Any) -> Completions:
         prompt = _take_prompt(self.tokenizer, kwargs)
@@ -168,19 +173,32 @@ class ExactServer(APIServer):
 
     async def _answer(self, url: str, body: Mapping[str, Any]) -> bytes:
         """Return the answer to a request; it is repeated when a server that was well is back."""
+        end = time.monotonic() + self.patience_s
         while True:
+            pause = 0.0
             try:
                 response, answer = await self._send("POST", url, body, self.config.timeout)
-            except aiohttp.ClientConnectionError:
+            except aiohttp.ClientConnectionError as error:
                 if not self.is_known or await self.is_up():
                     raise
+                seen = str(error) or type(error).__name__
             else:
                 if response.status < HTTPStatus.BAD_REQUEST:
+                    self._is_told = False
                     return answer
+                seen = f"status {response.status}"
                 is_down = response.status == HTTPStatus.SERVICE_UNAVAILABLE and self.is_known and not await self.is_up()
-                if not is_down:
+                if is_paused := response.status == HTTPStatus.SERVICE_UNAVAILABLE and self.is_waited_for and self.is_known:
+                    after = response.headers.get("Retry-After", "")
+                    pause = max(PAUSE_S, min(float(after) if after.isdecimal() else 0.0, LOOK_S))
+                if not is_down and (not is_paused or time.monotonic() + pause > end):
                     said = self.without_key(message_of(_json_of(answer))[:400] or str(response.reason))
                     raise aiohttp.ClientResponseError(response.request_info, (), status=response.status, message=said)
+            if not self._is_told:
+                self._is_told = True
+                told = "%s does not answer any more (%s); it is waited for, at most %g s (model_server_timeout)"
+                logger.warning(told, described(self), self.without_key(seen), self.patience_s)
+            await asyncio.sleep(pause)
             await self._until_up()
 
     async def request(self, method: str, url: str, body: Any = None) -> tuple[int, Any]:

@@ -15,10 +15,10 @@ from typing import Any
 
 import aiohttp
 import openai
-from tenacity import RetryError
 
+from environments.loop.log_once import cause_of
 from environments.tokens.answer_checks import TokenModeError, without_credentials
-from environments.tokens.exact_tokens import PAUSE_S, ExactServer, ModelServerGone
+from environments.tokens.exact_tokens import PAUSE_S, SHORTEST_KEY, ExactServer, ModelServerGone
 from hermes_env_shared.server_questions import Identity, Unusable, questions
 from hermes_env_shared.token_servers import root_of
 
@@ -64,7 +64,7 @@ async def check_servers(
     for server in servers:
         if not isinstance(server, ExactServer):
             continue
-        server.patience_s = patience_s
+        server.patience_s, server.is_waited_for = patience_s, True
         try:
             modes.add(await _checked(server, sampling, allow_raw=allow_raw))
         except ModelServerError as error:
@@ -140,6 +140,47 @@ async def _answering(server: ExactServer) -> None:
         await asyncio.sleep(PAUSE_S)
 
 
+async def check_chat_servers(servers: list[Any]) -> None:
+    """Ask each server of chat mode once what atroposlib asks every second, as it waits forever for one that refuses that.
+
+    Raises: ModelServerError when each of them refuses the question, or does not answer in `START_S` seconds.
+    """
+    asked = [server for server in servers if getattr(server, "openai", None) and server.config.health_check]
+    refusals = [text for text in await asyncio.gather(*map(_refusal_of, asked)) if text]
+    if refusals and len(refusals) == len(servers):
+        raise ModelServerError(refusals[0])
+    for text in refusals:
+        logger.warning(text)
+
+
+async def _refusal_of(server: Any) -> str:
+    """Return why a server answers no chat completion, or ""."""
+    config, end, is_told = server.config, time.monotonic() + START_S, False
+    url, client = without_credentials(str(config.base_url)), server.openai.with_options(max_retries=0, timeout=START_S)
+    while True:
+        try:
+            await client.chat.completions.create(
+                model=config.model_name, messages=[{"role": "user", "content": "hi"}], max_tokens=1
+            )
+        except Exception as error:  # noqa: BLE001 - whatever it is, atroposlib would ask again without a word
+            key = config.api_key or ""
+            said = str(error).replace(key, "***") if len(key) >= SHORTEST_KEY else str(error)
+            seen = without_credentials(f"{type(error).__name__}: {said}")[:600]
+            if is_lasting(error) or time.monotonic() > end:
+                return (
+                    f"The model server does not answer a chat completion.\n  expected  an answer of {config.model_name!r} at {url}\n"
+                    f"  seen      {seen}\n"
+                    "  fix       correct --openai.base_url, --openai.model_name or --openai.api_key; --openai.health_check false leaves "
+                    "this question out"
+                )
+        else:
+            return ""
+        if not is_told:
+            is_told = True
+            print(f"model server {url}: waiting for it, {seen}", flush=True)  # noqa: T201
+        await asyncio.sleep(PAUSE_S)
+
+
 def _problem(found: Identity, sampling: Mapping[str, Any], *, name: str, allow_raw: bool) -> str:
     """Return why nobody could train on the logprobs, or ""."""
     finding = found.finding
@@ -177,9 +218,8 @@ class ModelWatch:
 
     def failed(self, error: BaseException | None) -> None:
         """Remember why the model did not answer in a rollout."""
-        while isinstance(error, RetryError):
-            error = error.last_attempt.exception()
-        self.cause = error if isinstance(error, Exception) else self.cause
+        cause = cause_of(error) if error is not None else None
+        self.cause = cause if isinstance(cause, Exception) else self.cause
 
     def group_ended(self) -> None:
         """Count a group that ended before the model answered for the first time."""

@@ -206,6 +206,10 @@ def _moved_python() -> Iterator[Step]:
             yield Step(kind="bind", path=entry.path, source=entry.path)
     for name, text in programs.items():
         yield Step(kind="file", path=f"{PROGRAMS}/{name}", source=text)
+    for path in _compiled():
+        yield Step(kind="bind", path=f"{PROGRAMS}/{path.name}", source=str(path))
+        yield Step(kind="link", path=f"{PYTHON}/bin/{path.name}", source=f"{PROGRAMS}/{path.name}")  # where its package looks
+        programs[path.name] = ""
     own, name = os.path.split(sys.executable)
     if not _is_system(own) and not own.startswith(WRITTEN):  # `sys.executable` in a verifier's command
         yield Step(kind="tmpfs", path=own, size=SMALL)
@@ -241,6 +245,16 @@ def _scripts() -> Iterator[tuple[str, str]]:
                 lines[1:] and lines[0] == "#!/bin/sh\n" and lines[1].startswith("'''exec' ")
             ):  # the path is too long for a first line
                 yield path.name, "".join(lines[3:])
+
+
+def _compiled() -> Iterator[Path]:
+    """Yield the programs of packages that are no scripts, such as ruff."""
+    directory = Path(sysconfig.get_path("scripts"))
+    for path in sorted(directory.iterdir()) if directory.is_dir() else ():
+        if path.is_file() and not path.is_symlink() and os.access(path, os.X_OK) and not _is_system(str(path)):
+            with path.open("rb") as file:
+                if file.read(4) == b"\x7fELF" and not path.name.startswith("python"):
+                    yield path
 
 
 def python_directories() -> list[str]:

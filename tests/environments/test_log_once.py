@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 import time
 
 import httpx
 import openai
 import pytest
+from tenacity import Future, RetryError
 
 from environments.loop import log_once as log_once_module
-from environments.loop.log_once import MOST_CAUSES, forget, log_once
+from environments.loop.log_once import MOST_CAUSES, forget, log_once, logged
 
 logger = logging.getLogger("a.layer")
 
@@ -36,6 +39,32 @@ def test_errors_that_differ_in_numbers_and_ids_have_one_cause(caplog: pytest.Log
 
     assert len(logged_texts(caplog)) == 1
     assert logged_texts(caplog)[0].startswith("Rollout 0 failed: ValueError: port 0 of 4d5f-0\n")
+
+
+def test_what_tenacity_gave_up_is_logged_as_its_cause(caplog: pytest.LogCaptureFixture) -> None:
+    """Each cause for itself, whatever layers of retries lie between."""
+    for error in (ValueError("one"), KeyError("two")):
+        for _ in range(2):
+            failed: Future[None] = Future(2)
+            failed.set_exception(error)
+            error = RetryError(failed)  # noqa: PLW2901 - wrapped
+        log_once(logger, raised(error), "The server failed")
+
+    assert [text.splitlines()[0] for text in logged_texts(caplog)] == [
+        "The server failed: ValueError: one (logged once)",
+        "The server failed: KeyError: 'two' (logged once)",
+    ]
+
+
+def test_the_line_of_the_environment_is_logged_though_a_library_raised(caplog: pytest.LogCaptureFixture) -> None:
+    """It is among the frames, and told with what was logged."""
+    with pytest.raises(json.JSONDecodeError) as caught:
+        json.loads("{")
+    log_once(logger, caught.value, "compute_reward failed")
+
+    assert 'json.loads("{")' in logged_texts(caplog)[0]
+    (told,) = logged("compute_reward failed")
+    assert re.search(r"at \S*test_log_once\.py:\d+$", told)
 
 
 def test_where_a_long_text_is_cut_makes_no_other_cause(caplog: pytest.LogCaptureFixture) -> None:

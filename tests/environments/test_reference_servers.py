@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 
-from environments.tokens import server_check
+from environments.tokens import exact_tokens, server_check
 from environments.tokens.exact_tokens import ModelServerGone
 from environments.tokens.server_check import ModelServerError
 from pytest_hermes_env.play.builder import shared_tokenizer
@@ -280,6 +281,38 @@ def test_server_that_is_restarted_is_waited_for(make_env):
     group, _ = asyncio.run(scenario())
 
     assert [json.dumps(messages).count("All done") for messages in group["messages"]] == [1, 1]
+
+
+def test_server_that_is_paused_is_waited_for(make_env, monkeypatch, caplog):
+    """It answers 503, says that it is well, and may say how long; one that no run waits for is asked no more."""
+    monkeypatch.setattr(exact_tokens, "PAUSE_S", 0.0)
+    refused = SimpleNamespace(
+        status=503, headers={"Retry-After": "0"}, reason="paused", request_info=SimpleNamespace(real_url="/")
+    )
+
+    async def scenario() -> Any:
+        with serving(reference("vllm")) as url:
+            env = built(make_env, url, rollout_retries=0)
+            await env.check_model_servers("serve")
+            (server,) = env.server.servers
+            asked = 0
+
+            async def send(method: str, url: str, body: Any, timeout_s: float) -> Any:
+                nonlocal asked
+                asked += method == "POST"
+                is_refused = method == "POST" and asked in {2, 3}
+                return (refused, b"{}") if is_refused else await type(server)._send(server, method, url, body, timeout_s)
+
+            server._send = send
+            waited = (await env.collect_trajectories("x"))[0]
+            asked, server.is_waited_for = 0, False
+            return waited, (await env.collect_trajectories("x"))[0]
+
+    waited, given_up = asyncio.run(scenario())
+
+    assert [json.dumps(messages).count("All done") for messages in waited["messages"]] == [1, 1]
+    assert given_up is None or any("All done" not in json.dumps(messages) for messages in given_up["messages"])
+    assert caplog.text.count("(status 503); it is waited for, at most 600 s (model_server_timeout)") == 1
 
 
 def test_server_that_starts_late_is_waited_for(make_env, capfd):

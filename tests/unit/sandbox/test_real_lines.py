@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,6 +19,7 @@ from pytest_hermes_env.sandbox.context import FakeToolContext
 from pytest_hermes_env.sandbox.fake import FakeSandbox
 from pytest_hermes_env.sandbox.files import FileRead, Node
 from pytest_hermes_env.sandbox.real_shell import Place, RealShell
+from pytest_hermes_env.sandbox.view import WRITTEN, _compiled
 
 Ask = Callable[..., dict[str, Any]]
 
@@ -62,6 +64,18 @@ def test_an_interrupt_ends_a_line(machine, terminal, is_real):
 
     assert [one["exit_code"] for one in results] == [130 if is_real else 0]
     assert terminal(machine, "python3 -c 'print(open(\"a.txt\").read())'")["output"] == "a"
+
+
+@pytest.mark.skipif(sys.executable.startswith(WRITTEN), reason="the interpreter lies where rollouts write")
+def test_the_interpreter_of_the_tests_is_found_at_its_own_path(machine, terminal):
+    """A verifier calls it by `sys.executable`, and programs of packages beside it."""
+    line = f"env -i PATH=/usr/bin:/bin {sys.executable} -c 'import pytest; print(pytest.__name__)'"
+
+    assert terminal(machine, line)["output"].strip() == "pytest"
+    beside = f"{os.path.dirname(sys.executable)}/pytest"
+    assert not os.path.exists(beside) or "pytest" in terminal(machine, f"{beside} --version")["output"]
+    for path in _compiled():
+        assert terminal(machine, f"which {path.name}")["output"].strip() == f"/usr/local/bin/{path.name}"
 
 
 def test_common_line_starts_no_process(machine, terminal):
