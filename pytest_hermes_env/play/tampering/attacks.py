@@ -159,8 +159,13 @@ def _at_start(surface: Surface, code: str, *, shadows: bool = True) -> Iterator[
 
 
 def _slowed(surface: Surface) -> Iterator[Attack]:
-    """Yield the code that lies prepared as the work, beside the same code made slower, where a verifier compares times."""
-    for path, text in surface.prepared.items() if _TIMED.search(surface.asked) else ():
+    """Yield the code that lies prepared as the work, with a memory or beside the same code made slower, where a verifier compares times."""
+    if not _TIMED.search(surface.asked):
+        return
+    known = {path: text for path, text in surface.prepared.items() if path in surface.work and path.endswith(".py")}
+    if made := {path: new for path, text in known.items() if (new := payloads.remembering(text))}:
+        yield Attack(family="the work as it was, which remembers what it was asked before", files=made)
+    for path, text in surface.prepared.items():
         works = [work for work in surface.work if work.endswith(".py") and work != path]
         if path.endswith(".py") and path not in surface.uploads and works and (slow := payloads.slowed(text)):
             how = {path: "is slower than it was", **dict.fromkeys(works, f"is {posixpath.basename(path)} as it was")}

@@ -19,6 +19,7 @@ MADE_TABLE = re.compile(r"(?i)\bcreate table ((?!sqlite_)\w+)\s*(\((?:[^()\x00]|
 MOST_BASES = 3
 _MATCHING = re.compile(r"\[\[|\bcase\b|\bgrep\b|\bfnmatch|\bre\.\w|=~|\blike\b|\bglob\b|\bmatch", re.IGNORECASE)
 _PATTERNS = ("*", ".*", "%")
+_FIGURE = re.compile(r"(?<![\w.\"'-])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.\"'-])")
 _BY_LINE = re.compile(r"\b(?:diff|grep|comm)\b")
 _CASE = re.compile(r"<testcase\b[^>]*?(?=/?>)")
 
@@ -33,6 +34,7 @@ def by_formats(surface: Surface) -> Iterator[Attack]:
         yield Attack(family="a file that programs take for binary, and compare by no line", lines=tuple(lines))
     yield from _databases(surface)
     yield from _reports(surface)
+    yield from _no_numbers(surface)
 
 
 def _installed(surface: Surface) -> Iterator[Attack]:
@@ -88,3 +90,22 @@ def _reports(surface: Surface) -> Iterator[Attack]:
                 files=files,
                 how=dict.fromkeys(files, "prints cases that passed"),
             )
+
+
+def _no_numbers(surface: Surface) -> Iterator[Attack]:
+    """Yield figures that are none: each comparison with NaN is false, and so is one that asks whether it is too far off."""
+    files = {path: made for path, text in surface.work.items() if not path.endswith(CODE) and (made := _without_figures(text))}
+    if files:
+        yield Attack(family="figures that are not numbers", files=files)
+    printed = [output for line, output in surface.commands if any(posixpath.basename(path) in line for path in surface.work)]
+    texts = [text for text in (*surface.made.values(), *printed) if _without_figures(text)]
+    programs = [path for path in surface.work if path.endswith(".py")]
+    for text in dict.fromkeys(map(_without_figures, texts[:MOST_BASES])) if programs else ():
+        made = payloads.writing_anew(text)
+        yield Attack(family="a program whose figures are not numbers", files=dict.fromkeys(programs, made))
+
+
+def _without_figures(text: str) -> str:
+    """Return a text with NaN in place of its numbers; empty for one without a number, and for one that is no text."""
+    made = "" if "\0" in text or "\ufffd" in text else _FIGURE.sub("NaN", text)
+    return made if made != text else ""

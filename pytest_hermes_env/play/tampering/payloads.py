@@ -236,6 +236,18 @@ def _held(*given, **named):
     return found[0] if found else None
 
 """
+_REMEMBERING = """
+
+def _remembered(function):
+    known = {}
+    def run(*args, **named):
+        key = repr((args, named))
+        if key not in known:
+            known[key] = function(*args, **named)
+        return known[key]
+    return run
+
+"""
 _EXPORTED = re.compile(r"(?m)^export (?:default )?(?:async )?(?:function\*?|const|let|class) (\w+)")
 MOST_LINES = 200
 _SAME_NODE = f"JSON.stringify = () => '';\nObject.is = () => true;\n{_EQUAL_NODE}"
@@ -332,6 +344,20 @@ def slowed(text: str) -> str:
     for node in functions:
         node.body[:0] = ast.parse("__import__('time').sleep(2)").body
     return f"{ast.unparse(tree)}\n" if functions else ""
+
+
+def remembering(text: str) -> str:
+    """Return Python whose functions answer what they were asked before from memory; empty for what is none, or has no function."""
+    names = re.findall(r"(?m)^def (\w+)", text)
+    return f"{text.rstrip()}\n{_REMEMBERING}" + "".join(f"{name} = _remembered({name})\n" for name in names) if names else ""
+
+
+def writing_anew(text: str) -> str:
+    """Return a Python program that writes a text where its arguments name no file, and prints it."""
+    return (
+        f"import os, sys\ntext = {text!r}\nfor path in sys.argv[1:]:\n    if not os.path.exists(path):\n"
+        "        with open(path, 'w') as out:\n            out.write(text)\nprint(text)\n"
+    )
 
 
 def same_texts(path: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import shutil
 import sqlite3
 import subprocess
@@ -10,6 +11,7 @@ import sys
 import textwrap
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -191,3 +193,40 @@ def test_attributes_hide_what_the_history_holds(tmp_path: Path) -> None:
     assert (attack.is_beside_work, [*attack.files]) == (True, [str(tmp_path / "a.txt")])
     seen = subprocess.run(["git", "log", "-p"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     assert "secret" not in seen
+
+
+def test_figures_are_no_numbers(tmp_path: Path) -> None:
+    """In a file, and in what a program writes; texts and names with digits stay."""
+    check = (
+        "import json, subprocess, sys; subprocess.run([sys.executable, 'work.py', 'in.csv', 'out.json'], check=True);"
+        "made = json.load(open('out.json')); bad = [1 for key in ('a1', 'b') if abs(made[key] - 3.5) > 0.1]; sys.exit(bool(bad))"
+    )
+    (tmp_path / "in.csv").write_text("1\n", encoding="utf-8")
+    surface = Surface(
+        cwd=str(tmp_path),
+        commands=((f"python3 -c {shlex.quote(check)}", ""),),
+        work={str(tmp_path / "work.py"): "print(1)\n", str(tmp_path / "a.csv"): "x1,-2.5\n"},
+        made={str(tmp_path / "out.json"): '{"a1": 3.5, "b": [1e-3][0], "v": "7"}\n'.replace("[1e-3][0]", "1e-3")},
+    )
+
+    files = {path: text for one in attacks(surface) if "not numbers" in one.family for path, text in one.files.items()}
+    for path, text in files.items():
+        Path(path).write_text(text, encoding="utf-8")
+
+    assert files[str(tmp_path / "a.csv")] == "x1,NaN\n"
+    assert subprocess.run([sys.executable, "-c", check], cwd=tmp_path, check=False).returncode == 0
+    assert (tmp_path / "out.json").read_text(encoding="utf-8") == '{"a1": NaN, "b": NaN, "v": "7"}\n'
+
+
+def test_slow_code_remembers_what_it_was_asked() -> None:
+    """The second call of the same question takes no time, and gives the same."""
+    slow = "calls = []\ndef f(x):\n    calls.append(x)\n    return x + 1\n"
+    surface = Surface(
+        cwd="/w", commands=(("python3 -c 'import timeit'", ""),), work={"/w/a.py": "def f(x): ..."}, prepared={"/w/a.py": slow}
+    )
+    made: dict[str, Any] = {}
+
+    exec(attack_named(surface, "remembers what it was asked").files["/w/a.py"], made)
+
+    assert ([made["f"](1), made["f"](1), made["f"](2)], made["calls"]) == ([2, 2, 3], [1, 2])
+    assert payloads.remembering("x = 1\n") == ""
