@@ -38,7 +38,8 @@ WITH_TOKENS, WITH_IDS = (0, 11, 1), (0, 10, 2)
 DEFAULT_MODES: Mapping[str, str] = dict.fromkeys(ENGINES, "raw_logprobs") | {"sglang": "processed_logprobs"}
 MAX_LOGPROBS = 20
 NOT_FOUND, BAD_REQUEST = 404, 400
-COLDEST = 0.01
+COLDEST, COLDEST_OF_ALL = 0.01, 1e-5
+"""vLLM samples at no lower temperature than the first, unless it takes the likeliest token: below the second."""
 
 
 def numbers_of(version: str) -> tuple[int, ...]:
@@ -58,13 +59,17 @@ def endpoint_answer(engine: Engine, path: str, model: str, version: str = VLLM_V
 
 
 def vllm_refusal(body: Mapping[str, Any], model: str) -> tuple[int, JsonObject] | None:
-    """Return how `vllm serve` refuses another model, or more logprobs than it has; None for any other request."""
+    """Return how `vllm serve` refuses another model, more logprobs than it has, or sampling that it cannot do; None for any other request."""
     if body.get("model") not in {None, model}:
         text = f"The model `{body['model']}` does not exist."
         return NOT_FOUND, error_body(text, kind="NotFoundError", param="model", code="404")
+    sampling = body["sampling_params"] if isinstance(body.get("sampling_params"), dict) else body
+    temperature, count = sampling.get("temperature"), sampling.get("n")
+    if isinstance(temperature, int | float) and temperature < COLDEST_OF_ALL and isinstance(count, int) and count > 1:
+        text = f"n must be 1 when using greedy sampling, got {count}."
+        return BAD_REQUEST, error_body(text, kind="BadRequestError", param="n", code="400")
     for field, kind in (("logprobs", "sample"), ("prompt_logprobs", "prompt")):
-        sampling = body.get("sampling_params")
-        count = (sampling if isinstance(sampling, dict) else body).get(field)
+        count = sampling.get(field)
         if isinstance(count, int) and count > MAX_LOGPROBS:
             text = f"Requested {kind} logprobs of {count}, which is greater than max allowed: {MAX_LOGPROBS}"
             return BAD_REQUEST, error_body(text, kind="BadRequestError", param=field, code="400")

@@ -327,6 +327,18 @@ def test_vllm_refuses_too_many_logprobs_of_a_prompt() -> None:
     assert (answer.status_code, answer.json()["error"]["message"]) == (400, said)
 
 
+@pytest.mark.parametrize(("temperature", "status"), [(0, 400), (0.01, 200)])
+@pytest.mark.parametrize("path", ["completions", "chat/completions"])
+def test_vllm_takes_one_likeliest_answer(path: str, temperature: float, status: int) -> None:
+    """Several would be the same."""
+    prompt: dict[str, Any] = {"prompt": IDS} if path == "completions" else {"messages": HELLO}
+    with MockServer(["said"], template="chatml", engine="vllm", allow_leftovers=True) as mock:
+        body = {"model": mock.model, **prompt, "n": 2, "temperature": temperature, "return_token_ids": True}
+        answer = httpx.post(f"{mock.base_url}/{path}", json=body)
+
+    assert answer.status_code == status
+
+
 # ---------------------------------------------------------------------- the reader
 
 
