@@ -246,7 +246,7 @@ def _of_fields(text: str, known: Known) -> Iterator[Change]:
     telling = _telling(form, known)
     probed = [*sorted(telling, key=lambda name: not _is_label(name, telling[name], known))][:MOST_PROBED]
     yield from (replace(part, is_sure=part.is_sure and _is_work(part, form, known, telling)) for part in form.parts)
-    for name in spread([*telling], MOST_FIELDS):
+    for name in _various(form, telling):
         value = telling[name]
         is_prose = len(value.split()) > LONG  # a reason, which nobody may grade
         is_asked = not is_prose and (name.startswith("[") or not _is_in(value, known.prompt))
@@ -278,6 +278,17 @@ def _of_fields(text: str, known: Known) -> Iterator[Change]:
             yield Change(name="every value wrong but one", at=f"in {name}", text=form.all_of(rest))
     if telling:
         yield Change(name="every value wrong", text=form.all_of({name: wrong_value(value) for name, value in telling.items()}))
+
+
+def _various(form: Form, telling: Mapping[str, str]) -> list[str]:
+    """Return names of fields to change: of records one of each name first, that with the most signs other than letters, which are read wrongly most often."""
+    names = [*telling]
+    if form.kind == "records":
+        names.sort(key=lambda name: len(re.findall(r"[^\w\s]", telling[name])), reverse=True)
+        of_each = {name.partition("[")[0]: name for name in reversed(names)}
+        names = [*of_each.values(), *spread([name for name in names if name not in of_each.values()], MOST_FIELDS)]
+        return names[:MOST_FIELDS]
+    return spread(names, MOST_FIELDS)
 
 
 def _pairs(form: Form, telling: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -10,6 +10,7 @@ import csv
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,6 +27,13 @@ _FORMS = (
     re.compile(r"####\s*()(\S.*?)\s*$", re.MULTILINE),
     re.compile(r"(?im)^\W*((?:the )?(?:final )?(?:answer|result|solution|output|verdict)(?: is)?)\s*[:=]?\s*(\S.*?)[\s.]*$"),
 )
+_FIELD = re.compile(
+    r"""(?m)^[ \t]*[-*]?[ \t]*"?([A-Za-z_][\w./;-]{0,40})"?(?:[ \t]*[:=][ \t]*|[ \t]+(?=["'{]|[^\n]*;[ \t]*$))["'{]?((?<=\{)[^\n]*?(?=\}[,;]?[ \t]*$)|[^\s"'{][^\n]*?)["'}]?[,;]?[ \t]*$"""
+)
+"""A name and its value, in quotes or braces or bare, of one line."""
+_FIGURES = re.compile(r"(?m)^[^\s#][^\n]*\d[^\n]*$")
+MOST_OTHER_LINES = 4
+"""Of so many lines one has to be of figures, in a text that is read by them."""
 _LINE = re.compile(r"(?m)^[ \t]*[-*]?[ \t]*([A-Za-z][\w /.-]{0,40}?)[ \t]*[:=][ \t]*(\S.*?)[ \t]*$")
 
 
@@ -52,6 +60,7 @@ def form_of(text: str) -> Form:
         or _as_table(text)
         or _as_answer(text)
         or _as_lines(text)
+        or _as_records(text)
         or _spans(text, "text", [("", 0, len(text))])
     )
 
@@ -100,6 +109,21 @@ def _as_lines(text: str) -> Form | None:
     if not found or len(found) < len(rows) - 1:
         return None
     return _spans(text, "lines", [(name, match.start(2), match.end(2)) for name, match in found.items()])
+
+
+def _as_records(text: str) -> Form | None:
+    """Return the values of lines with names that come again (entries of a bibliography, events, cards, translations), or lines of figures (subtitles)."""
+    found, rows = [*_FIELD.finditer(text)], [line for line in text.splitlines() if line.strip()]
+    seen: Counter[str] = Counter()
+    spans = []
+    for match in found:
+        seen[match[1]] += 1
+        spans.append((f"{match[1]}[{seen[match[1]] - 1}]", match.start(2), match.end(2)))
+    if any(count > 1 for count in seen.values()) and len(found) * 2 >= len(rows):
+        return _spans(text, "records", spans)
+    figures = [match for match in _FIGURES.finditer(text) if sum(map(str.isalpha, match[0])) * 2 < len(match[0])]
+    named = [(f"line {text.count(chr(10), 0, match.start()) + 1}", *match.span()) for match in figures]
+    return _spans(text, "records", named) if len(named) > 1 and len(named) * MOST_OTHER_LINES >= len(rows) else None
 
 
 def _as_json(text: str) -> Form | None:

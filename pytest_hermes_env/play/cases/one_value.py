@@ -21,6 +21,8 @@ NUMBER = re.compile(r"[-+]?[$€£]?\d[\d,]*(?:\.\d+)?%?")
 
 _NUMBER_IN = re.compile(r"(?<![\d.])\d{1,9}\.\d{1,9}(?![\d.])|\d{1,9}")
 """A number with a fraction, or digits, such as those of a version or a date."""
+LONG_NUMBER = 2
+"""Digits of a number of which the first is left out."""
 SIXTY, YEARS = 60, range(1900, 2101)
 _NUMBERS = ("first number", "second number", "third number", "fourth number", "fifth number")
 MOST_NUMBERS, MOST_OF_THEM = 8, 5
@@ -87,6 +89,8 @@ def _of_number(value: str, other: str, *, is_exact: bool) -> Iterator[Change]:
         yield Change(name="without its point", text=whole)
     yield Change(name="no number", text="NaN")
     digits = value.strip("$€£%+-")
+    if len(digits) > LONG_NUMBER and digits.isdigit() and not digits.startswith("0"):
+        yield Change(name="without its first digit", text=value.replace(digits, digits[1:]))
     yield Change(name="digits before it", text=f"7{digits}")
     if "." not in digits:  # behind a fraction they are hardly a change
         yield Change(name="digits behind it", text=f"{digits}07")
