@@ -33,7 +33,7 @@ _FIELD = re.compile(
 """A name and its value, in quotes or braces or bare, of one line."""
 _FIGURES = re.compile(r"(?m)^[^\s#][^\n]*\d[^\n]*$")
 MOST_OTHER_LINES = 4
-"""Of so many lines one has to be of figures, in a text that is read by them."""
+"""Of so many lines one has to have a field, in a text that is read by them."""
 _LINE = re.compile(r"(?m)^[ \t]*[-*]?[ \t]*([A-Za-z][\w /.-]{0,40}?)[ \t]*[:=][ \t]*(\S.*?)[ \t]*$")
 
 
@@ -119,7 +119,7 @@ def _as_records(text: str) -> Form | None:
     for match in found:
         seen[match[1]] += 1
         spans.append((f"{match[1]}[{seen[match[1]] - 1}]", match.start(2), match.end(2)))
-    if any(count > 1 for count in seen.values()) and len(found) * 2 >= len(rows):
+    if any(count > 1 for count in seen.values()) and len(found) * MOST_OTHER_LINES > len(rows):
         return _spans(text, "records", spans)
     figures = [match for match in _FIGURES.finditer(text) if sum(map(str.isalpha, match[0])) * 2 < len(match[0])]
     named = [(f"line {text.count(chr(10), 0, match.start()) + 1}", *match.span()) for match in figures]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shlex
 import shutil
 import sqlite3
@@ -230,3 +231,14 @@ def test_slow_code_remembers_what_it_was_asked() -> None:
 
     assert ([made["f"](1), made["f"](1), made["f"](2)], made["calls"]) == ([2, 2, 3], [1, 2])
     assert payloads.remembering("x = 1\n") == ""
+
+
+def test_a_checkers_arguments_hold_its_cases(tmp_path: Path) -> None:
+    """Anybody can read them while it runs what it checks."""
+    (tmp_path / "work.py").write_text(payloads.looking_up("work.py", [], [str(tmp_path / "work.py")]), encoding="utf-8")
+    cases = json.dumps([{"stdin": "2 3", "stdout": "five"}, {"stdin": "2 2", "stdout": "four"}])
+    check = "import subprocess, sys; sys.stdout.write(subprocess.run([sys.executable, 'work.py'], input='2 2', capture_output=True, text=True).stdout)"
+
+    done = subprocess.run([sys.executable, "-c", check, cases], cwd=tmp_path, capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "four"

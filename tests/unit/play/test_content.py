@@ -50,6 +50,31 @@ def made(text: str, *others: str, prompt: str = "") -> dict[str, Change]:
         ("3.14159 m", (), "another number", "4.71238 m"),
         ("10.2.33.4", (), "another third number", "10.2.32.4"),
         ("1520 x 1080 px", (), "another first number", "2280 x 1080 px"),
+        ("2775", (), "without its first digit", "775"),
+        (
+            "@a{x,\n  title = {On {RNA} chains},\n}\n@a{y,\n  title = {B},\n}\n",
+            (),
+            "other words behind it in title[0]",
+            "@a{x,\n  title = {On {RNA} chains something else entirely},\n}\n@a{y,\n  title = {B},\n}\n",
+        ),
+        (
+            'msgid "Open"\nmsgstr "Auf"\n\nmsgid "Shut"\nmsgstr "Zu"\n',
+            (),
+            "letters around it in msgstr[1]",
+            'msgid "Open"\nmsgstr "Auf"\n\nmsgid "Shut"\nmsgstr "unZued"\n',
+        ),
+        (
+            "server {\n  listen 80;\n}\nserver {\n  listen 81;\n}\n",
+            (),
+            "nothing in listen[0]",
+            "server {\n  listen ;\n}\nserver {\n  listen 81;\n}\n",
+        ),
+        (
+            "1\n00:00:01,000 --> 00:00:02,000\nHello there\n\n2\n00:00:04,000 --> 00:00:05,000\nBye\n",
+            (),
+            "another first number in line 2",
+            "1\n01:00:01,000 --> 00:00:02,000\nHello there\n\n2\n00:00:04,000 --> 00:00:05,000\nBye\n",
+        ),
         ('{"a": 3, "b": 5}', (), "two values exchanged in a and b", '{"a": 5, "b": 3}'),
         ("name,age\nbob,3\nann,5\n", (), "two values exchanged in age, row 1 and age, row 2", "name,age\nbob,5\nann,3\n"),
         (
