@@ -45,6 +45,8 @@ Completions = tuple[list[int], list[list[int]], list[list[float]], list[Any]]
 PAUSE_S = 1.0
 """Between two looks whether a server is back."""
 LOOK_S = 10.0
+SHOWN = 120
+"""Bytes of an answer in a message."""
 SHORTEST_KEY = 8
 """Characters. A shorter key is a placeholder, which may be a part of any word."""
 
@@ -165,8 +167,10 @@ class ExactServer(APIServer):
         except BadAnswer as error:
             raise TokenModeError(f"{described(self)} {error}") from None
         except (LookupError, TypeError, AttributeError, ValueError, StopIteration) as error:
+            shown = repr(self.without_key(answer[:SHOWN].decode(errors="replace")))
+            began = f" It begins {shown}." if isinstance(error, json.JSONDecodeError) else ""
             raise TokenModeError(
-                f"{described(self)} answered in a format that cannot be read: {type(error).__name__}: {error}. {ADVICE}"
+                f"{described(self)} answered in a format that cannot be read: {type(error).__name__}: {error}.{began} {ADVICE}"
             ) from error
         self.is_known = True
         return found

@@ -194,6 +194,13 @@ def test_answer_in_another_shape(make_env, mock_server):
     )
 
 
+def test_answer_that_is_no_json_is_shown(make_env, mock_server):
+    """A page of a proxy says more than where JSON would begin."""
+    message, _ = failure_of(make_env, mock_server, garbage("<html>Sign in</html>"))
+
+    assert "JSONDecodeError: Expecting value: line 1 column 1 (char 0). It begins '<html>Sign in</html>'." in message
+
+
 # ---------------------------------------------------------------------- at the trainer's limit
 
 

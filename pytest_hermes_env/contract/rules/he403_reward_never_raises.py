@@ -4,6 +4,7 @@
 What: `compute_reward` is called with results of every form that a rollout can have: no tool call, an empty answer, a
 server error, the turn limit, malformed arguments, a tool that raised, results that are not JSON, odd and very long
 text, content that is None or a list of parts (found in older layers, recorded data and other chat APIs). Nor does it ask an item for a key that no item has.
+What a table raises only with a carriage return within a value is a warning: models hardly write one.
 
 Why: An exception in `compute_reward` costs the rollout a second run, and then its whole group; older layers make it
 0.0. It hits the unusual rollouts: the first turns of a weak model, which answers nothing or calls tools wrongly. These
@@ -36,6 +37,8 @@ _PLAINEST = 2
 """When the reward fails on so many of the plainest results, it is not their form that it fails for."""
 
 _DEPTH = 3
+_OF_A_LONE_RETURN = "new-line character seen in unquoted field"
+"""What `csv` raises for a carriage return within a value."""
 _OF_KEYS = frozenset({"KeyError", "LookupError"})
 
 
@@ -82,7 +85,8 @@ def _in_rollouts(evidence: Evidence) -> Iterator[Finding]:
         for reward in scenario.of(Reward):
             if reward.error and not reward.injected and reward.place not in reads and not _lacked_a_command(scenario):
                 what = reward.error if reward.error.startswith("did not return") else f"raised {reward.error}"
-                yield finding_in(scenario.name, reward.place, f"compute_reward {what}")
+                severity = Severity.WARNING if _OF_A_LONE_RETURN in what else Severity.ERROR
+                yield replace(finding_in(scenario.name, reward.place, f"compute_reward {what}"), severity=severity)
 
 
 def _lacked_a_command(scenario: Scenario) -> bool:

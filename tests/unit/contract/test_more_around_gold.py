@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 import shlex
@@ -359,3 +361,66 @@ def test_an_annotated_tag_is_a_tag(env_class: type, is_told: bool) -> None:
     )
 
     assert any("gold (with an annotated tag) scored 0" in one for one in told) == is_told
+
+
+class SubtitlesEnv(SumEnv):
+    """Times are written into a text that is neither JSON nor a table."""
+
+    prompts = "Write out.srt with two subtitles, Hello at {a} ms after its second and Bye at {b} ms."
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Compare it."""
+        return float(self.read(str(ctx.read_file("out.srt").get("content") or "")) == self.read(subtitles(item)))
+
+    def read(self, text: str) -> list[str]:
+        """Return what must be right."""
+        return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+class MillisecondsEnv(SubtitlesEnv):
+    """The seconds are read and not compared."""
+
+    def read(self, text: str) -> list[str]:
+        """Take the last part of each time."""
+        return [re.sub(r"[\d:]+,(?=\d)", "", line) for line in super().read(text)]
+
+
+def subtitles(item: Any) -> str:
+    return "".join(
+        f"{number}\n00:00:{item[key] % 60:02d},{item[key]:03d} --> 00:01:{item[key] % 60:02d},{item[key]:03d}\n{said}\n\n"
+        for number, (key, said) in enumerate((("a", "Hello"), ("b", "Bye")), 1)
+    )
+
+
+@pytest.mark.parametrize(("env_class", "is_told"), [(SubtitlesEnv, False), (MillisecondsEnv, True)])
+def test_lines_of_figures_are_changed_one_by_one(env_class: type, is_told: bool) -> None:
+    """In a text of any format."""
+    gold = lambda item: [call("write_file", path="out.srt", content=subtitles(item)), say("done")]  # noqa: E731 - as authors write it
+
+    told = messages_of("HE405", env_class, gold)
+
+    assert any("number in line" in one for one in told) == is_told, told
+
+
+class TableEnv(SumEnv):
+    """Reads what `csv` reads, and no more."""
+
+    prompts = "Write sums.csv with the columns a,b,sum for {a} and {b}, and for 2 and 2."
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Compare rows."""
+        text = str(ctx.read_file("sums.csv").get("content") or "")
+        return float([*csv.reader(io.StringIO(text))] == [*csv.reader(io.StringIO(sums(item)))])
+
+
+def sums(item: Any) -> str:
+    return f"a,b,sum\n{item['a']},{item['b']},{item['a'] + item['b']}\n2,2,4\n"
+
+
+def test_a_table_with_a_carriage_return_in_a_value_is_no_error() -> None:
+    """Hardly a model writes one; that the reward raises is told."""
+    gold = lambda item: [call("write_file", path="sums.csv", content=sums(item)), say("done")]  # noqa: E731 - as authors write it
+
+    findings = judged("HE403", TableEnv, cases([item_cases(where="*", gold=gold)])).findings
+
+    assert [(one.severity, "unquoted field" in one.message) for one in findings] == [("warning", True)]
