@@ -148,7 +148,9 @@ def test_a_reward(make_env):
     )
 
     result.assert_outcomes(passed=3, errors=1)
-    result.stdout.fnmatch_lines(["*FailedRewards: compute_reward failed in rollouts of this test*", "*seen *KeyError*times)*"])
+    result.stdout.fnmatch_lines(
+        ["*FailedRewards: compute_reward failed in rollouts of this test*", "*seen *KeyError*", "*at *:9 (* times)"]
+    )
 
 
 def test_a_server_that_nobody_reaches_is_no_bad_model(pytester: pytest.Pytester) -> None:
