@@ -192,3 +192,53 @@ def test_a_bad_argument_is_named_without_the_source_of_the_library(pytester: pyt
         ]
     )
     assert not [line for line in result.outlines if "pytest_hermes_env/" in line and ".py:" in line]
+
+
+def test_what_two_doubles_saw_is_told_once(pytester: pytest.Pytester) -> None:
+    """A reward that asks for a page without a route fails at the router, and as a reward."""
+    result = run(
+        pytester,
+        """
+import httpx
+
+class Asking(TerminalTestEnv):
+    async def compute_reward(self, item, result, ctx):
+        async with httpx.AsyncClient() as client:
+            return float(len((await client.get("https://example.com/")).text) > 0)
+
+def test_it(make_env, fake_sandbox, mock_http):
+    env = make_env(Asking, script=[say("x")], group_size=1)
+
+    async def collect():
+        await env.setup()
+        return await env.collect_trajectories(await env.get_next_item())
+
+    asyncio.run(collect())
+""",
+    )
+
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["UnexpectedRequest: no route of mock_http matches a request."])
+    result.stdout.no_fnmatch_line("*FailedRewards*")
+    result.stdout.no_fnmatch_line("*ExceptionGroup*")
+
+
+def test_a_scripted_failure_passes_where_the_layer_tries_a_rollout_again(pytester: pytest.Pytester) -> None:
+    """Each request for the turn is an attempt: the client of such an environment retries nothing, and counts nothing."""
+    result = run(
+        pytester,
+        """
+from pytest_hermes_env import turn
+
+def test_it(make_env, fake_sandbox):
+    env = make_env(TerminalTestEnv, script=[turn(fail(503, times=2), say("ok"))], group_size=2)
+
+    async def collect():
+        await env.setup()
+        return (await env.collect_trajectories(await env.get_next_item()))[0]
+
+    assert [one["end"] for one in asyncio.run(collect())["overrides"]] == ["finished", "finished"]
+""",
+    )
+
+    result.assert_outcomes(passed=1)
