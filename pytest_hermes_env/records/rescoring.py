@@ -12,9 +12,12 @@ import copy
 import inspect
 import json
 import math
+import os
 import posixpath
+import signal
+import threading
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Literal, Self
@@ -23,6 +26,7 @@ from hermes_env_shared.rollout_record import Record, World, blob_path, decode_it
 from pytest_hermes_env.errors import BadTarget, shorten
 from pytest_hermes_env.inference.steps import say
 from pytest_hermes_env.layer import find_class, layer_of
+from pytest_hermes_env.patches import intercept
 from pytest_hermes_env.play.builder import EnvironmentBuilder
 from pytest_hermes_env.play.hermes_home import HermesHome
 from pytest_hermes_env.play.tool_backend import SYSTEM_DIRECTORIES
@@ -35,6 +39,8 @@ PASS = 0.5
 """The reward above which a rollout counts as good, unless the caller says otherwise."""
 SAME = 1e-9
 LONGEST_S = 600.0
+LONGEST_CPU_S = 60.0
+"""A reward that computes for longer is an endless one."""
 OF_FILES = frozenset({"terminal", "process", "read_file", "write_file", "patch", "search_files", "todo"})
 """Tools whose answer follows from the sandbox's files."""
 
@@ -68,6 +74,48 @@ class NotStored(Exception):
     """The reward asked for something that the record does not have."""
 
 
+class Ended(BaseException):
+    """The reward did not end, or would have ended the process: no ``except Exception`` of it goes on from there."""
+
+
+@contextlib.contextmanager
+def _made_to_end(cpu_s: float) -> Iterator[None]:
+    """End what computes or waits without an end, and what ends its process, with `Ended`. Signals reach the main thread alone."""
+    own = os.getpid()
+    limits: dict[signal.Signals, tuple[int, float, str]] = {}
+    if hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread():
+        limits[signal.SIGPROF] = signal.ITIMER_PROF, cpu_s, f"it did not end within {cpu_s:g} s of CPU time"
+        if signal.getsignal(signal.SIGALRM) is signal.SIG_DFL:
+            limits[signal.SIGALRM] = signal.ITIMER_REAL, LONGEST_S, f"it did not end within {LONGEST_S:g} s"
+
+    def end(number: int, _frame: object) -> None:
+        raise Ended(limits[signal.Signals(number)][2])
+
+    def leave(real: Callable[..., None], *code: object) -> None:
+        if os.getpid() != own:
+            real(*code)
+        raise Ended(f"it would have ended its process by os._exit({', '.join(map(str, code))})")
+
+    before = {number: signal.signal(number, end) for number in limits}
+    try:
+        for timer, seconds, _ in limits.values():
+            signal.setitimer(timer, seconds)
+        with intercept("os._exit", leave):
+            yield
+    finally:
+        for number, (timer, *_) in limits.items():
+            signal.setitimer(timer, 0)
+            signal.signal(number, before[number])
+
+
+async def _answered(reward: Callable[..., Any], *given: Any) -> Any:
+    try:
+        answer = reward(*given)
+        return await answer if inspect.isawaitable(answer) else answer
+    except SystemExit as error:  # the loop would end with it
+        raise Ended(f"it would have ended its process by SystemExit: {error}") from None
+
+
 class Rescorer:
     """An environment that was set up to compute rewards. A context manager; one rollout at a time."""
 
@@ -82,6 +130,7 @@ class Rescorer:
     ) -> None:
         self._target, self._allowed, self._pass, self._live = target, frozenset(allowed), pass_score, live
         self._settings = dict(settings or {})
+        self._cpu_s = LONGEST_CPU_S
         self._stack = contextlib.ExitStack()
         self._env: Any = None
         self._built: Any = None
@@ -168,15 +217,15 @@ class Rescorer:
         given = decode_item(copy.deepcopy(record.item)), self._result(record), ctx
         held, env.server = env.server, _RecordedJudge(record, unstored, self._live, self._asked)
         try:
-            with unstored.watching():
-                answer = reward(env, *given)
-                if inspect.isawaitable(answer):
-                    answer = await asyncio.wait_for(answer, LONGEST_S)
+            with _made_to_end(self._cpu_s), unstored.watching():
+                answer = await asyncio.wait_for(_answered(reward, env, *given), LONGEST_S)
             ctx.look()
             return float(answer), ""
-        except Exception as error:  # noqa: BLE001 - the environment's own code may raise anything
+        except (Exception, Ended) as error:  # noqa: BLE001 - the environment's own code may raise anything
             ctx.look()
-            return None, shorten(f"{type(error).__name__}: {error}")
+            if isinstance(error, Ended):
+                self._cpu_s = max(self._cpu_s / 2, 5.0)  # each of many rollouts may be endless
+            return None, shorten(str(error) if isinstance(error, Ended) else f"{type(error).__name__}: {error}")
         finally:
             env.server = held
             machine.close()

@@ -146,6 +146,29 @@ def test_what_is_no_finite_number_is_a_failure(rescore, value):
     assert (found.status, found.after, found.why) == ("failed", None, f"compute_reward returned {value}")
 
 
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("while True:\n    pass", "it did not end within 0.2 s of CPU time"),
+        (
+            "while True:\n    try:\n        ''.join('a')\n    except Exception:\n        pass",
+            "it did not end within 0.2 s of CPU time",
+        ),
+        ("time.sleep(1000)", "it did not end within 2 s"),
+        ("os._exit(3)", "it would have ended its process by os._exit(3)"),
+        ("raise SystemExit(3)", "it would have ended its process by SystemExit: 3"),
+    ],
+)
+def test_a_reward_without_an_end_and_one_that_ends_all_fail_alone(rescore, monkeypatch, body, why):
+    """The rollouts after it are scored."""
+    monkeypatch.setattr("pytest_hermes_env.records.rescoring.LONGEST_CPU_S", 0.2)
+    monkeypatch.setattr("pytest_hermes_env.records.rescoring.LONGEST_S", 2.0)
+
+    found = rescore(body)
+
+    assert (found.status, found.why) == ("failed", why)
+
+
 def test_a_record_whose_settings_are_not_known_is_not_scored(rescore):
     """config_init of today may not be that of the run."""
     found = rescore("return 1.0", extra={"settings_problem": "KeyError: 'HOME'"})
