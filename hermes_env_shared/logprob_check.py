@@ -84,7 +84,7 @@ class Finding:
 def judged(probe: Probe, hot: Sequence[Completion], cold: Sequence[Completion]) -> Finding:
     """Return what the logprobs are, from the answers to a probe. Raises: LookupError or TypeError for an answer without logprobs."""
     for one in (*hot, *cold):
-        if problem := _of_another_token(one):
+        if problem := of_another_token(one):
             return Finding(mode="unknown", problem=problem)
     first, second = _known(hot), _known(cold)
     for seen in (first[()], second[()]):
@@ -102,12 +102,13 @@ def judged(probe: Probe, hot: Sequence[Completion], cold: Sequence[Completion]) 
     return Finding(mode=mode, has_penalties=_has_penalties(probe, hot, cold) if mode == "processed" else False)
 
 
-def _of_another_token(one: Completion) -> str:
+def of_another_token(one: Completion) -> str:
+    """Return what contradicts the logprobs of an answer in its own lists of likely tokens; empty where nothing does."""
     for token, own, top in zip(one.tokens, one.logprobs, one.tops, strict=False):
         others = [likely for other, likely in top.items() if other != token]
         if abs(top.get(token, own) - own) > NOISE:
             return f"are not those of the sampled tokens: {own:.4g} was returned for id {token}, which has {top[token]:.4g}"
-        if len(others) >= TOPS[0] and own > min(others) + NOISE:
+        if others and (token not in top or len(others) >= TOPS[0]) and own > min(others) + NOISE:
             return (
                 f"are not those of the sampled tokens: id {token} is not among the likeliest, and has more than they: {own:.4g}"
             )

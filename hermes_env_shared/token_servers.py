@@ -122,9 +122,8 @@ def _vllm_choice(choice: Mapping[str, Any]) -> Completion:
         text=choice.get("text"),
         prompt=choice.get("prompt_token_ids"),
         tops=[
-            {int(name.removeprefix(_ID)): own for name, own in place.items()}
+            {int(name.removeprefix(_ID)): own for name, own in (place or {}).items() if name.startswith(_ID)}
             for place in logged.get("top_logprobs") or []
-            if place
         ],
     )
 
@@ -199,7 +198,7 @@ def _sglang_one(answer: Mapping[str, Any]) -> Completion:
         finish_reason=reason,
         text=answer.get("text"),
         prompt=meta.get("prompt_tokens"),
-        tops=[{entry[1]: entry[0] for entry in place} for place in meta.get("output_top_logprobs") or [] if place],
+        tops=[{entry[1]: entry[0] for entry in place or ()} for place in meta.get("output_top_logprobs") or []],
     )
 
 

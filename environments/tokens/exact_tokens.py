@@ -32,7 +32,7 @@ from environments.tokens.answer_checks import (
     described,
     without_credentials,
 )
-from hermes_env_shared.logprob_check import NEUTRAL
+from hermes_env_shared.logprob_check import NEUTRAL, of_another_token
 from hermes_env_shared.prompt_logprobs import prompt_logprobs_body, read_prompt_logprobs
 from hermes_env_shared.token_servers import ADVICE, ATROPOS, SGLANG, VLLM, BadAnswer, Completion, Wire, message_of, root_of
 
@@ -114,6 +114,8 @@ class ExactServer(APIServer):
                 check_prompt_length(self, prompt, one.prompt)
             elif one.prompt is not None:
                 check_prompt(self, prompt, one.prompt)
+            if problem := of_another_token(one):
+                raise TokenModeError(f"{described(self)} returned logprobs that {problem}. {ADVICE}")
         tokens: list[list[int]] = [SampledIds(one.tokens, one.text) for one in read]
         return prompt, tokens, [one.logprobs for one in read], [one.finish_reason for one in read]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -185,6 +187,27 @@ def test_logprobs_of_other_tokens(backend):
         f"The inference server {backend.url} (ExactVLLMServer) returned as the logprob of sampled token 1 that of id 9, but id 8 was "
         f"sampled.{ADVICE}"
     )
+
+
+@pytest.mark.parametrize(
+    ("top", "problem"),
+    [
+        ([[-0.9, 7, None]], "are not those of the sampled tokens: -0.5 was returned for id 7, which has -0.9"),
+        (
+            [[-0.7, 8, None]],
+            "are not those of the sampled tokens: id 7 is not among the likeliest, and has more than they: -0.5",
+        ),
+        ([[-0.5, 7, None], [-0.9, 8, None]], ""),
+        ([[-0.3, 8, None]], ""),
+        (None, ""),
+    ],
+)
+def test_an_answer_that_contradicts_itself(backend, top, problem):
+    """Its own list of likely tokens has another figure for what was sampled; nobody can say which is right."""
+    backend.answer = sglang([(7, -0.5)], meta={"output_top_logprobs": [top]})
+
+    with pytest.raises(TokenModeError, match=re.escape(problem)) if problem else contextlib.nullcontext():
+        complete(ExactSGLangServer, backend, input_ids=[1])
 
 
 def test_classes_for_server_types():
