@@ -5,6 +5,7 @@ Place in the flow: HE405 asks `of_neighbours` for findings, and the ladder shows
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from pytest_hermes_env.contract.judge.evidence import Evidence
@@ -13,6 +14,7 @@ from pytest_hermes_env.play.scenario import CASES, CaseRules, Rung, Worth
 from pytest_hermes_env.source.finding import Finding
 
 TINY = 1e-9
+_EXCHANGED = re.compile(r"two values exchanged in (.+), row \d+ and ")
 MOST = 5
 """Findings, and questions, that are shown."""
 MOST_LOST = 0.5
@@ -22,9 +24,13 @@ MOST_LOST = 0.5
 def of_neighbours(evidence: Evidence, golds: Mapping[str, Rung], played: Callable[[Rung], str]) -> list[Finding]:
     """Return a finding for each neighbour that earned what it should not: on how many items, and the first one in full."""
     found: dict[str, list[tuple[Rung, str]]] = {}
-    for rung, gold in _compared(evidence.rungs, golds):
+    compared = [*_compared(evidence.rungs, golds)]
+    for rung, gold in compared:
         if what := _fault(rung, gold, evidence.cases):
             found.setdefault(_kind(rung), []).append((rung, what))
+    if free := _free_exchanges(compared, evidence.cases):
+        what = f"worse work is paid like it, as is each of {len(free)} exchanges of values between rows, in any column that was tried"
+        found[_kind(free[0])] = [(free[0], what)]
     return [_finding(evidence, golds, each, played) for each in list(found.values())[:MOST]]
 
 
@@ -32,11 +38,13 @@ def questions(rungs: Iterable[Rung], rules: CaseRules) -> list[str]:
     """Return what only the author knows of neighbours that earned like gold, each with the line that declares it."""
     read = list(rungs)
     golds = {rung.item: rung for rung in read if rung.name == "gold" and rung.reward}
+    compared = [*_compared(read, golds)]
+    known = {*rules.equivalent, *rules.worse, *map(_kind, _free_exchanges(compared, rules))}
     asked = [
         f"gold ({rung.change}) earned {rung.reward:g}, gold itself {gold.reward:g}: is it as good? `equivalent: [{_kind(rung)!r}]` "
         f"or `worse: [{_kind(rung)!r}]` in the file of cases"
-        for rung, gold in _compared(read, golds)
-        if _kind(rung) not in {*rules.equivalent, *rules.worse} and _is_open(rung, gold)
+        for rung, gold in compared
+        if _kind(rung) not in known and _is_open(rung, gold)
     ]
     return list(dict.fromkeys(asked))[:MOST]
 
@@ -46,6 +54,18 @@ def _compared(rungs: Iterable[Rung], golds: Mapping[str, Rung]) -> Iterator[tupl
         is_sure = rung.reward is not None and not (rung.is_judge_guessed or rung.is_foreign or rung.problem)
         if rung.name == NEIGHBOUR and is_sure and (gold := golds.get(rung.item)) is not None and (gold.reward or 0.0) > TINY:
             yield rung, gold
+
+
+def _free_exchanges(compared: Iterable[tuple[Rung, Rung]], rules: CaseRules) -> list[Rung]:
+    """Return the exchanges of values between rows where several were tried, in several columns, and each is paid like gold.
+
+    Of one, nobody but the author knows whether it is as good; where no row's values have to belong together, each answer is wrong in some of them.
+    """
+    tried = [(rung, gold, found[1]) for rung, gold in compared if (found := _EXCHANGED.match(rung.change))]
+    is_free = all(rung.worth is Worth.UNKNOWN and _is_as_much(rung, gold) for rung, gold, _ in tried)
+    is_declared = any(_kind(rung) in rules.equivalent for rung, _, _ in tried)
+    columns = {column for _, _, column in tried}
+    return [rung for rung, _, _ in tried] if len(columns) > 1 and is_free and not is_declared else []
 
 
 def _kind(rung: Rung) -> str:

@@ -424,3 +424,46 @@ def test_a_table_with_a_carriage_return_in_a_value_is_no_error() -> None:
     findings = judged("HE403", TableEnv, cases([item_cases(where="*", gold=gold)])).findings
 
     assert [(one.severity, "unquoted field" in one.message) for one in findings] == [("warning", True)]
+
+
+class TownsEnv(SumEnv):
+    """Asks for a table with a row for each of four towns."""
+
+    def format_prompt(self, item: Any) -> str:
+        """Show all values."""
+        shown = "; ".join(towns(item).splitlines()[1:]).replace(",", ", ")
+        return f"Write towns.csv with the columns town,parcels,weight of: {shown}"
+
+    def rows(self, text: str) -> Any:
+        """Return the rows in any order."""
+        return sorted(text.split())
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Compare rows."""
+        text = str(ctx.read_file("towns.csv").get("content") or "")
+        return float(self.rows(text) == self.rows(towns(item)))
+
+
+class ColumnsEnv(TownsEnv):
+    """Compares each column by itself."""
+
+    def rows(self, text: str) -> Any:
+        """Return the values of each column in any order."""
+        table = [*csv.reader(io.StringIO(text))]
+        return [sorted(column) for column in zip(*table, strict=False)]
+
+
+def towns(item: Any) -> str:
+    names = ["Bath", "Hull", "Leeds", "York"]
+    rows = (f"{name},{item['a'] % 90 + 7 * at},{item['b'] / 4 + at:g}" for at, name in enumerate(names))
+    return "\n".join(["town,parcels,weight", *rows, ""])
+
+
+@pytest.mark.parametrize(("env_class", "is_told"), [(TownsEnv, False), (ColumnsEnv, True)])
+def test_values_that_belong_to_no_row_are_told(env_class: type, is_told: bool) -> None:
+    """One exchange may be as good; where each is paid, in several columns, the reward does not see which values belong together."""
+    gold = lambda item: [call("write_file", path="towns.csv", content=towns(item)), say("done")]  # noqa: E731 - as authors write it
+
+    told = messages_of("HE405", env_class, gold)
+
+    assert any("exchanges of values between rows" in one for one in told) == is_told, told
