@@ -122,7 +122,9 @@ def _pieces(value: JsonValue, path: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
         yield path, value
         if (inner := _json_in(value)) is not None:
-            yield from _pieces(inner, f"{path}:")
+            yield from _pieces(
+                inner, path if value.startswith("data: ") else f"{path}:"
+            )  # some events are kept as they were sent
     elif isinstance(value, dict):
         here = f"{path}#{value['index']}" if isinstance(value.get("index"), int) else path
         for key, item in value.items():
