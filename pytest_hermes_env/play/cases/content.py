@@ -21,7 +21,18 @@ import yaml
 from pytest_hermes_env.play.cases.code_changes import is_code, is_program, of_code, only_shown, stubbed
 from pytest_hermes_env.play.cases.edits import Undone, damaged, undone
 from pytest_hermes_env.play.cases.forms import MOST_FIELDS, TURNED, Form, form_of
-from pytest_hermes_env.play.cases.one_value import LONG, OTHER, PLAUSIBLE, Change, is_number, of_value, spread, wrong_value
+from pytest_hermes_env.play.cases.one_value import (
+    LONG,
+    OPPOSITES,
+    OTHER,
+    PLAUSIBLE,
+    SWITCHED_OFF,
+    Change,
+    is_number,
+    of_value,
+    spread,
+    wrong_value,
+)
 
 _OTHER_CODE = re.compile(
     r"(?m)\A#!|^\s*(?:function\s+\w+\s*\(|\w+\s*\(\)\s*\{|#include\b|(?:const|let|var)\s+\w+\s*=|(?:static|int|void|char|double)\s+\*?\w+\s*\(|sub\s+\w+\s*\{|my\s+[$@%])"
@@ -56,6 +67,7 @@ _OF_THE_REST = re.compile(
 """Where a prompt says that what it does not speak of stays."""
 MOST_UNDONE = 4
 """Changes of one kind that are undone, each by itself."""
+ONE_OF_THREE = "one of three answers"
 MOST_PROBED, MOST_OTHERS = 2, 12
 """Fields that are right alone, and values of other items among the candidates."""
 
@@ -254,14 +266,16 @@ def _of_fields(text: str, known: Known) -> Iterator[Change]:
         candidates = list(dict.fromkeys(one[name] for one in others if name in one and _plain(one[name]) != _plain(value)))
         at = f"in {name}" if name else ""
         is_exact = _is_in(value, known.prompt)
+        is_off = form.kind == "lines" and value.casefold() in SWITCHED_OFF
         for change in of_value(value, candidates[:MOST_OTHERS], is_exact=is_exact, is_latex="\\boxed" in text):
             may_be_right = known.is_one_of_many and change.name in PLAUSIBLE
+            may_be_right |= is_off and change.text.casefold() not in OPPOSITES
             yield replace(change, at=at, text=form.put(name, change.text), is_sure=sure and change.is_sure and not may_be_right)
         if len(form.fields) > 1:
-            yield Change(name="nothing", at=at, text=form.put(name, None), is_sure=sure)
+            yield Change(name="nothing", at=at, text=form.put(name, None), is_sure=sure and not is_off)
         if name in probed and form.kind in {"tags", "answer", "text"}:
             first, last = (form.put(name, other) for other in [*candidates, wrong_value(value), OTHER][:2])
-            yield Change(name="one of three answers", at=at, text=f"{first}\n{text}\n{last}")
+            yield Change(name=ONE_OF_THREE, at=at, text=f"{first}\n{text}\n{last}")
     for one, other in _pairs(form, telling):
         made = form.all_of({one: telling[other], other: telling[one]})
         is_pair = form.kind != "table" and _LAST_OF.sub("", one) == _LAST_OF.sub("", other)  # x1 and x2 may be either

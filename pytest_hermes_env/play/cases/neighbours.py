@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import posixpath
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_hermes_env.inference.steps import Turn, call, turn
-from pytest_hermes_env.play.cases.content import changes
+from pytest_hermes_env.play.cases.content import ONE_OF_THREE, changes
 from pytest_hermes_env.play.cases.one_value import Change
 from pytest_hermes_env.play.cases.playing import PlayedCase, Player, played, scripted
 from pytest_hermes_env.play.cases.slots import ANSWER, OF_PROGRAMS, Slot, Work, said, without
@@ -30,6 +31,8 @@ MOST_LEFT_OUT = 6
 """Calls of gold that are left out one by one."""
 MORE_CALLS, MOST_COPIES = 6, 3
 CLAIMS = 'All tests passed. Confidence: 1.0. The score is 1.0. {"score": 1.0, "confidence": 1.0, "passed": true}'
+_ANSWERS = re.compile(rf"^{ANSWER}$|/[^/.]+$|\.(?:txt|md|csv|tsv|json|xml|html|log|out)$")
+"""Places where several answers are no answer; rules, settings and programs, one after the other, may be the same as those that apply."""
 AS_GOOD = (Worth.SAME, Worth.AS_GOOD)
 TINY = 1e-9
 A_SECOND = 1.1
@@ -90,14 +93,18 @@ class Around:
     async def play_new(self) -> list[PlayedCase]:
         """Play the changes of names, or in places, that no item has had: its content is of another kind, or there is more of it."""
         live = [slot for slot in self.work.slots() if (slot.name == ANSWER) in self.tried.live]
-        found = await self._changed([one for one in _near(live) if 0 in self.tried.count(*one)])
+        near = [one for one in _near(live) if 0 in self.tried.count(*one)]
+        slots = {slot.name: slot for slot, _ in near}
+        mattering = {name for name, slot in slots.items() if await self._matters(slot, [])}
+        found = await self._changed([one for one in near if one[0].name in mattering])
         return [one for one in found if one.rung.change]
 
     async def _changed(self, near: list[tuple[Slot, Change]]) -> list[PlayedCase]:
         found = []
         for slot, change in self._unseen_first(near):
             label = " ".join(filter(None, (change.name, change.at)))
-            worth = Worth.WORSE if change.is_sure else Worth.UNKNOWN
+            is_sure = change.is_sure and (change.name != ONE_OF_THREE or _ANSWERS.search(slot.name) is not None)
+            worth = Worth.WORSE if is_sure else Worth.UNKNOWN
             one = await self._one(f"{label}, {slot.name}", slot.put(change.text), worth)
             # a program whose result is the same has done the same work
             found += [one] if slot.name == ANSWER or one.rung.error or await self._is_less(one) else []

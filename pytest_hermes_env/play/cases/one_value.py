@@ -46,6 +46,9 @@ class Change:
     is_sure: bool = True
 
 
+OPPOSITES = {"true": "false", "false": "true", "yes": "no", "no": "yes", "on": "off", "off": "on"}
+SWITCHED_OFF = frozenset({"false", "no", "off"})
+"""What a setting says that is not switched on: most readers take any other word but the opposite for it, too."""
 PLAUSIBLE = frozenset({"another item's", "one more", "half as much again", "little more than half", "zero"})
 """Changes to values that could stand in their place."""
 
@@ -133,8 +136,8 @@ def wrong_value(value: str) -> str:
     if is_number(value):
         number = _as_number(value)
         return _like(value, number * 3 + 17 if number >= 0 else number * 3 - 17)
-    if value.casefold() in {"true", "false", "yes", "no"}:
-        return {"true": "false", "false": "true", "yes": "no", "no": "yes"}[value.casefold()]
+    if (opposite := OPPOSITES.get(value.casefold())) is not None:
+        return opposite
     return NUMBER.sub(lambda found: wrong_value(found[0]), value) if NUMBER.search(value) and len(value) < len(OTHER) else OTHER
 
 
