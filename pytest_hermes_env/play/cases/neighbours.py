@@ -22,6 +22,7 @@ from pytest_hermes_env.play.cases.content import ONE_OF_THREE, changes
 from pytest_hermes_env.play.cases.one_value import Change
 from pytest_hermes_env.play.cases.playing import PlayedCase, Player, played, scripted
 from pytest_hermes_env.play.cases.slots import ANSWER, OF_PROGRAMS, Slot, Work, said, without
+from pytest_hermes_env.play.cases.text_mutants import is_of_a_language
 from pytest_hermes_env.play.cases.values import NEIGHBOUR, Transcript
 from pytest_hermes_env.play.cases.ways import AFTER_A_FAILURE, other_ways, with_words, without_last_part
 from pytest_hermes_env.play.scenario import Rung, Worth
@@ -103,7 +104,8 @@ class Around:
         found = []
         for slot, change in self._unseen_first(near):
             label = " ".join(filter(None, (change.name, change.at)))
-            is_sure = change.is_sure and (change.name != ONE_OF_THREE or _ANSWERS.search(slot.name) is not None)
+            is_answer = change.name != ONE_OF_THREE or _ANSWERS.search(slot.name) is not None
+            is_sure = change.is_sure and is_answer and not is_of_a_language(slot.name, slot.text)
             worth = Worth.WORSE if is_sure else Worth.UNKNOWN
             one = await self._one(f"{label}, {slot.name}", slot.put(change.text), worth)
             # a program whose result is the same has done the same work

@@ -102,6 +102,11 @@ _LANGUAGES = {".sql": _SQL, ".sh": _SHELL, ".bash": _SHELL} | dict.fromkeys(
 )
 
 
+def is_of_a_language(path: str, text: str) -> bool:
+    """Tell whether a text is a program, or a pattern, whose mutants `text_mutants` makes: read as fields and values, it would be misread."""
+    return path.endswith((".sed", ".rb", ".cpp", ".h", ".cs", ".kt")) or bool(_ways_of(path, text))
+
+
 def text_mutants(path: str, text: str, most: int) -> list[Mutant]:
     """Return the mutants of a text, at most so many; none of one that is neither SQL, nor a shell script, nor a pattern of one line."""
     found = {new.text: new for way in _ways_of(path, text) for new in _of_way(text, *way)}
