@@ -6,13 +6,17 @@ has one, whose first process runs the lines.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import io
 import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -114,7 +118,7 @@ class Cell:
     def __init__(self, plan: CellPlan, *, bwrap: str = "") -> None:
         self._plan = plan
         self._bwrap = bwrap
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | _Started | None = None
         self._first = -1
         self._namespace = ""
         self._enter_command: list[str] = []
@@ -183,33 +187,30 @@ class Cell:
     def _start(self) -> int:
         """Start the processes and return the host's id of the first one in the cell, when it is ready."""
         readable, info = os.pipe()
-        texts = {step.path: _in_memory(step.source) for step in self._plan.steps if step.kind == "file" and self._bwrap}
-        plan = -1 if self._bwrap else _in_memory(self._description(info))
-        passed = [info, *texts.values(), *([plan] if plan >= 0 else [])]
-        try:
-            if self._bwrap:
-                words = [self._bwrap, *bubblewrap_arguments(self._plan, info=info, texts=texts)]
-            else:
-                words = [*boot(sys.executable, PROGRAM_PATHS, "init"), str(plan)]
-            pipe = (
-                subprocess.PIPE
-            )  # a new session: Ctrl-C must not end the cell before its sandbox; no variables: they can be read inside
-            self._process = subprocess.Popen(
-                words, bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe, env={}, pass_fds=passed, start_new_session=True
-            )
-        finally:
-            for descriptor in passed:
-                os.close(descriptor)
+        if not self._bwrap:
+            plan = _in_memory(self._description())
+            self._process = _Started(plan, info)
+        else:
+            texts = {step.path: _in_memory(step.source) for step in self._plan.steps if step.kind == "file"}
+            words, passed = [self._bwrap, *bubblewrap_arguments(self._plan, info=info, texts=texts)], [info, *texts.values()]
+            pipe = subprocess.PIPE
+            try:  # a new session: Ctrl-C must not end the cell before its sandbox; no variables: they can be read inside
+                self._process = subprocess.Popen(
+                    words, bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe, env={}, pass_fds=passed, start_new_session=True
+                )
+            finally:
+                for descriptor in passed:
+                    os.close(descriptor)
         with open(readable, encoding="utf-8") as report:
             self._wait_until_ready(self._process)
             return int(json.load(report)["child-pid"])
 
-    def _description(self, info: int) -> str:
+    def _description(self) -> str:
         plan = self._plan
-        described = {"steps": [asdict(step) for step in plan.steps], "user": plan.user, "info": info, "host_name": HOST_NAME}
-        return json.dumps({**described, "command": plan.command, "variables": dict(plan.variables)})
+        steps = [vars(step) for step in plan.steps]
+        return json.dumps({"steps": steps, "user": plan.user, "host_name": HOST_NAME, "command": plan.command})
 
-    def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> None:
+    def _wait_until_ready(self, process: subprocess.Popen[bytes] | _Started) -> None:
         if process.stdout is not None and _wait_for(process.stdout.fileno(), START_S):
             with contextlib.suppress(EOFError):
                 receive(process.stdout.fileno())
@@ -218,6 +219,100 @@ class Cell:
         _, errors = process.communicate()
         lines = errors.decode(errors="replace").strip().splitlines()
         raise CellError(shorten(lines[-1].removeprefix("bwrap: "), REASON_LIMIT) if lines else "no answer")
+
+
+class _Started:
+    """A process that `inside.init` started for a cell: what `subprocess.Popen` is for one of bubblewrap."""
+
+    def __init__(self, plan: int, info: int) -> None:
+        pipes = [os.pipe() for _ in range(3)]
+        theirs = [pipes[0][0], pipes[1][1], pipes[2][1]]
+        ours = [pipes[0][1], pipes[1][0], pipes[2][0]]
+        try:
+            self.pid = _starter.start([plan, info, *theirs])
+        finally:
+            for descriptor in (plan, info, *theirs):
+                os.close(descriptor)
+        self.stdin, self.stdout, self.stderr = map(io.FileIO, ours, ("wb", "rb", "rb"))
+        try:
+            self._handle = os.pidfd_open(self.pid)
+        except ProcessLookupError:
+            self._handle = -1
+
+    def kill(self) -> None:
+        """End it."""
+        if self._handle >= 0:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+
+    def wait(self) -> None:
+        """Wait for its end, once."""
+        if self._handle >= 0:
+            _wait_for(self._handle)
+            os.close(self._handle)
+            self._handle = -1
+
+    def communicate(self) -> tuple[bytes, bytes]:
+        """Return the rest of its output, and wait for its end."""
+        self.stdin.close()
+        said = self.stdout.read(), self.stderr.read()
+        self.stdout.close()
+        self.stderr.close()
+        self.wait()
+        return said
+
+
+class _Starter:
+    """The program `inside.init`, which starts cells for this process, by forks of itself. A process that was forked from this one has its own."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._asked: socket.socket | None = None
+
+    def forget(self) -> None:
+        """Leave it to the process that this one was forked from."""
+        self._lock = threading.Lock()
+        if self._asked is not None:
+            self._asked.close()
+            self._asked = None
+
+    def start(self, descriptors: Sequence[int]) -> int:
+        """Return the id of a process that sets a cell up by these descriptors. Raises: there is none → CellError."""
+        with self._lock:
+            for is_last in (False, True):
+                asked = self._running()
+                try:
+                    socket.send_fds(asked, [b"."], descriptors)
+                    return int(asked.recv(20))
+                except (OSError, ValueError) as error:  # somebody ended it
+                    self.end()
+                    if is_last:
+                        raise CellError("the program that starts cells ended") from error
+            raise AssertionError
+
+    def _running(self) -> socket.socket:
+        if self._asked is None:
+            mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            words = boot(sys.executable, PROGRAM_PATHS, "init")
+            with its, open(os.devnull, "r+b") as nothing:
+                descriptors = its.fileno(), nothing.fileno(), nothing.fileno()
+                streams = [(os.POSIX_SPAWN_DUP2, descriptor, number) for number, descriptor in enumerate(descriptors)]
+                os.posix_spawn(words[0], words, {}, file_actions=streams)
+            self._asked = mine
+        return self._asked
+
+    def end(self) -> None:
+        """End it. Cells that it started go on."""
+        if self._asked is not None:
+            with contextlib.suppress(OSError):
+                self._asked.shutdown(socket.SHUT_RDWR)
+            self._asked.close()
+            self._asked = None
+
+
+_starter = _Starter()
+atexit.register(_starter.end)
+os.register_at_fork(after_in_child=_starter.forget)
 
 
 def _in_memory(text: str) -> int:

@@ -8,6 +8,7 @@ Place in the flow: `cell.Cell` gives the steps to bubblewrap or to `inside.init`
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import site
@@ -16,7 +17,7 @@ import sysconfig
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from hermes_env_shared import trees
 
@@ -169,7 +170,19 @@ def _etc(*, user: int, name: str, home: str) -> Iterator[Step]:
             yield Step(kind="bind", path=path, source=os.path.realpath(path))
 
 
-def _moved_python() -> Iterator[Step]:
+def _moved_python() -> tuple[Step, ...]:
+    """Return the steps of `_python_steps`, as long as the places that they were read from are as they were."""
+    places = (PROGRAMS, sysconfig.get_path("scripts"), *_packages())
+    ages = ((place, os.stat(place).st_mtime_ns if os.path.isdir(place) else 0) for place in places)
+    return _cached_steps((sys.executable, sys.base_prefix, site.ENABLE_USER_SITE, *ages))
+
+
+@functools.lru_cache(maxsize=4)
+def _cached_steps(_: tuple[Any, ...]) -> tuple[Step, ...]:
+    return tuple(_python_steps())
+
+
+def _python_steps() -> Iterator[Step]:
     """Show the interpreter of the tests below `PYTHON`, as a virtual environment whose programs are in ``/usr/local/bin``."""
     base, version = inner_base(), f"{sys.version_info.major}.{sys.version_info.minor}"
     yield Step(kind="tmpfs", path=PYTHON, size=SMALL)

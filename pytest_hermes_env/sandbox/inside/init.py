@@ -1,8 +1,9 @@
-"""The program that sets a cell up where bubblewrap is not installed: namespaces, a root directory of its own, no capability.
+"""The program that sets cells up where bubblewrap is not installed: namespaces, a root directory of its own, no capability.
 
-It reads its plan as JSON from the descriptor that is its argument. It creates user, mount, pid, network, IPC and host name
-namespaces, builds the new root directory step by step, and replaces the first process of the pid namespace with the plan's
-command. It writes ``{"child-pid": n}`` to the plan's descriptor ``info``, waits for that process, and ends.
+For each cell it gets descriptors over the socket that is its standard input: a plan as JSON, where to report to, and the cell's standard
+streams. It forks a process, which creates user, mount, pid, network, IPC and host name namespaces, builds the new root directory step by
+step, and whose child serves as the first process of the pid namespace: so each cell begins with what is imported here. That process
+writes ``{"child-pid": n}`` to the descriptor for reports, waits for the cell's first process, and ends.
 
 Place in the flow: `cell.Cell` starts it. The steps are those of `view.Step`; bubblewrap gets the same ones as arguments.
 """
@@ -13,38 +14,65 @@ import ctypes
 import fcntl
 import json
 import os
+import signal
 import socket
 import struct
-import sys
 from collections.abc import Mapping
 from typing import Any
 
-from . import kernel
+from . import kernel, server
 
 NAMESPACES = 0x0002_0000 | 0x0400_0000 | 0x0800_0000 | 0x1000_0000 | 0x2000_0000 | 0x4000_0000
 """Mount, host name, IPC, user, pid and network."""
 SIOCSIFFLAGS, IFF_UP, IFF_RUNNING = 0x8914, 0x1, 0x40
 MNT_DETACH = 2
+DESCRIPTORS = 5
+"""The plan, where to report to, and three streams."""
 PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 NEW_ROOT = "/dev"
 """A directory that every machine has. The new root directory is mounted there, for this process only, before it becomes ``/``."""
 
 
 def main() -> None:
-    """Run the cell until its first process ends."""
-    with open(int(sys.argv[1]), encoding="utf-8") as file:
-        plan = json.load(file)
+    """Start a cell for each message, until the other side ends."""
+    os.setsid()  # Ctrl-C must not end a cell before its sandbox
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for what it starts
+    asked = socket.socket(fileno=0)
+    while True:
+        data, descriptors, *_ = socket.recv_fds(asked, 1, DESCRIPTORS)
+        if not data:
+            return
+        process = os.fork()
+        if process == 0:
+            _run_cell(*descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        asked.send(str(process).encode())
+
+
+def _run_cell(plan_file: int, info: int, *streams: int) -> None:
+    """Run a cell until its first process ends, and end this process."""
     try:
+        os.setsid()
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for number, stream in enumerate(streams):
+            os.dup2(stream, number)
+            os.close(stream)
+        with open(plan_file, encoding="utf-8") as file:
+            plan = json.load(file)
         _make_namespaces(plan["user"])
         first = os.fork()
+        if first == 0:
+            _become_first(plan)
+        with open(info, "w", encoding="utf-8") as report:
+            json.dump({"child-pid": first}, report)
+        os.closerange(0, 2)
+        os.waitpid(first, 0)
+        os._exit(0)
     except OSError as error:
-        sys.exit(_reason(error))
-    if first == 0:
-        _become_first(plan)
-    with open(plan["info"], "w", encoding="utf-8") as info:
-        json.dump({"child-pid": first}, info)
-    os.closerange(0, 2)
-    os.waitpid(first, 0)
+        os.write(2, f"{_reason(error)}\n".encode())
+    finally:
+        os._exit(1)
 
 
 def _make_namespaces(inner: int) -> None:
@@ -57,9 +85,8 @@ def _make_namespaces(inner: int) -> None:
 
 
 def _become_first(plan: Mapping[str, Any]) -> None:
-    """Run as process 1 of the pid namespace: build the root directory, give up all rights, and start the command."""
+    """Serve as process 1 of the pid namespace: build the root directory, give up all rights, and do what the plan's command does."""
     try:
-        os.close(plan["info"])
         with kernel.naming_step("loopback"), socket.socket() as any_socket:
             fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP | IFF_RUNNING))
         if plan["host_name"]:
@@ -67,9 +94,12 @@ def _become_first(plan: Mapping[str, Any]) -> None:
         _build_root(plan["steps"])
         kernel.drop_capabilities()
         os.closerange(3, 65536)
-        os.execve(plan["command"][0], plan["command"], plan["variables"])  # noqa: S606
+        kernel.show_words(plan["command"])
+        server.main("/")
+        os._exit(0)
     except OSError as error:
         os.write(2, f"{_reason(error)}\n".encode())
+    finally:
         os._exit(1)
 
 

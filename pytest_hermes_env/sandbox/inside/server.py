@@ -63,14 +63,14 @@ class Job:
     exit_code: int | None = None
 
 
-def main() -> None:
+def main(root: str = "") -> None:
     """Serve until standard input ends; then the kernel kills every process in the cell.
 
-    An argument is the root directory of files where there is no cell, but only this process.
+    ``root``, by default the program's argument, is the root directory of files where there is no cell, but only this process.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # from inside, the first process can then not be interrupted either
     os.umask(0o022)
-    root = sys.argv[1] if sys.argv[1:] else "/"
+    root = root or (sys.argv[1] if sys.argv[1:] else "/")
     if root == "/":
         kernel.give_up_rights()
     _Server(root).serve()
