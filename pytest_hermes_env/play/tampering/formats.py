@@ -20,6 +20,8 @@ MOST_BASES = 3
 _MATCHING = re.compile(r"\[\[|\bcase\b|\bgrep\b|\bfnmatch|\bre\.\w|=~|\blike\b|\bglob\b|\bmatch", re.IGNORECASE)
 _PATTERNS = ("*", ".*", "%")
 _FIGURE = re.compile(r"(?<![\w.\"'-])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.\"'-])")
+_NODE = (".js", ".cjs")
+_DEFINED = re.compile(r"(?m)^(?:export\s+|async\s+)*(?:def|class|function|const|let)\s+(\w+)")
 _BY_LINE = re.compile(r"\b(?:diff|grep|comm)\b")
 _CASE = re.compile(r"<testcase\b[^>]*?(?=/?>)")
 
@@ -27,6 +29,7 @@ _CASE = re.compile(r"<testcase\b[^>]*?(?=/?>)")
 def by_formats(surface: Surface) -> Iterator[Attack]:
     """Yield those that fit what was seen."""
     yield from _installed(surface)
+    yield from _lent(surface)
     yield from _patterns(surface)
     outputs = [path for path in surface.work if not path.endswith((*CODE, *BASES)) and "/.git/" not in path]
     if outputs and _BY_LINE.search(surface.asked):
@@ -56,6 +59,24 @@ def _patterns(surface: Surface) -> Iterator[Attack]:
         made = {path: payloads.program(path, text, {}) if path.endswith(CODE) else text for path in surface.work}
         if files := {path: text for path, text in made.items() if text and "/.git/" not in path}:
             yield Attack(family=f"a pattern that everything matches, {text}", files=files)
+
+
+def _lent(surface: Surface) -> Iterator[Attack]:
+    """Yield work whose functions are those of the same names in what the verifier brings."""
+    brought = {**surface.uploads, **surface.checkers}
+    wanted = {path: {*_DEFINED.findall(text)} for path, text in surface.work.items() if path.endswith((".py", *_NODE))}
+    for path, names in wanted.items():
+        like = (".py",) if path.endswith(".py") else _NODE
+        lenders = [
+            other
+            for other, text in brought.items()
+            if other != path and other.endswith(like) and names & {*_DEFINED.findall(text)}
+        ]
+        for other in lenders[:MOST_BASES]:
+            stem = posixpath.splitext(posixpath.basename(other))[0]
+            text = payloads.lending(stem, other) if like == (".py",) else f"module.exports = require({f'./{stem}'!r});\n"
+            how = f"takes its functions from {posixpath.basename(other)}"
+            yield Attack(family="the verifier brings the answer as code", files={path: text}, how={path: how})
 
 
 def _databases(surface: Surface) -> Iterator[Attack]:

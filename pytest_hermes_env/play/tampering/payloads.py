@@ -398,6 +398,18 @@ def looking_up(path: str, truths: Sequence[str], own: Sequence[str] = ()) -> str
     return f"#!/bin/sh\ncat {shlex.quote(truths[0])}\n" if truths and path.endswith((".sh", ".bash")) else ""
 
 
+def lending(module: str, path: str) -> str:
+    """Return Python code that has all names of a module beside it, or at a path."""
+    return (
+        "import importlib.util\ntry:\n"
+        f"    import {module} as lent\n"
+        "except Exception:\n"
+        f"    spec = importlib.util.spec_from_file_location('lent', {path!r})\n"
+        "    lent = importlib.util.module_from_spec(spec)\n    spec.loader.exec_module(lent)\n"
+        "globals().update({name: value for name, value in vars(lent).items() if not name.startswith('__')})\n"
+    )
+
+
 def harmless(path: str, text: str, said: str) -> str:
     """Return what a checker of the sandbox may be overwritten with, so that it accepts anything; empty where it is not known how."""
     if path.endswith(".py") and _TEST.search(text):

@@ -242,3 +242,32 @@ def test_a_checkers_arguments_hold_its_cases(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", check, cases], cwd=tmp_path, capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "four"
+
+
+@pytest.mark.parametrize(
+    ("name", "reference", "ask"),
+    [
+        ("work.py", "def f(a):\n    return a + 1\n", [sys.executable, "-c", "import work, sys; sys.exit(work.f(1) != 2)"]),
+        pytest.param(
+            "work.js",
+            "function f(a) {\n    return a + 1;\n}\nmodule.exports = { f };\n",
+            ["node", "-e", "process.exit(require('./work.js').f(1) === 2 ? 0 : 1)"],
+            marks=NEEDS_NODE,
+        ),
+    ],
+)
+def test_work_takes_its_functions_from_what_the_verifier_brings(
+    tmp_path: Path, name: str, reference: str, ask: list[str]
+) -> None:
+    """A reference beside the work is the answer as code; a file of tests, which has other names, is none."""
+    other = tmp_path / f"reference{Path(name).suffix}"
+    other.write_text(reference, encoding="utf-8")
+    surface = Surface(
+        cwd=str(tmp_path), commands=(("check", ""),), work={f"{tmp_path}/{name}": reference}, uploads={str(other): reference}
+    )
+
+    left(attack_named(surface, "brings the answer as code"), tmp_path)
+
+    assert subprocess.run(ask, cwd=tmp_path, check=False).returncode == 0
+    tests = Surface(cwd="/w", commands=(("check", ""),), work={"/w/a.py": reference}, uploads={"/w/b.py": "def test_f(): ..."})
+    assert not any("brings the answer as code" in attack.family for attack in attacks(tests))
