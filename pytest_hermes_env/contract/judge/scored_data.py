@@ -171,6 +171,21 @@ def misplaced_score(scenario: Scenario) -> str:
     return ""
 
 
+def misplaced_logprobs(scenario: Scenario) -> str:
+    """Return how a group gives a rollout the logprobs of another one, or nothing."""
+    sampled = {item.tokens: item.logprobs for item in scenario.of(ItemScored) if item.logprobs is not None}
+    known = {*sampled.values()}
+    for group in groups_of(scenario):
+        columns = (_listed(group.get(name)) for name in ("tokens", "inference_logprobs"))
+        for tokens, logprobs in zip(*columns, strict=False):
+            given = _listed(logprobs)
+            if sampled.get(_listed(tokens), given) != given and given in known:
+                return (
+                    "a rollout has the inference_logprobs of another one in the group: they and tokens are in different orders"
+                )
+    return ""
+
+
 def repeated_rollout(scenario: Scenario) -> str:
     """Return how a group repeats a rollout's sequence more often than rollouts gave it, or nothing."""
     given = Counter(item.tokens for item in scenario.of(ItemScored))

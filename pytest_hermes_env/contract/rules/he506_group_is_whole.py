@@ -3,7 +3,7 @@ Every list of a group has `group_size` entries, and each entry belongs to its ro
 
 What: `tokens`, `masks`, `scores` and every other column of a group have `config.group_size` entries, or
 `group_overrides["group_size"]` for a group whose rollouts became more sequences than that. Where the group has the scores
-that its rollouts earned, each in the place of the tokens of the rollout that earned it. No sequence is there more often
+that its rollouts earned, each in the place of the tokens of the rollout that earned it, and so with logprobs. No sequence is there more often
 than rollouts gave it.
 
 Why: atroposlib drops a group of another size, with a warning that scrolls by: the rollouts were paid for, and the
@@ -22,7 +22,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
-from pytest_hermes_env.contract.judge.scored_data import OF_GROUPS, groups_of, misplaced_score, repeated_rollout
+from pytest_hermes_env.contract.judge.scored_data import (
+    OF_GROUPS,
+    groups_of,
+    misplaced_logprobs,
+    misplaced_score,
+    repeated_rollout,
+)
 
 UNEQUAL = ("unequal_rewards", "rising_rewards")
 SCENARIOS = ("happy", "silent", *UNEQUAL, "drifting")
@@ -56,7 +62,7 @@ def _findings(evidence: Evidence, groups: list[tuple[str, dict[str, Any]]]) -> I
 def _misplaced(evidence: Evidence) -> Iterator[Finding]:
     """Yield the groups that have a rollout several times, or the scores of their rollouts in another order than their tokens."""
     for scenario in evidence.scenarios(*UNEQUAL):
-        fault = repeated_rollout(scenario) or misplaced_score(scenario)
+        fault = repeated_rollout(scenario) or misplaced_score(scenario) or misplaced_logprobs(scenario)
         if fault:
             yield evidence.finding(fault, *OF_GROUPS, scenario=scenario.name)
 

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import functools
 import inspect
+import itertools
 import linecache
 import os
 from collections.abc import Iterator
@@ -184,6 +185,10 @@ def _note_read(name: str, layer: Layer) -> None:
         note(UnknownRead(name=name, guarded=guarded, place=place))
 
 
+_numbers = itertools.count(0.001, 0.001)
+"""Logprobs of which each rollout has its own."""
+
+
 async def _collect_trajectory(real: Any, *args: Any, **kwargs: Any) -> Any:
     journal = current_journal.get()
     rewarded: list[str] = []
@@ -195,6 +200,10 @@ async def _collect_trajectory(real: Any, *args: Any, **kwargs: Any) -> Any:
         _rewarded.reset(token)
     item = outcome[0] if isinstance(outcome, tuple) and outcome else None
     if isinstance(item, dict):
+        is_numbered = journal is not None and journal.faults.fault in {"rewards_fall", "rewards_rise"}
+        if is_numbered and item.get("tokens") and item.get("inference_logprobs") is None:
+            item = {**item, "inference_logprobs": [-next(_numbers)] * len(item["tokens"])}  # chat mode has none: training does
+            outcome = (item, *outcome[1:])
         logprobs = item.get("inference_logprobs")
         note(
             ItemScored(

@@ -227,6 +227,13 @@ MUTANTS = (
         follow_up="HE508",
     ),
     _group("HE506", "the best score first", '        group["scores"] = sorted(group["scores"], reverse=True)\n'),
+    _group(
+        "HE506",
+        "the best rows first, but for their logprobs",
+        '        order = sorted(range(len(group["scores"])), key=lambda row: (group["scores"][row], row), reverse=True)\n'
+        '        for column in ("tokens", "masks", "scores", "messages"):\n            group[column] = [group[column][row] for row in order]\n',
+        says="has the inference_logprobs of another one",
+    ),
     _noted(
         "HE506",
         "the best tokens last",
