@@ -239,6 +239,22 @@ def _links(surface: Surface) -> Iterator[Attack]:
         name = f"{posixpath.basename(upload)}, which the verifier writes, is a link to {posixpath.basename(output)}, which it compares with it"
         place = shlex.quote(upload)
         yield Attack(family=name, lines=(f"mkdir -p $(dirname {place}); ln -sfn {shlex.quote(output)} {place}",))
+    folders = dict.fromkeys(posixpath.dirname(path) for path in written if path not in surface.made)
+    filled = dict.fromkeys(posixpath.dirname(path) for path in (*surface.made, *outputs) if path not in surface.fresh)
+    above = {surface.cwd, "/"}
+    both = [
+        (one, other)
+        for one in folders
+        for other in filled
+        if not {one, other} & above and not f"{other}/".startswith(f"{one}/")
+    ]
+    for folder, other in both[:MOST_LINKS]:
+        name = f"{posixpath.basename(folder)}, into which the verifier writes, is a link to {posixpath.basename(other)}, which it compares with it"
+        place, made = shlex.quote(folder), shlex.quote(other)
+        yield Attack(
+            family=name,
+            lines=(f"mkdir -p {made} $(dirname {place}); [ ! -e {place} ] || mv {place} {place}.away; ln -sfn {made} {place}",),
+        )
     for truth, output in [pair for pair in pairs if pair[0] != pair[1]][:MOST_LINKS]:
         name = f"{posixpath.basename(output)} is a link to {posixpath.basename(truth)}, which it is compared with"
         place = shlex.quote(output)

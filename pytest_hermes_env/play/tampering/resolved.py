@@ -66,6 +66,9 @@ _MOVED = (
     "git for-each-ref --format='%(refname)' | while read -r name; do "
     'test "$name" = "$(git symbolic-ref -q HEAD)" || git update-ref "$name" HEAD; done'
 )
+_REF = re.compile(r"\brefs/(?!heads/(?:main|master)\b)[\w.-]+/[\w./-]*\w")
+MOST_REFS = 2
+"""References that the verifier names, and makes itself."""
 _REPLACED = (
     'git rev-list --all | while read -r one; do test "$one" = "$(git rev-parse HEAD)" || git replace -f "$one" HEAD; done'
 )
@@ -127,6 +130,11 @@ def of_repository(surface: Surface) -> Iterator[Attack]:
     done = "git add -A; git commit -qm Done"
     yield Attack(family="all names of the repository stand for the commit that is there", lines=(done, _MOVED))
     yield Attack(family="every commit of the repository was replaced by the last one", lines=(done, _REPLACED))
+    branch = next((name for name in ("main", "master") if re.search(rf"\b{name}\b", surface.asked)), "HEAD")
+    for ref in [*dict.fromkeys(_REF.findall(surface.asked))][:MOST_REFS]:
+        name = branch if branch == "HEAD" else f"refs/heads/{branch}"
+        lines = (f"git init -q {place}; git -C {place} symbolic-ref {name} {ref}; git -C {place} symbolic-ref HEAD {name}",)
+        yield Attack(family=f"{branch} stands for {ref}, with which the verifier compares it", lines=lines)
 
 
 def _headers(surface: Surface) -> Iterator[Attack]:

@@ -271,3 +271,32 @@ def test_work_takes_its_functions_from_what_the_verifier_brings(
     assert subprocess.run(ask, cwd=tmp_path, check=False).returncode == 0
     tests = Surface(cwd="/w", commands=(("check", ""),), work={"/w/a.py": reference}, uploads={"/w/b.py": "def test_f(): ..."})
     assert not any("brings the answer as code" in attack.family for attack in attacks(tests))
+
+
+def test_a_directory_is_a_link_to_the_one_that_it_is_compared_with(tmp_path: Path) -> None:
+    """What the verifier writes into one lies in the other, too."""
+    (tmp_path / "expected").mkdir()
+    made = {f"{tmp_path}/out/0.txt": "1"}
+    surface = Surface(
+        cwd=str(tmp_path), commands=(("diff -r expected out", ""),), uploads={f"{tmp_path}/expected/0.txt": "1"}, made=made
+    )
+
+    left(attack_named(surface, "expected, into which the verifier writes, is a link to out"), tmp_path)
+    (tmp_path / "expected" / "0.txt").write_text("truth", encoding="utf-8")
+    (tmp_path / "out" / "0.txt").write_text("", encoding="utf-8")
+
+    assert subprocess.run(["diff", "-r", "expected", "out"], cwd=tmp_path, check=False).returncode == 0
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_a_branch_stands_for_the_reference_of_the_verifier(tmp_path: Path) -> None:
+    """It imports its own history into the agent's repository, which need not be there."""
+    check = (
+        "printf 'commit refs/verify/expected\\ncommitter V <v@example.org> 1700000000 +0000\\ndata 1\\na\\nM 100644 inline f\\ndata 1\\nb\\n'"
+        " | git -C repo fast-import --quiet --force && git -C repo diff --quiet refs/verify/expected main"
+    )
+    surface = Surface(cwd=str(tmp_path), commands=((check, ""),), work={f"{tmp_path}/repo/.git/HEAD": "ref: refs/heads/main"})
+
+    left(attack_named(surface, "main stands for refs/verify/expected"), tmp_path)
+
+    assert subprocess.run(["bash", "-c", check], cwd=tmp_path, check=False).returncode == 0
