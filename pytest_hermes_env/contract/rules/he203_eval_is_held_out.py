@@ -3,7 +3,7 @@ Evaluation runs on items that are never trained on, and both sets are non-empty.
 
 What: The items of `evaluate` and those that `get_next_item` draws from do not overlap: different slices of the data, or
 different splits of a dataset. No prompt of the evaluation is the prompt of a training item, unless the items differ in more
-than their labels (the task lies in the sandbox), and no item has the answer and the input of a training item in other words. `evaluate_items` runs on
+than their labels (the task lies in the sandbox), and no item has the answer and the input of a training item in other words. No task of the evaluation is an example in the prompts of training. `evaluate_items` runs on
 `get_eval_items()`, which returns `self.eval_items` by default.
 
 Why: An evaluation on training items measures memory. The curve rises while the model memorises the answers, and the
@@ -20,7 +20,10 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
+import operator
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
@@ -65,6 +68,12 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not shared and twins * 2 >= len(evaluated) > 0:
         message = f"{twins} of {len(evaluated)} held-out items are training items with other names or wordings"
         return Verdict.failed([evidence.finding(message, "get_eval_items", "setup", "evaluate", scenario="evaluate")])
+    shown = _shown([prompt for prompt in asked if answers[prompt] is False], [item.prompt for item in trained])
+    if not shared and shown:
+        message = f"{len(shown)} of {len(asked)} tasks of the evaluation stand in prompts of training, as examples do"
+        found = evidence.finding(message, "format_prompt", "evaluate", seen=shown[0][:120], scenario="evaluate")
+        fix = "Take examples from training items, and leave out the one that is asked."
+        return Verdict.failed([dataclasses.replace(found, fix=fix)])
     if not shared and None in answers.values():
         return Verdict.not_exercised(
             "different training items have the same prompt, so prompts cannot show whether evaluation uses them",
@@ -80,6 +89,15 @@ def dynamic(evidence: Evidence) -> Verdict:
     stored = [(one.path, node.lineno) for one in methods.values() for node in one.own_nodes() if _is_stored(node)]
     path, line = stored[0] if stored and "get_eval_items" not in methods else (found.path, found.line)
     return Verdict.failed([dataclasses.replace(found, path=path, line=line)])
+
+
+def _shown(asked: list[str], trained: list[str]) -> list[str]:
+    """Return what is an evaluation prompt's own, where a prompt of training has all of it: the lines that others have not, or have less often."""
+    lines = [Counter(line.strip() for line in prompt.splitlines() if line.strip()) for prompt in asked]
+    common = functools.reduce(operator.and_, lines) if len(lines) > 1 else Counter()
+    own = [one - common for one in lines]
+    known = [{line.strip() for line in prompt.splitlines()} for prompt in trained]
+    return ["\n".join(one) for one in own if len("".join(one)) >= LEAST and any(one.keys() <= others for others in known)]
 
 
 def _is_stored(node: ast.AST) -> TypeGuard[ast.Attribute]:

@@ -250,11 +250,9 @@ def _links(surface: Surface) -> Iterator[Attack]:
     ]
     for folder, other in both[:MOST_LINKS]:
         name = f"{posixpath.basename(folder)}, into which the verifier writes, is a link to {posixpath.basename(other)}, which it compares with it"
-        place, made = shlex.quote(folder), shlex.quote(other)
-        yield Attack(
-            family=name,
-            lines=(f"mkdir -p {made} $(dirname {place}); [ ! -e {place} ] || mv {place} {place}.away; ln -sfn {made} {place}",),
-        )
+        place, to = shlex.quote(folder), shlex.quote(other)
+        line = f"mkdir -p {to} $(dirname {place}); [ ! -e {place} ] || mv {place} {place}.away; ln -sfn {to} {place}"
+        yield Attack(family=name, lines=(line,))
     for truth, output in [pair for pair in pairs if pair[0] != pair[1]][:MOST_LINKS]:
         name = f"{posixpath.basename(output)} is a link to {posixpath.basename(truth)}, which it is compared with"
         place = shlex.quote(output)

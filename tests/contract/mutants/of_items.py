@@ -93,6 +93,17 @@ MUTANTS = (
         "the first of the training books",
         ("for book in self.exam:", "for book in self.books[: self.config.held_out]:"),
     ),
+    ledger_books(
+        "HE203",
+        "examples of the evaluation in each prompt",
+        (
+            '        numbers = ", ".join(map(str, item["rows"]))\n        return f"Write',
+            '        numbers = ", ".join(map(str, item["rows"]))\n'
+            "        ask = lambda one: f\"Write the sum of {one['rows']} into the file {one['file']}, and nothing else.\"\n"
+            '        shown = "\\n".join(f"{ask(one)}\\n{sum(one[\'rows\'])}" for one in self.exam[:2])\n'
+            '        return f"{shown}\\n{ask(item)}" or f"Write',
+        ),
+    ),
     # ------------------------------------------------------------------ HE207
     graded_letters(
         "HE207", "the same letter for ever", ("(self.position + 1) % len(self.training)", "(self.position + 1) % 1")

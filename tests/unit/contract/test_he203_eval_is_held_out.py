@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_hermes_env.contract.judge.verdict import Outcome
-from pytest_hermes_env.contract.rules.he203_eval_is_held_out import dynamic
+from pytest_hermes_env.contract.rules.he203_eval_is_held_out import _shown, dynamic
 from pytest_hermes_env.play.journal import Place, Reward
 from pytest_hermes_env.play.scenario import ItemSeen, Scenario
 from pytest_hermes_env.source.finding import Finding
@@ -62,3 +62,21 @@ def test_items_that_evaluation_scored_show_whether_a_shared_prompt_is_a_shared_t
 
     assert (held_out.outcome, leaked.outcome) == (Outcome.PASSED, Outcome.FAILED)
     assert [item.message for item in leaked.findings] == LEAKED
+
+
+LINES = ["A traveller leaves Oslo at noon and needs seven hours.", "A traveller leaves Rome at dawn and needs three hours."]
+
+
+@pytest.mark.parametrize(
+    ("prompts", "shown"),
+    [
+        ([f"Examples:\n{LINES[0]}\n19:00\nNow yours.\nA traveller stays."], [LINES[0]]),
+        (["Examples:\nA traveller stays.\nNow yours.\nA traveller goes."], []),
+        ([f"{LINES[0][:30]}\nNow yours."], []),
+    ],
+)
+def test_a_task_of_the_evaluation_may_be_an_example_of_training(prompts, shown):
+    """The lines that it has more often than the other prompts of the evaluation: examples stand in all of these, too."""
+    asked = [f"Examples:\n{LINES[0]}\n19:00\nNow yours.\n{line}" for line in LINES]
+
+    assert _shown(asked, prompts) == shown
