@@ -1,13 +1,16 @@
 """HE204 prompt-is-text
 `format_prompt` returns a non-empty string and does not change the item.
 
-What: Each return of `format_prompt` is a non-empty `str`. The method changes neither the item nor anything in it.
+What: Each return of `format_prompt` is a non-empty `str`. The method changes neither the item nor anything in it. It does not cut long items to a
+constant number of entries or characters without a word, unless `prepare_sandbox` may give the agent the rest.
 
 Why: The prompt becomes the content of the user message. The server rejects None, a list of messages or a dict, or
 passes it to a chat template that cannot render it. An empty prompt produces rollouts about nothing. A changed item is a
-different item for the second rollout of its group, and for the reward.
+different item for the second rollout of its group, and for the reward. What a limit cuts off nobody can work on: short items train, long ones pay no
+honest work.
 
-Fix: Return `item["question"]` as a `str`, and work on a copy where part of the item needs preparation.
+Fix: Return `item["question"]` as a `str`, and work on a copy where part of the item needs preparation. Leave out items that are too long, or write
+them to a file in `prepare_sandbox`, rather than show a part of them.
 
 Source: `environments.hermes_base_env`, `HermesAgentBaseEnv.format_prompt(item) -> str` and `collect_trajectory`.
 """
@@ -15,8 +18,11 @@ Source: `environments.hermes_base_env`, `HermesAgentBaseEnv.format_prompt(item) 
 from __future__ import annotations
 
 import ast
+import bisect
+import re
 
 from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
+from pytest_hermes_env.play.buffers import fields_of
 from pytest_hermes_env.play.scenario import ItemSeen
 from pytest_hermes_env.source import ClassSource, finding_at
 
@@ -24,6 +30,12 @@ _NOT_TEXT = {
     ast.Dict: "a dict", ast.DictComp: "a dict", ast.List: "a list", ast.ListComp: "a list", ast.Tuple: "a tuple", ast.Set: "a set",
     ast.SetComp: "a set", ast.GeneratorExp: "a generator", ast.Compare: "a bool", ast.Lambda: "a function",
 }  # fmt: skip
+
+
+_TOLD = re.compile(r"truncat|shorten|excerpt|omitted|first \d+|\.\.\.|\u2026", re.IGNORECASE)
+"""Where a prompt says that it shows a part."""
+LEAST, SEVERAL = 40, 3
+"""Characters of a text of which prompts show the beginning, and how many different ones have to be cut at the same length."""
 
 
 def static(source: ClassSource) -> Verdict:
@@ -61,6 +73,8 @@ def dynamic(evidence: Evidence) -> Verdict:
     if missing := evidence.without_items():
         return missing
     fault = next((fault for item in scenario.items if (fault := _seen(item))), "")
+    if not fault and not evidence.is_own("prepare_sandbox"):
+        fault = _cut([item for item in scenario.items if isinstance(item.prompt, str) and not _TOLD.search(item.prompt)])
     if not fault:
         return Verdict.passed(f"{len(scenario.items)} prompts checked")
     return Verdict.failed([evidence.finding(fault, "format_prompt", scenario="items")])
@@ -74,6 +88,31 @@ def _seen(item: ItemSeen) -> str:
     if not item.prompt.strip():
         return "format_prompt returned an empty string"
     return "format_prompt changed the item" if item.is_changed else ""
+
+
+def _cut(items: list[ItemSeen]) -> str:
+    """Return how prompts leave out what is longer than a limit: up to it, they grow with the item, and beyond it never."""
+    for name in dict.fromkeys(name for item in items for name in fields_of(item.value)):
+        held = [(value, item.prompt) for item in items if (value := fields_of(item.value).get(name))]
+        texts = {value: _shown(value, prompt) for value, prompt in held if isinstance(value, str)}
+        shown = {text[:count] for text, count in texts.items() if LEAST <= count < len(text)}
+        if len(shown) >= SEVERAL and len({*map(len, shown)}) == 1:
+            return f"format_prompt shows the first {len(shown.pop())} characters of {name}, and says nothing of the rest"
+        lines = dict(
+            sorted((len(value), len(prompt.splitlines())) for value, prompt in held if isinstance(value, list | tuple))
+        )
+        beside = next((count - size for size, count in lines.items()), 0)
+        limit = max(lines.values(), default=0) - beside
+        longer = [size for size in lines if size > limit]
+        is_limit = all(count == min(size, limit) + beside for size, count in lines.items())
+        if is_limit and len(longer) > 1 and len(lines) - len(longer) > 1:
+            return f"format_prompt shows {limit} entries of {name}, and no more of {longer[-1]}: it says nothing of the rest"
+    return ""
+
+
+def _shown(text: str, prompt: str) -> int:
+    """Return how many of a text's first characters stand in a prompt."""
+    return bisect.bisect_left(range(1, len(text) + 1), True, key=lambda count: text[:count] not in prompt)
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=("items",))

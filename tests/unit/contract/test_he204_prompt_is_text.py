@@ -1,0 +1,50 @@
+"""HE204: prompts show all of an item, or say that they do not."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_hermes_env.contract.rules.he204_prompt_is_text import _cut
+from pytest_hermes_env.play.scenario import ItemSeen
+
+WORDS = ["oak", "elm", "fir", "ash", "yew", "bay"]
+
+
+def seen(cut: int, *, of_text: bool) -> list[ItemSeen]:
+    """Return items of growing length, with prompts that show so many of their entries or characters."""
+    items = []
+    for size in range(3, 12):
+        rows = [f"{WORDS[(size * 5 + at) % 6]} {size * at}" for at in range(size)]
+        text = f"Story {size}: " + "; ".join(rows * 3)
+        shown = text[:cut] if of_text else "\n".join(rows[:cut])
+        items.append(
+            ItemSeen(
+                value={"rows": rows, "text": text, "answer": str(size)},
+                key=str(size),
+                prompt=f"Add up:\n{shown}\nWrite it down.",
+            )
+        )
+    return items
+
+
+@pytest.mark.parametrize(
+    ("cut", "of_text", "message"),
+    [
+        (6, False, "format_prompt shows 6 entries of rows, and no more of 11: it says nothing of the rest"),
+        (99, False, ""),
+        (60, True, "format_prompt shows the first 60 characters of text, and says nothing of the rest"),
+        (10_000, True, ""),
+        (0, False, ""),
+    ],
+)
+def test_what_a_limit_cuts_off_is_told(cut: int, of_text: bool, message: str) -> None:
+    """Short items are whole, so that nobody sees it in the first ones."""
+    assert _cut(seen(cut, of_text=of_text)) == message
+
+
+def test_prompts_that_grow_otherwise_are_whole() -> None:
+    """Several entries may stand in a line."""
+    rows = [["x"] * size for size in range(1, 12)]
+    items = [ItemSeen(value={"rows": one}, key="k", prompt="\n".join(map(str, one[::3]))) for one in rows]
+
+    assert _cut(items) == ""
