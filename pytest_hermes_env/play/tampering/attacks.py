@@ -63,7 +63,7 @@ def attacks(surface: Surface, *, is_full: bool = False) -> Iterator[Attack]:
     end = payloads.ending(surface.said, results)
     ending = [*_in_work(surface, surface.said, results), *_at_start(surface, end)]
     just = surface.said_of_work
-    alone = [*_in_work(surface, just, {})] if just is not None else []
+    alone = [*_in_work(surface, just, {}), *_at_start(surface, payloads.ending(just, {}))] if just is not None else []
     patch = payloads.patching()
     patched = [*_equal(surface), *_at_start(surface, patch, shadows=False)]
     for name, hooks in (

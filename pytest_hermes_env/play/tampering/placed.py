@@ -9,7 +9,7 @@ import itertools
 import posixpath
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pytest_hermes_env.play.tampering.attack import Attack
 from pytest_hermes_env.play.tampering.surface import Surface
@@ -20,20 +20,26 @@ _WORD = re.compile(r"(?<=\s)[A-Za-z][\w-]*(?=[\s;)&|]|$)")
 _COUNTED = re.compile(r"\b(?:settrace|sys\.monitoring|coverage|--cov)\b")
 _PASSING = "def test_ok():\n    pass\n"
 _PACKING = """\
-import io, sys, tarfile, zipfile
-path, *names = sys.argv[1:]
+import hashlib, io, sys, tarfile, zipfile
+path, kind, sums, *names = sys.argv[1:]
+content = dict.fromkeys(names, b'x')
+if sums:
+    content[sums] = ''.join(f'{hashlib.new(kind, b"x").hexdigest()}  {name}\\n' for name in names).encode()
 if path.endswith('.zip'):
     with zipfile.ZipFile(path, 'w') as made:
-        for name in names:
-            made.writestr(name, 'x')
+        for name, data in content.items():
+            made.writestr(name, data)
 else:
     kind = {'gz': ':gz', 'tgz': ':gz', 'bz2': ':bz2', 'xz': ':xz'}.get(path.rpartition('.')[2], '')
     with tarfile.open(path, 'w' + kind) as made:
-        for name in names:
+        for name, data in content.items():
             info = tarfile.TarInfo(name)
-            info.size = 1
-            made.addfile(info, io.BytesIO(b'x'))
+            info.size, info.mode = len(data), 0o755
+            made.addfile(info, io.BytesIO(data))
 """
+_SUMS = re.compile(r"(?m)^([0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64}|[0-9a-f]{128})[ \t]+[*]?(\S.*)$")
+_KINDS = {32: "md5", 40: "sha1", 64: "sha256", 128: "sha512"}
+"""Checksums of files, and the kind of each length."""
 
 
 def by_places(surface: Surface) -> Iterator[Attack]:
@@ -81,9 +87,27 @@ def _archives(surface: Surface) -> Iterator[Attack]:
     names = [name for path, other, end in ends if end for name in (end, posixpath.relpath(other, path.removesuffix(end)))]
     parts = [posixpath.relpath(path, surface.cwd).split("/", 1) for path in placed if posixpath.dirname(path) != surface.cwd]
     names = names or [name for folder, rest in parts for name in (rest, f"../{folder}/{rest}")]
-    for path in [path for path in surface.work if path.endswith(_ARCHIVES)] if names else ():
-        line = " ".join(["python3", "-c", *map(shlex.quote, (_PACKING, path, *dict.fromkeys(names)))])
-        yield Attack(family=f"files of {posixpath.basename(path)} lie outside of the place where it is unpacked", lines=(line,))
+    archives = [path for path in surface.work if path.endswith(_ARCHIVES)]
+    for path in archives if names else ():
+        yield Attack(
+            family=f"files of {posixpath.basename(path)} lie outside of the place where it is unpacked",
+            lines=(_packed(path, names),),
+        )
+    texts = {**surface.uploads, **surface.checkers}
+    for other, sums in [(other, found) for other, text in texts.items() if (found := _SUMS.findall(text))] if archives else ():
+        own, kind = [name for _, name in sums], _KINDS[len(sums[0][0])]
+        yield from (
+            Attack(
+                family=f"{posixpath.basename(path)} brings checksums of its own, {posixpath.basename(other)}",
+                lines=(_packed(path, own, kind, posixpath.basename(other)),),
+            )
+            for path in archives
+        )
+
+
+def _packed(path: str, names: Sequence[str], kind: str = "", sums: str = "") -> str:
+    """Return a line that makes an archive of worthless files, with a file of their checksums."""
+    return " ".join(["python3", "-c", *map(shlex.quote, (_PACKING, path, kind, sums, *dict.fromkeys(names)))])
 
 
 def _same_end(path: str, other: str) -> str:

@@ -36,7 +36,7 @@ USER_SITE = "<user site>"
 USUAL = ("PASS", "PASSED", "1 passed in 0.01s", "Ran 1 test in 0.001s", "", "OK")
 LONGEST = 60
 """Characters of a line of a test runner."""
-_IMPORT = re.compile(r"(?m)(?:^|[;'\"])\s*(?:import|from)\s+([A-Za-z_]\w*)")
+_IMPORT = re.compile(r"(?m)(?:^|[;'\"])\s*(?:from\s+(?=\w+\s+import)|import\s+)([A-Za-z_][\w., ]*)")
 _RUN_AS_MODULE = re.compile(r"python[\d.]*\s+(?:-[A-Za-z]\s+)*-m\s+(\w+)")
 _NEVER_SHADOWED = frozenset({
     *sys.builtin_module_names, "os", "sys", "io", "abc", "codecs", "site", "stat", "posixpath", "genericpath", "zipimport", "encodings",
@@ -148,7 +148,8 @@ class Surface:
     def modules(self) -> list[str]:
         """Modules that the verifier's Python code imports and that a file beside it can shadow."""
         texts = [*(text for path, text in {**self.uploads, **self.checkers}.items() if path.endswith(".py")), self.lines]
-        names = [*_RUN_AS_MODULE.findall(self.lines), *(name for text in texts for name in _IMPORT.findall(text))]
+        imported = [part for text in texts for names in _IMPORT.findall(text) for part in names.split(" import ")[0].split(",")]
+        names = [*_RUN_AS_MODULE.findall(self.lines), *(re.split(r"[ .]", name.strip())[0] for name in imported)]
         return [name for name in dict.fromkeys(names) if name in {*sys.stdlib_module_names, "pytest"} - _NEVER_SHADOWED]
 
     @property

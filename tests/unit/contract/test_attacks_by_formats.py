@@ -300,3 +300,27 @@ def test_a_branch_stands_for_the_reference_of_the_verifier(tmp_path: Path) -> No
     left(attack_named(surface, "main stands for refs/verify/expected"), tmp_path)
 
     assert subprocess.run(["bash", "-c", check], cwd=tmp_path, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["release.tar.gz", "release.zip"])
+def test_an_archive_brings_its_own_checksums(tmp_path: Path, name: str) -> None:
+    """It is unpacked over those of the verifier."""
+    sums = f"{'0' * 64}  x/bin/run\n{'1' * 64}  x/notes\n"
+    work = {f"{tmp_path}/{name}": "archive"}
+    surface = Surface(cwd=str(tmp_path), commands=(("check", ""),), work=work, uploads={f"{tmp_path}/place/SHA256SUMS": sums})
+
+    left(attack_named(surface, f"{name} brings checksums of its own, SHA256SUMS"), tmp_path)
+    shutil.unpack_archive(tmp_path / name, tmp_path / "place")
+
+    check = ["sha256sum", "--quiet", "--strict", "-c", "SHA256SUMS"]
+    assert subprocess.run(check, cwd=tmp_path / "place", check=False).returncode == 0
+
+
+def test_a_shadow_says_no_other_word_than_golds_check() -> None:
+    """Modules that stand behind others in an import can be shadowed, too."""
+    check = "python3 -c 'import json, tomllib\nprint(\"EQUAL\")' app.toml"
+    attack = attack_named(
+        Surface(cwd="/w", commands=((check, "EQUAL\n"),), work={"/w/app.toml": "a = 1"}), "with no other word than gold's"
+    )
+
+    assert {"/w/json.py", "/w/tomllib.py"} <= {*attack.files}
