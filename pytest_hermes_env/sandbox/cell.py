@@ -312,7 +312,8 @@ class _Starter:
 
 _starter = _Starter()
 atexit.register(_starter.end)
-os.register_at_fork(after_in_child=_starter.forget)
+if hasattr(os, "register_at_fork"):  # not where no process can be forked
+    os.register_at_fork(after_in_child=_starter.forget)
 
 
 def _in_memory(text: str) -> int:
