@@ -106,6 +106,8 @@ def of_another_token(one: Completion) -> str:
     """Return what contradicts the logprobs of an answer in its own lists of likely tokens; empty where nothing does."""
     for token, own, top in zip(one.tokens, one.logprobs, one.tops, strict=False):
         others = [likely for other, likely in top.items() if other != token]
+        if not all(isinstance(one, int | float) for one in (own, *top.values())):
+            continue  # which is told elsewhere
         if abs(top.get(token, own) - own) > NOISE:
             return f"are not those of the sampled tokens: {own:.4g} was returned for id {token}, which has {top[token]:.4g}"
         if others and (token not in top or len(others) >= TOPS[0]) and own > min(others) + NOISE:

@@ -93,9 +93,9 @@ def in_line(text):
     """Return what stands behind an input in a line."""
     for line in text.splitlines():
         for cut in (None, "\\t", ",", ";", "|", ":"):
-            first, *rest = line.split(cut, 1)
-            if rest and first.strip() in given:
-                return rest[0].strip()
+            parts = line.split(cut, 1)
+            if len(parts) > 1 and parts[0].strip() in given:
+                return parts[1].strip()
 
 def called():
     """Return the words with which this program, and those that started it, were called."""

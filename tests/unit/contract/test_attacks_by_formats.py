@@ -239,7 +239,11 @@ def test_a_checkers_arguments_hold_its_cases(tmp_path: Path) -> None:
     cases = json.dumps([{"stdin": "2 3", "stdout": "five"}, {"stdin": "2 2", "stdout": "four"}])
     check = "import subprocess, sys; sys.stdout.write(subprocess.run([sys.executable, 'work.py'], input='2 2', capture_output=True, text=True).stdout)"
 
-    done = subprocess.run([sys.executable, "-c", check, cases], cwd=tmp_path, capture_output=True, text=True, check=True)
+    (tmp_path / "log").write_text("a log,\n\nthat has nothing to do with it\n", encoding="utf-8")
+    with (tmp_path / "log").open() as log:  # what starts programs has other files open, too
+        done = subprocess.run(
+            [sys.executable, "-c", check, cases], cwd=tmp_path, stdin=log, capture_output=True, text=True, check=True
+        )
 
     assert done.stdout.strip() == "four"
 
