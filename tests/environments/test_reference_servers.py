@@ -260,7 +260,7 @@ def test_server_that_is_restarted_is_waited_for(make_env):
 
     async def scenario() -> Any:
         with serving(served) as url:
-            env = built(make_env, url, rollout_retries=0, group_size=1)
+            env = built(make_env, url, rollout_retries=0)
             await env.check_model_servers("serve")
         port = int(url.split(":")[2].split("/")[0])
         (server,) = env.server.servers
