@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_hermes_env.patches import intercept
-from pytest_hermes_env.play.buffers import picture
+from pytest_hermes_env.play.buffers import copied, picture
 from pytest_hermes_env.play.journal import LoopStarted, Reward
 from pytest_hermes_env.play.scenario import Scenario
 
@@ -34,9 +34,9 @@ class HeldOut:
         """Whether evaluations get few of the items."""
         return bool(self._surplus)
 
-    def learn(self, evaluation: Scenario) -> None:
-        """Take the items from the rewards of a full evaluation."""
-        scored = dict.fromkeys(repr(picture(reward.item)) for reward in evaluation.of(Reward))
+    def learn(self, evaluation: Scenario, env: Any = None) -> None:
+        """Take the items of a full evaluation."""
+        scored = dict.fromkeys(repr(picture(item)) for item in items_asked(env, evaluation))
         self._surplus = frozenset([*scored][FEW:])
 
     def check(self, evaluation: Scenario, with_few: Scenario) -> None:
@@ -74,6 +74,31 @@ class HeldOut:
         if len(kept) == len(value):
             return value
         return value.select(kept) if is_table else type(value)(value[index] for index in kept)
+
+
+def items_asked(env: Any, evaluation: Scenario) -> list[Any]:
+    """Return the items that an evaluation scored; where it did so without compute_reward, those that the environment holds and whose prompts it asked."""
+    rewarded = {repr(picture(reward.item)): reward.item for reward in evaluation.of(Reward)}
+    prompts = {prompt_in(request) for request in evaluation.requests if request.get("tools")} - {""}
+    held = collections_of(env).values() if prompts and not rewarded else ()
+    parts = [part for value in held for part in (value.values() if isinstance(value, dict) else [value])]
+    for item in (
+        item for part in parts if hasattr(part, "__len__") and len(part) <= LONG and not isinstance(part, str) for item in part
+    ):
+        with contextlib.suppress(Exception):  # it is no item, or HE204 reports it
+            if env.format_prompt(copied(item)) in prompts:
+                rewarded[repr(picture(item))] = item
+    return [*rewarded.values()]
+
+
+def prompt_in(request: Mapping[str, Any]) -> str:
+    """Return the first user message of a request."""
+    messages = request.get("messages")
+    for message in messages if isinstance(messages, list) else ():
+        if isinstance(message, dict) and message.get("role") == "user":
+            content = message.get("content")
+            return content if isinstance(content, str) else ""
+    return ""
 
 
 def collections_of(env: Any) -> dict[str, Any]:

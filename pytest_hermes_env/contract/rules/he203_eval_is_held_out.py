@@ -29,6 +29,7 @@ from typing import Any, TypeGuard
 
 from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.play.buffers import fields_of, picture
+from pytest_hermes_env.play.held_out import prompt_in
 from pytest_hermes_env.play.item_texts import LABEL, NO_LABEL
 from pytest_hermes_env.play.journal import Reward
 
@@ -54,7 +55,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not evaluation.happened:
         return Verdict.not_exercised(evaluation.unavailable)
     trained = [item for item in items.items if isinstance(item.prompt, str) and item.prompt]
-    asked = dict.fromkeys(_prompt(request) for request in evaluation.requests if request.get("tools"))
+    asked = dict.fromkeys(prompt_in(request) for request in evaluation.requests if request.get("tools"))
     asked.pop("", None)
     if evidence.is_own("get_eval_items"):
         asked |= dict.fromkeys(item.prompt for item in items.held_out if isinstance(item.prompt, str) and item.prompt)
@@ -145,16 +146,6 @@ def _is_trained_on(trained: list[object], evaluated: list[object]) -> bool | Non
         return any(is_same_task(item, other) for item in trained for other in evaluated)
     is_one = all(is_same_task(trained[0], item) for item in trained[1:])
     return bool(trained) if is_one else None
-
-
-def _prompt(request: dict[str, object]) -> str:
-    """Return the first user message of a request."""
-    messages = request.get("messages")
-    for message in messages if isinstance(messages, list) else ():
-        if isinstance(message, dict) and message.get("role") == "user":
-            content = message.get("content")
-            return content if isinstance(content, str) else ""
-    return ""
 
 
 def is_same_task(one: Any, other: Any) -> bool:

@@ -73,7 +73,7 @@ async def evaluations(stage: Stage) -> None:
 async def _on_few_items(stage: Stage, full: Scenario) -> None:
     """Try an evaluation on few items; where that differs from the full one in more than their number, all get all items."""
     held_out = stage.held_out
-    held_out.learn(full)
+    held_out.learn(full, stage.env)
     if not stage.plays("evaluate_few"):
         return
     if held_out.is_shortened:

@@ -23,7 +23,8 @@ from pytest_hermes_env.play.cases.playing import OVER, PlayedCase, Player, playe
 from pytest_hermes_env.play.cases.slots import said, without
 from pytest_hermes_env.play.cases.values import AT_LENGTH, ENDLESS, GOLD, HACK, NEAR_MISS, NOTHING, Cases, ItemCases, Transcript
 from pytest_hermes_env.play.cases.ways import without_last_part
-from pytest_hermes_env.play.journal import ContextOpened, Journal, Reward, current_journal, current_rollout
+from pytest_hermes_env.play.held_out import items_asked
+from pytest_hermes_env.play.journal import ContextOpened, Journal, current_journal, current_rollout
 from pytest_hermes_env.play.scenario import Cause, RolePlayed, Rung, Unavailable
 from pytest_hermes_env.play.scenarios.family import family
 from pytest_hermes_env.play.stage import Stage, configure
@@ -251,7 +252,8 @@ async def evaluations_with_gold(stage: Stage) -> None:
 
 async def _evaluate_with_gold(stage: Stage) -> None:
     await stage.play("a first evaluation", stage.env.evaluate)
-    seen = {repr(picture(reward.item)): reward.item for reward in stage.scenarios["a first evaluation"].of(Reward)}
+    asked = items_asked(stage.env, stage.scenarios["a first evaluation"])
+    seen = {repr(picture(item)): item for item in asked}
     golds: dict[str, Transcript] = {}
     for item in seen.values():
         transcript = case_of(stage.cases, item, GOLD)
