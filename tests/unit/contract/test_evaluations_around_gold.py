@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any, ClassVar
 
 import pytest
 
-from environments.agent_loop import AgentResult
+from environments.agent_loop import AgentResult, HermesAgentLoop
 from environments.tool_context import ToolContext
 from pytest_hermes_env.contract.judge import Severity
 from pytest_hermes_env.contract.judge.verdict import Outcome
@@ -143,3 +144,42 @@ def test_an_evaluation_moves_with_the_work(env_class: type, told: str) -> None:
     (finding,) = judged("HE708", env_class).findings
 
     assert told in finding.message
+
+
+class OwnLoopEnv(SumEnv):
+    """Asks and scores by itself, as many environments do: compute_reward is not called."""
+
+    def score(self, found: Any, item: Any) -> float:
+        """Compare."""
+        return float(found == item["answer"])
+
+    async def evaluate(self, *args: Any, **kwargs: Any) -> None:
+        """Run the loop on each item."""
+        tools, names = self._resolve_tools_for_group()
+        samples = []
+        for item in self.held_out:
+            ctx = ToolContext(str(uuid.uuid4()))
+            try:
+                loop = HermesAgentLoop(self.server, tools, names, max_turns=4, task_id=ctx.task_id, temperature=0.0)
+                await loop.run([{"role": "user", "content": self.format_prompt(item)}])
+                samples.append({"score": self.score(self.read(ctx), item)})
+            finally:
+                ctx.cleanup()
+        await self.evaluate_log({"eval/mean": sum(one["score"] for one in samples) / len(samples)}, samples=samples)
+
+
+class AnyFileEnv(OwnLoopEnv):
+    """Scores that there is a file; the reward of training compares it."""
+
+    def score(self, found: Any, item: Any) -> float:
+        """Count."""
+        return 1.0
+
+
+@pytest.mark.parametrize(("env_class", "told"), [(OwnLoopEnv, ""), (AnyFileEnv, "is the same for an agent")])
+def test_an_evaluation_with_scores_of_its_own_moves_with_the_work(env_class: type, told: str) -> None:
+    """Its items are those that the environment holds and whose prompts it asks."""
+    verdict = judged("HE708", env_class)
+
+    assert verdict.outcome is (Outcome.FAILED if told else Outcome.PASSED), verdict.note
+    assert [told in finding.message for finding in verdict.findings] == ([True] if told else [])
