@@ -4,7 +4,8 @@ An evaluation says whether the model is good: a metric rises with good work, by 
 What: `evaluate` is played three times on the same held-out items: no rollout works, each one plays the gold of its item, and every
 other one does. A logged metric is higher with gold than without, by at least half of what the rewards differ, and lies between with half of it:
 rollouts that fail count, and those that use up their turns. It is lower, too, where the work on one item earns less than half of what gold does, and where each rollout plays the gold of another item. No item is asked more often than the others. The agent is offered the tools that it has in training, and its
-prompt is what `format_prompt` gives for the item. Another metric whose name speaks of success, and which falls with gold or counts only some items, is a
+prompt is what `format_prompt` gives for the item. Where it scores without `compute_reward`, its items are those that the environment holds and whose
+prompts it asks. Another metric whose name speaks of success, and which falls with gold or counts only some items, is a
 warning.
 
 Why: A metric that is the same for every model, counts only what succeeded, or falls when the model gets better, steers a run for days in the wrong
