@@ -230,6 +230,10 @@ class _Started:
         ours = [pipes[0][1], pipes[1][0], pipes[2][0]]
         try:
             self.pid = _starter.start([plan, info, *theirs])
+        except CellError:
+            for descriptor in ours:
+                os.close(descriptor)
+            raise
         finally:
             for descriptor in (plan, info, *theirs):
                 os.close(descriptor)

@@ -3,8 +3,9 @@ Evaluation runs on items that are never trained on, and both sets are non-empty.
 
 What: The items of `evaluate` and those that `get_next_item` draws from do not overlap: different slices of the data, or
 different splits of a dataset. No prompt of the evaluation is the prompt of a training item, unless the items differ in more
-than their labels (the task lies in the sandbox), and no item has the answer and the input of a training item in other words. No task of the evaluation is an example in the prompts of training. `evaluate_items` runs on
-`get_eval_items()`, which returns `self.eval_items` by default.
+than their labels (the task lies in the sandbox), and no item has the answer and the input of a training item in other words.
+No task of the evaluation is an example in the prompts of training. What it reads is no iterator, which the first evaluation
+would use up. `evaluate_items` runs on `get_eval_items()`, which returns `self.eval_items` by default.
 
 Why: An evaluation on training items measures memory. The curve rises while the model memorises the answers, and the
 checkpoint that it selects is the one that overfits most.
@@ -32,6 +33,8 @@ from pytest_hermes_env.play.buffers import fields_of, picture
 from pytest_hermes_env.play.held_out import prompt_in
 from pytest_hermes_env.play.item_texts import LABEL, NO_LABEL
 from pytest_hermes_env.play.journal import Reward
+from pytest_hermes_env.source import ClassSource, finding_at
+from pytest_hermes_env.source.finding import Finding
 
 _LABELS = re.compile(r"(?:.*_)?(?:ids?|idx|index|[gpqrstu]?u?id|slug|seed|split|subset|fold|weight)|(?:doc|item|task|row)id")
 """Fields that name an item and do not change the task."""
@@ -54,6 +57,8 @@ def dynamic(evidence: Evidence) -> Verdict:
         return missing
     if not evaluation.happened:
         return Verdict.not_exercised(evaluation.unavailable)
+    if (found := _used_up(evidence.source)) is not None:
+        return Verdict.failed([found])
     trained = [item for item in items.items if isinstance(item.prompt, str) and item.prompt]
     asked = dict.fromkeys(prompt_in(request) for request in evaluation.requests if request.get("tools"))
     asked.pop("", None)
@@ -90,6 +95,34 @@ def dynamic(evidence: Evidence) -> Verdict:
     stored = [(one.path, node.lineno) for one in methods.values() for node in one.own_nodes() if _is_stored(node)]
     path, line = stored[0] if stored and "get_eval_items" not in methods else (found.path, found.line)
     return Verdict.failed([dataclasses.replace(found, path=path, line=line)])
+
+
+def _used_up(source: ClassSource | None) -> Finding | None:
+    """Return that the evaluation reads an iterator which the instance holds: it is empty from the second evaluation on."""
+    methods = source.methods if source is not None else {}
+    read = {
+        node.attr
+        for name in ("evaluate", "get_eval_items")
+        for node in (methods[name].own_nodes() if name in methods else ())
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
+    }
+    for name, function in methods.items():
+        for node in function.own_nodes() if name not in {"evaluate", "get_eval_items"} else ():
+            targets = node.targets if isinstance(node, ast.Assign) and _is_iterator(node.value) else []
+            held = next(
+                (one.attr for one in targets if isinstance(one, ast.Attribute) and one.attr in {*read, "eval_items"}), ""
+            )
+            if held:
+                message = f"self.{held} is an iterator: the first evaluation uses it up, and each later one has no items"
+                fix = f"Hold a list: `self.{held} = list(...)`."
+                return dataclasses.replace(finding_at(function, node, message), fix=fix)
+    return None
+
+
+def _is_iterator(value: ast.expr) -> bool:
+    names = {"filter", "map", "zip", "iter", "enumerate", "reversed"}
+    is_called = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in names
+    return is_called or isinstance(value, ast.GeneratorExp)
 
 
 def _shown(asked: list[str], trained: list[str]) -> list[str]:

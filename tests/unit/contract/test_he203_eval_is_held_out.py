@@ -7,9 +7,10 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_hermes_env.contract.judge.verdict import Outcome
-from pytest_hermes_env.contract.rules.he203_eval_is_held_out import _shown, dynamic
+from pytest_hermes_env.contract.rules.he203_eval_is_held_out import _shown, _used_up, dynamic
 from pytest_hermes_env.play.journal import Place, Reward
 from pytest_hermes_env.play.scenario import ItemSeen, Scenario
+from pytest_hermes_env.source import read_class
 from pytest_hermes_env.source.finding import Finding
 
 
@@ -80,3 +81,33 @@ def test_a_task_of_the_evaluation_may_be_an_example_of_training(prompts, shown):
     asked = [f"Examples:\n{LINES[0]}\n19:00\nNow yours.\n{line}" for line in LINES]
 
     assert _shown(asked, prompts) == shown
+
+
+SOURCE = """
+class Env(HermesAgentBaseEnv):
+    async def setup(self):
+        self.train = iter(ITEMS)
+        self.held_out = {held_out}
+
+    async def get_next_item(self):
+        return next(self.train)
+
+    async def evaluate(self, *args, **kwargs):
+        for item in self.held_out:
+            ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("held_out", "is_told"),
+    [("filter(is_held_out, ITEMS)", True), ("(item for item in ITEMS)", True), ("list(filter(is_held_out, ITEMS))", False)],
+)
+def test_an_iterator_is_used_up_by_the_first_evaluation(tmp_path, held_out, is_told):
+    """Training may take its items from one."""
+    file = tmp_path / "env.py"
+    file.write_text(SOURCE.format(held_out=held_out), encoding="utf-8")
+
+    found = _used_up(read_class(str(file), "Env"))
+
+    assert (found is not None and "self.held_out is an iterator" in found.message) == is_told
+    assert _used_up(None) is None
