@@ -40,7 +40,8 @@ PASS = 0.5
 SAME = 1e-9
 LONGEST_S = 600.0
 LONGEST_CPU_S = 60.0
-"""A reward that computes for longer is an endless one."""
+AGAIN_S = 1.0
+"""A reward that computes for longer is an endless one, and is told so again each second: it may catch everything."""
 OF_FILES = frozenset({"terminal", "process", "read_file", "write_file", "patch", "search_files", "todo"})
 """Tools whose answer follows from the sandbox's files."""
 
@@ -79,9 +80,13 @@ class Ended(BaseException):
 
 
 @contextlib.contextmanager
-def _made_to_end(cpu_s: float) -> Iterator[None]:
-    """End what computes or waits without an end, and what ends its process, with `Ended`. Signals reach the main thread alone."""
-    own = os.getpid()
+def _made_to_end(cpu_s: float) -> Iterator[list[str]]:
+    """End what computes or waits without an end, and what ends its process, with `Ended`; give the reason once there is one.
+
+    Signals reach the main thread alone. Where one comes between two steps of the event loop, the task is cancelled.
+    """
+    own, task = os.getpid(), asyncio.current_task()
+    reasons: list[str] = []
     limits: dict[signal.Signals, tuple[int, float, str]] = {}
     if hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread():
         limits[signal.SIGPROF] = signal.ITIMER_PROF, cpu_s, f"it did not end within {cpu_s:g} s of CPU time"
@@ -89,19 +94,23 @@ def _made_to_end(cpu_s: float) -> Iterator[None]:
             limits[signal.SIGALRM] = signal.ITIMER_REAL, LONGEST_S, f"it did not end within {LONGEST_S:g} s"
 
     def end(number: int, _frame: object) -> None:
-        raise Ended(limits[signal.Signals(number)][2])
+        reasons.append(limits[signal.Signals(number)][2])
+        if asyncio.current_task() is not None:
+            raise Ended(reasons[0])
+        if task is not None:
+            task.cancel()
 
     def leave(real: Callable[..., None], *code: object) -> None:
         if os.getpid() != own:
             real(*code)
         raise Ended(f"it would have ended its process by os._exit({', '.join(map(str, code))})")
 
-    before = {number: signal.signal(number, end) for number in limits}
+    before = {number: signal.signal(number, end) or signal.SIG_DFL for number in limits}
     try:
         for timer, seconds, _ in limits.values():
-            signal.setitimer(timer, seconds)
+            signal.setitimer(timer, seconds, AGAIN_S)
         with intercept("os._exit", leave):
-            yield
+            yield reasons
     finally:
         for number, (timer, *_) in limits.items():
             signal.setitimer(timer, 0)
@@ -216,16 +225,20 @@ class Rescorer:
             reward = reward.__wrapped__
         given = decode_item(copy.deepcopy(record.item)), self._result(record), ctx
         held, env.server = env.server, _RecordedJudge(record, unstored, self._live, self._asked)
+        reasons: list[str] = []
         try:
-            with _made_to_end(self._cpu_s), unstored.watching():
-                answer = await asyncio.wait_for(_answered(reward, env, *given), LONGEST_S)
+            with _made_to_end(self._cpu_s) as reasons, unstored.watching():
+                answer = await asyncio.wait_for(_answered(reward, env, *given), LONGEST_S + 2 * AGAIN_S)
             ctx.look()
             return float(answer), ""
-        except (Exception, Ended) as error:  # noqa: BLE001 - the environment's own code may raise anything
+        except (Exception, Ended, asyncio.CancelledError) as error:
             ctx.look()
-            if isinstance(error, Ended):
+            if isinstance(error, asyncio.CancelledError) and not reasons:  # by somebody else, such as Ctrl-C
+                raise
+            if reasons:
                 self._cpu_s = max(self._cpu_s / 2, 5.0)  # each of many rollouts may be endless
-            return None, shorten(str(error) if isinstance(error, Ended) else f"{type(error).__name__}: {error}")
+            own = str(error) if isinstance(error, Ended) else f"{type(error).__name__}: {error}"
+            return None, shorten(reasons[0] if reasons else own)
         finally:
             env.server = held
             machine.close()

@@ -155,6 +155,8 @@ def test_what_is_no_finite_number_is_a_failure(rescore, value):
             "it did not end within 0.2 s of CPU time",
         ),
         ("time.sleep(1000)", "it did not end within 2 s"),
+        ("import asyncio\nawait asyncio.sleep(1000)", "it did not end within 2 s"),
+        ("import asyncio\nwhile True:\n    await asyncio.sleep(0)", "it did not end within 0.2 s of CPU time"),
         ("os._exit(3)", "it would have ended its process by os._exit(3)"),
         ("raise SystemExit(3)", "it would have ended its process by SystemExit: 3"),
     ],
