@@ -23,8 +23,8 @@ BRIEF = 500
 DEEP = 6
 
 _ROLLOUT = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
-_ROLLOUT_IN_BYTES = re.compile(_ROLLOUT.pattern.encode())
 """The id of a rollout, which is a UUID."""
+_ROLLOUT_IN_BYTES = re.compile(_ROLLOUT.pattern.encode())
 _ATOMS = frozenset({bool, int, float, str, bytes, type(None)})
 
 Snapshot = dict[str, Any]

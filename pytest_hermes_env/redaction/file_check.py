@@ -122,9 +122,8 @@ def _pieces(value: JsonValue, path: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
         yield path, value
         if (inner := _json_in(value)) is not None:
-            yield from _pieces(
-                inner, path if value.startswith("data: ") else f"{path}:"
-            )  # some events are kept as they were sent
+            is_event = value.startswith("data: ")  # kept as it was sent, between others that are kept as JSON
+            yield from _pieces(inner, path if is_event else f"{path}:")
     elif isinstance(value, dict):
         here = f"{path}#{value['index']}" if isinstance(value.get("index"), int) else path
         for key, item in value.items():

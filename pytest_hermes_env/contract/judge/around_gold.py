@@ -14,7 +14,8 @@ from pytest_hermes_env.play.scenario import CASES, CaseRules, Rung, Worth
 from pytest_hermes_env.source.finding import Finding
 
 TINY = 1e-9
-_EXCHANGED = re.compile(r"two values exchanged in (.+), row \d+ and ")
+_EXCHANGED = re.compile(r"two values exchanged in (.+), row \d+ and .+, row \d+, (.+)")
+"""A column, and where the table stands."""
 MOST = 5
 """Findings, and questions, that are shown."""
 MOST_LOST = 0.5
@@ -61,11 +62,16 @@ def _free_exchanges(compared: Iterable[tuple[Rung, Rung]], rules: CaseRules) -> 
 
     Of one, nobody but the author knows whether it is as good; where no row's values have to belong together, each answer is wrong in some of them.
     """
-    tried = [(rung, gold, found[1]) for rung, gold in compared if (found := _EXCHANGED.match(rung.change))]
-    is_free = all(rung.worth is Worth.UNKNOWN and _is_as_much(rung, gold) for rung, gold, _ in tried)
-    is_declared = any(_kind(rung) in rules.equivalent for rung, _, _ in tried)
-    columns = {column for _, _, column in tried}
-    return [rung for rung, _, _ in tried] if len(columns) > 1 and is_free and not is_declared else []
+    of_tables: dict[str, list[tuple[Rung, Rung, str]]] = {}
+    for rung, gold in compared:
+        if found := _EXCHANGED.match(rung.change):
+            of_tables.setdefault(found[2], []).append((rung, gold, found[1]))
+    for tried in of_tables.values():
+        is_free = all(rung.worth is Worth.UNKNOWN and _is_as_much(rung, gold) for rung, gold, _ in tried)
+        is_declared = any(_kind(rung) in rules.equivalent for rung, _, _ in tried)
+        if is_free and not is_declared and len({column for _, _, column in tried}) > 1:
+            return [rung for rung, _, _ in tried]
+    return []
 
 
 def _kind(rung: Rung) -> str:

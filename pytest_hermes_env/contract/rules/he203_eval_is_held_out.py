@@ -98,25 +98,34 @@ def dynamic(evidence: Evidence) -> Verdict:
 
 
 def _used_up(source: ClassSource | None) -> Finding | None:
-    """Return that the evaluation reads an iterator which the instance holds: it is empty from the second evaluation on."""
+    """Return that the evaluation reads an iterator which setup made, and nothing makes again: it is empty from the second evaluation on."""
     methods = source.methods if source is not None else {}
+    nodes = {name: [*function.own_nodes()] for name, function in methods.items()}
     read = {
         node.attr
         for name in ("evaluate", "get_eval_items")
-        for node in (methods[name].own_nodes() if name in methods else ())
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
+        for node in nodes.get(name, ())
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and _is_self(node.value)
     }
     for name, function in methods.items():
-        for node in function.own_nodes() if name not in {"evaluate", "get_eval_items"} else ():
+        made_elsewhere = {
+            node.attr
+            for other, found in nodes.items()
+            for node in (found if other != name else ())
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+        }
+        for node in nodes[name] if name in {"setup", "__init__"} else ():
             targets = node.targets if isinstance(node, ast.Assign) and _is_iterator(node.value) else []
-            held = next(
-                (one.attr for one in targets if isinstance(one, ast.Attribute) and one.attr in {*read, "eval_items"}), ""
-            )
-            if held:
-                message = f"self.{held} is an iterator: the first evaluation uses it up, and each later one has no items"
-                fix = f"Hold a list: `self.{held} = list(...)`."
+            held = [one.attr for one in targets if isinstance(one, ast.Attribute) and _is_self(one.value)]
+            for attribute in {*held} & {*read, "eval_items"} - made_elsewhere:
+                message = f"self.{attribute} is an iterator: the first evaluation uses it up, and each later one has no items"
+                fix = f"Hold a list: `self.{attribute} = list(...)`."
                 return dataclasses.replace(finding_at(function, node, message), fix=fix)
     return None
+
+
+def _is_self(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id == "self"
 
 
 def _is_iterator(value: ast.expr) -> bool:
@@ -126,12 +135,21 @@ def _is_iterator(value: ast.expr) -> bool:
 
 
 def _shown(asked: list[str], trained: list[str]) -> list[str]:
-    """Return what is an evaluation prompt's own, where a prompt of training has all of it: the lines that others have not, or have less often."""
-    lines = [Counter(line.strip() for line in prompt.splitlines() if line.strip()) for prompt in asked]
-    common = functools.reduce(operator.and_, lines) if len(lines) > 1 else Counter()
-    own = [one - common for one in lines]
-    known = [{line.strip() for line in prompt.splitlines()} for prompt in trained]
-    return ["\n".join(one) for one in own if len("".join(one)) >= LEAST and any(one.keys() <= others for others in known)]
+    """Return the tasks of evaluation prompts that most prompts of training have as a block.
+
+    A task begins and ends with the lines that other prompts of the evaluation have not, or have less often: examples stand in all of these, too.
+    """
+    rows = [[line.strip() for line in prompt.splitlines() if line.strip()] for prompt in asked]
+    common = functools.reduce(operator.and_, map(Counter, rows)) if len(rows) > 1 else Counter()
+    known = ["\n".join(["", *(line.strip() for line in prompt.splitlines() if line.strip()), ""]) for prompt in trained]
+    found = []
+    for lines in rows:
+        last = {line: place for place, line in enumerate(lines)}
+        places = [last[line] for line in Counter(lines) - common]
+        block = "\n".join(lines[min(places) : max(places) + 1]) if places else ""
+        if len(block) >= LEAST and sum(f"\n{block}\n" in prompt for prompt in known) * 2 > len(known):
+            found.append(block)
+    return found
 
 
 def _is_stored(node: ast.AST) -> TypeGuard[ast.Attribute]:

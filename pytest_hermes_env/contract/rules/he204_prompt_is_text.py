@@ -23,6 +23,7 @@ import re
 
 from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.play.buffers import fields_of
+from pytest_hermes_env.play.item_texts import LABEL
 from pytest_hermes_env.play.scenario import ItemSeen
 from pytest_hermes_env.source import ClassSource, finding_at
 
@@ -34,6 +35,8 @@ _NOT_TEXT = {
 
 _TOLD = re.compile(r"truncat|shorten|excerpt|omitted|first \d+|\.\.\.|\u2026", re.IGNORECASE)
 """Where a prompt says that it shows a part."""
+_HIDDEN = re.compile(r"test|case|example|sample|hint|check|hidden|solution|reference|verif", re.IGNORECASE)
+"""Fields of which a prompt may show a part on purpose."""
 LEAST, SEVERAL = 40, 3
 """Characters of a text of which prompts show the beginning, and how many different ones have to be cut at the same length."""
 
@@ -92,19 +95,19 @@ def _seen(item: ItemSeen) -> str:
 
 def _cut(items: list[ItemSeen]) -> str:
     """Return how prompts leave out what is longer than a limit: up to it, they grow with the item, and beyond it never."""
-    for name in dict.fromkeys(name for item in items for name in fields_of(item.value)):
+    names = dict.fromkeys(name for item in items for name in fields_of(item.value))
+    for name in [name for name in names if not (LABEL.search(name.lower()) or _HIDDEN.search(name))]:
         held = [(value, item.prompt) for item in items if (value := fields_of(item.value).get(name))]
         texts = {value: _shown(value, prompt) for value, prompt in held if isinstance(value, str)}
         shown = {text[:count] for text, count in texts.items() if LEAST <= count < len(text)}
         if len(shown) >= SEVERAL and len({*map(len, shown)}) == 1:
             return f"format_prompt shows the first {len(shown.pop())} characters of {name}, and says nothing of the rest"
-        lines = dict(
-            sorted((len(value), len(prompt.splitlines())) for value, prompt in held if isinstance(value, list | tuple))
-        )
+        pairs = {(len(value), len(prompt.splitlines())) for value, prompt in held if isinstance(value, list | tuple)}
+        lines = dict(sorted(pairs))
         beside = next((count - size for size, count in lines.items()), 0)
         limit = max(lines.values(), default=0) - beside
         longer = [size for size in lines if size > limit]
-        is_limit = all(count == min(size, limit) + beside for size, count in lines.items())
+        is_limit = len(pairs) == len(lines) and all(count == min(size, limit) + beside for size, count in lines.items())
         if is_limit and len(longer) > 1 and len(lines) - len(longer) > 1:
             return f"format_prompt shows {limit} entries of {name}, and no more of {longer[-1]}: it says nothing of the rest"
     return ""

@@ -3,8 +3,8 @@ Every list of a group has `group_size` entries, and each entry belongs to its ro
 
 What: `tokens`, `masks`, `scores` and every other column of a group have `config.group_size` entries, or
 `group_overrides["group_size"]` for a group whose rollouts became more sequences than that. Where the group has the scores
-that its rollouts earned, each in the place of the tokens of the rollout that earned it, and so with logprobs. No sequence is there more often
-than rollouts gave it.
+that its rollouts earned, each stands in the place of the tokens of the rollout that earned it; so do its logprobs, which
+chat mode has for this rule alone. No sequence is there more often than rollouts gave it.
 
 Why: atroposlib drops a group of another size, with a warning that scrolls by: the rollouts were paid for, and the
 trainer waits. Columns of different length pass, and from then on scores belong to the wrong sequences. A column that is

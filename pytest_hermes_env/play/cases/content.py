@@ -269,7 +269,7 @@ def _of_fields(text: str, known: Known) -> Iterator[Change]:
         is_off = form.kind == "lines" and value.casefold() in SWITCHED_OFF
         for change in of_value(value, candidates[:MOST_OTHERS], is_exact=is_exact, is_latex="\\boxed" in text):
             may_be_right = known.is_one_of_many and change.name in PLAUSIBLE
-            may_be_right |= is_off and change.text.casefold() not in OPPOSITES
+            may_be_right |= is_off and change.text.casefold() not in {*OPPOSITES, "1"}
             yield replace(change, at=at, text=form.put(name, change.text), is_sure=sure and change.is_sure and not may_be_right)
         if len(form.fields) > 1:
             yield Change(name="nothing", at=at, text=form.put(name, None), is_sure=sure and not is_off)
@@ -281,7 +281,8 @@ def _of_fields(text: str, known: Known) -> Iterator[Change]:
         is_pair = form.kind != "table" and _LAST_OF.sub("", one) == _LAST_OF.sub("", other)  # x1 and x2 may be either
         is_asked = all(not _is_in(telling[name], known.prompt) for name in (one, other))
         is_sure = is_asked and not (is_pair or known.is_one_of_many)
-        yield Change(name="two values exchanged", at=f"in {one} and {other}", text=made, is_sure=is_sure)
+        name = "two values exchanged, where others may be as good," if known.is_one_of_many else "two values exchanged"
+        yield Change(name=name, at=f"in {one} and {other}", text=made, is_sure=is_sure)
     for one, other in _places(form, telling):
         made = form.all_of({one: telling[other], other: telling[one]})
         is_sure = _PLACED.search(one.rpartition("[")[0]) is not None and not known.is_one_of_many

@@ -47,7 +47,7 @@ class Change:
 
 
 OPPOSITES = {"true": "false", "false": "true", "yes": "no", "no": "yes", "on": "off", "off": "on"}
-SWITCHED_OFF = frozenset({"false", "no", "off"})
+SWITCHED_OFF = frozenset({"false", "no", "off", "0"})
 """What a setting says that is not switched on: most readers take any other word but the opposite for it, too."""
 PLAUSIBLE = frozenset({"another item's", "one more", "half as much again", "little more than half", "zero"})
 """Changes to values that could stand in their place."""

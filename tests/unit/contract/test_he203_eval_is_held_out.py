@@ -74,13 +74,23 @@ LINES = ["A traveller leaves Oslo at noon and needs seven hours.", "A traveller 
         ([f"Examples:\n{LINES[0]}\n19:00\nNow yours.\nA traveller stays."], [LINES[0]]),
         (["Examples:\nA traveller stays.\nNow yours.\nA traveller goes."], []),
         ([f"{LINES[0][:30]}\nNow yours."], []),
+        ([f"{LINES[0]}\nNow yours.", "Another.", "And another."], []),
     ],
 )
 def test_a_task_of_the_evaluation_may_be_an_example_of_training(prompts, shown):
-    """The lines that it has more often than the other prompts of the evaluation: examples stand in all of these, too."""
+    """The lines that it has more often than the other prompts of the evaluation: examples stand in all of these, too, and in most of training."""
     asked = [f"Examples:\n{LINES[0]}\n19:00\nNow yours.\n{line}" for line in LINES]
 
     assert _shown(asked, prompts) == shown
+
+
+def test_tasks_of_the_same_lines_in_another_order_are_others():
+    """Moves of a robot come from a few."""
+    moves = ["go north", "go east", "go south", "go west", "turn", "wait"]
+    asked = ["\n".join(moves[at:] + moves[:at] + moves[:2]) for at in (0, 1)]
+    trained = ["\n".join(moves[::-1] * 2), "\n".join((moves[3:] + moves[:3])[::-1] * 2)]
+
+    assert _shown(asked, trained) == []
 
 
 SOURCE = """
@@ -111,3 +121,12 @@ def test_an_iterator_is_used_up_by_the_first_evaluation(tmp_path, held_out, is_t
 
     assert (found is not None and "self.held_out is an iterator" in found.message) == is_told
     assert _used_up(None) is None
+
+
+def test_an_iterator_that_is_made_again_is_not_used_up(tmp_path):
+    """A method of its own begins it anew."""
+    again = "    def begin(self):\n        self.held_out = iter(ITEMS)\n\n    async def evaluate"
+    file = tmp_path / "env.py"
+    file.write_text(SOURCE.format(held_out="iter(ITEMS)").replace("    async def evaluate", again), encoding="utf-8")
+
+    assert _used_up(read_class(str(file), "Env")) is None

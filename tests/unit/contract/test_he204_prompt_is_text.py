@@ -48,3 +48,17 @@ def test_prompts_that_grow_otherwise_are_whole() -> None:
     items = [ItemSeen(value={"rows": one}, key="k", prompt="\n".join(map(str, one[::3]))) for one in rows]
 
     assert _cut(items) == ""
+
+
+def test_what_is_hidden_on_purpose_may_be_shown_in_part() -> None:
+    """The first tests are examples, and the others decide."""
+    items = [ItemSeen(value={"tests": one.value["rows"]}, key=one.key, prompt=one.prompt) for one in seen(6, of_text=False)]
+
+    assert _cut(items) == ""
+
+
+def test_a_length_with_several_prompts_shows_no_limit() -> None:
+    """Something else decides how many lines there are."""
+    items = [*seen(6, of_text=False), ItemSeen(value={"rows": ["x"] * 4}, key="k", prompt="Add up:")]
+
+    assert _cut(items) == ""

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from pytest_hermes_env.play.cases.content import Known, changes, in_another_order, rewritten, with_a_sentence, wrong
 from pytest_hermes_env.play.cases.one_value import Change
+from pytest_hermes_env.play.cases.text_mutants import is_of_a_language
 from pytest_hermes_env.play.item_texts import texts_of
 from pytest_hermes_env.play.scenarios.labels import Answers
 
@@ -384,3 +385,29 @@ def test_nothing_is_added_to_code_of_another_language(text: str) -> None:
 )
 def test_only_a_list_has_another_order(text: str, expected: str) -> None:
     assert in_another_order(text) == expected
+
+
+@pytest.mark.parametrize(("value", "opposite"), [("no", "yes"), ("false", "true"), ("off", "on"), ("0", "1")])
+def test_a_setting_that_is_off_is_off_in_any_other_word(value: str, opposite: str) -> None:
+    """Only what switches it on is worse for sure."""
+    other = f"PORT=7000\nDEBUG={opposite}\n"
+    made = [one for one in changes(f"PORT=6000\nDEBUG={value}\n", Known(others=(other,))) if one.at == "in DEBUG"]
+    sure = {one.text.partition("DEBUG=")[2].strip() for one in made if one.is_sure and one.name != "every value wrong but one"}
+
+    assert sure == {opposite}
+    assert len(made) > 3
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "expected"),
+    [
+        ("/w/a.awk", "NR > 1 { n += $2 }\n", True),
+        ("/w/a.sed", "s/a/b/\n", True),
+        ("/w/a", "#!/bin/sh\nls\n", True),
+        ("/w/a.csv", "a,b\n1,2\n", False),
+        ("/w/a.env", "A=1\n", False),
+    ],
+)
+def test_programs_in_other_languages_are_known(path: str, text: str, expected: bool) -> None:
+    """Their lines are no fields and values."""
+    assert is_of_a_language(path, text) is expected

@@ -423,3 +423,23 @@ def test_use_of_real_tools_is_checked():
         "  seen      'sometimes'\n"
         "  fix       FakeSandbox(real_tools='never')"
     )
+
+
+def test_the_program_that_starts_cells_may_be_ended(machine, terminal):
+    """Cells that run go on; the next one is started by another."""
+    terminal(machine, "python3 -c 'print(1)'")
+    starters = [
+        one
+        for one in psutil.Process().children()
+        if "inside.init" in " ".join(one.cmdline()) and one.status() != psutil.STATUS_ZOMBIE
+    ]
+    if not starters:
+        pytest.skip("cells are made by bubblewrap")
+    for one in starters:
+        one.terminate()
+        one.wait(5)
+
+    assert terminal(machine, "python3 -c 'print(2)'")["output"] == "2"
+    other = FakeSandbox()
+    assert terminal(other, "python3 -c 'print(3)'")["output"] == "3"
+    other.close()
