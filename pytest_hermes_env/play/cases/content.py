@@ -280,8 +280,10 @@ def _of_fields(text: str, known: Known) -> Iterator[Change]:
         made = form.all_of({one: telling[other], other: telling[one]})
         is_pair = form.kind != "table" and _LAST_OF.sub("", one) == _LAST_OF.sub("", other)  # x1 and x2 may be either
         is_asked = all(not _is_in(telling[name], known.prompt) for name in (one, other))
-        is_sure = is_asked and not (is_pair or known.is_one_of_many)
-        name = "two values exchanged, where others may be as good," if known.is_one_of_many else "two values exchanged"
+        is_computed = form.kind == "table" and is_number(telling[one]) and is_number(telling[other])
+        is_sure = is_asked and not is_pair and (is_computed or not known.is_one_of_many)
+        is_open = known.is_one_of_many and not is_sure
+        name = "two values exchanged, where others may be as good," if is_open else "two values exchanged"
         yield Change(name=name, at=f"in {one} and {other}", text=made, is_sure=is_sure)
     for one, other in _places(form, telling):
         made = form.all_of({one: telling[other], other: telling[one]})
