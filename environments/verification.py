@@ -24,13 +24,10 @@ from environments.tool_context import ToolContext  # first: explains shadowed mo
 
 # isort: split
 from environments.sandbox.isolation import sandbox_directory
+from hermes_env_shared.processes import PATH_OF_MACHINE
 
 BASH = "/bin/bash --noprofile --norc"
 CLEAN_BASH = f"/usr/bin/env -i {BASH}"
-PATH_OF_MACHINE = (
-    'while IFS= read -r -d "" each; do case $each in PATH=*) printf %s "${each#PATH=}";; esac; done </proc/1/environ'
-)
-"""A script of the shell alone: PATH of the machine's first process, which the image sets and no agent can change."""
 STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 LARGEST = 10_000_000
 """Bytes of one output that is copied."""

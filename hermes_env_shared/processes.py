@@ -17,7 +17,15 @@ import signal
 import time
 from collections.abc import Iterator
 
-__all__ = ["SESSION_VARIABLE", "forget_background_processes", "kill_processes", "mark_commands", "now", "tag_descendants"]
+__all__ = [
+    "PATH_OF_MACHINE",
+    "SESSION_VARIABLE",
+    "forget_background_processes",
+    "kill_processes",
+    "mark_commands",
+    "now",
+    "tag_descendants",
+]
 
 SESSION_VARIABLE = "HERMES_UI_SESSION_ID"
 """The variable with a rollout's mark: hermes passes it from the context of a tool call to commands, and uses it for nothing here."""
@@ -32,6 +40,11 @@ KILL_GRACE_S = 2.0
 """Seconds that killed processes may take to end."""
 
 IS_LINUX = os.path.isdir("/proc/self")
+
+PATH_OF_MACHINE = (
+    'while IFS= read -r -d "" each; do case $each in PATH=*) printf %s "${each#PATH=}";; esac; done </proc/1/environ'
+)
+"""A script of the shell alone: PATH of the machine's first process, which the image sets and no agent can change."""
 
 _PID_SHIFT = 32
 """The limit's value is the id of the process that runs the sandboxes, shifted by so many bits, plus a random number."""

@@ -10,7 +10,7 @@ of SGLang 0.5.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -38,7 +38,7 @@ class Request:
     """One request to ``/generate``.
 
     ``prompt``: token ids, or text that the server encodes. ``top``: how many alternatives to return at each position, None for no
-    logprobs. ``prompt_top``: the same for the tokens of the prompt.
+    logprobs. ``prompt_top``: the same for the tokens of the prompt. ``is_in_list``: the body has a list of prompts.
     """
 
     shape: Shape
@@ -48,6 +48,8 @@ class Request:
     top: int | None
     prompt_top: int | None
     sampling: Mapping[str, object]
+    returns_prompt: bool = False
+    is_in_list: bool = False
 
     @property
     def is_scoring(self) -> bool:
@@ -73,6 +75,27 @@ class Generation:
     is_empty: bool = False
     temperature: float = 1.0
     """That of processed logprobs; 1 for raw ones."""
+
+
+def read_requests(path: str, body: Mapping[str, Any]) -> list[Request]:
+    """Return a request for each prompt of the body: completions and SGLang take lists of prompts.
+
+    Raises: as `read_request`.
+    """
+    field = "prompt" if path.endswith("/completions") else "input_ids" if body.get("input_ids") is not None else "text"
+    prompts = body.get(field)
+    if not isinstance(prompts, list) or not prompts or not all(isinstance(one, str | list) for one in prompts):
+        return [read_request(path, body)]
+    return [replace(read_request(path, {**body, field: one}), is_in_list=True) for one in prompts]
+
+
+def joined(answers: Sequence[Any]) -> Any:
+    """Return the answers to a list of prompts as one: SGLang's as a list, those of completions as choices of one completion."""
+    if isinstance(answers[0], list) or "choices" not in answers[0]:
+        return [one for answer in answers for one in (answer if isinstance(answer, list) else [answer])]
+    choices = [choice for answer in answers for choice in answer["choices"]]
+    usage = {name: sum(answer["usage"][name] for answer in answers) for name in answers[0]["usage"]}
+    return {**answers[0], "choices": [{**one, "index": index} for index, one in enumerate(choices)], "usage": usage}
 
 
 def read_request(path: str, body: Mapping[str, Any]) -> Request:
@@ -136,6 +159,7 @@ def _sglang_request(path: str, body: Mapping[str, Any]) -> Request:
         top=(body.get("top_logprobs_num") or 0) if has_logprobs else None,
         prompt_top=(body.get("top_logprobs_num") or 0) if body.get("logprob_start_len") == 0 and has_logprobs else None,
         sampling=sampling,
+        returns_prompt=body.get("return_prompt_token_ids") is True,
     )
 
 
@@ -199,7 +223,8 @@ def _sglang_one(request: Request, generation: Generation, index: int, size: int)
         meta["input_token_logprobs"] = [[None, generation.prompt[0], None], *(row[0] for row in tops)]
         if request.prompt_top:
             meta["input_top_logprobs"] = [None, *tops]
-    return {"text": sample.text, "output_ids": list(sample.ids), "meta_info": meta}
+    ids: JsonObject = {"prompt_token_ids": list(generation.prompt)} if request.returns_prompt else {}
+    return {"text": sample.text, "output_ids": list(sample.ids), "meta_info": meta, **ids}
 
 
 def rows_of(generation: Generation, top: int, size: int) -> list[list[tuple[int, float | None]]]:

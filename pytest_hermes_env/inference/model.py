@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_hermes_env.errors import HermesEnvError, UnexpectedRequest, shorten
 from pytest_hermes_env.failures import Problem, combined_error
 from pytest_hermes_env.inference.conversation import JOURNAL_LIMIT, Conversation, ConversationIndex, Exchange, Kind, RequestLog
-from pytest_hermes_env.inference.generate import read_request
+from pytest_hermes_env.inference.generate import joined, read_requests
 from pytest_hermes_env.inference.refusals import chat_refusal, check_calls, completion_refusal, constrained, offered_tools
 from pytest_hermes_env.inference.steps import Garbage, Say, Turn
 from pytest_hermes_env.inference.token_engines import (
@@ -40,6 +40,7 @@ from pytest_hermes_env.inference.wire import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from pytest_hermes_env.inference.generate import Request
     from pytest_hermes_env.inference.refusals import Refusal
     from pytest_hermes_env.inference.script import ScriptChoice
     from pytest_hermes_env.inference.token_mode import TokenMode
@@ -153,10 +154,11 @@ class MockModel:
         if self.tokens is None or not (path.endswith("/generate") or '"return_token_ids"' in text):
             return "model", text
         try:
-            prompt = read_request(path, json.loads(body)).prompt
+            prompts = [request.prompt for request in read_requests(path, json.loads(body))]
         except (ValueError, HermesEnvError):  # the model refuses it
             return "model", text
-        return "model", f"{text}\n{prompt if isinstance(prompt, str) else self.tokens.sampler.decode(prompt)}"
+        told = [prompt if isinstance(prompt, str) else self.tokens.sampler.decode(prompt) for prompt in prompts]
+        return "model", "\n".join([text, *told])
 
     def delivered(self, reply: Reply) -> None:
         """Log a reply that is on its way to the client."""
@@ -292,7 +294,20 @@ class MockModel:
                 f"  request   {shorten(repr(body))}\n"
                 "  fix       pass a chat template, MockServer(script, template='chatml'), or a tokenizer: tokenizer=path"
             )
-        tokens, request = self.tokens, read_request(path, body)
+        requests = read_requests(path, body)
+        parts = [self._part(path, request, self.tokens) for request in requests]
+
+        def complete(turns: Sequence[Turn]) -> Any:
+            waiting = iter(turns)
+            answers = [part.complete([next(waiting)] if part.conversations else []) for part in parts]
+            return joined(answers) if requests[0].is_in_list else answers[0]
+
+        conversations = [one for part in parts for one in part.conversations]
+        chunks = text_chunks if conversations and requests[0].shape == "completions" else None
+        return replace(parts[0], conversations=conversations, complete=complete, chunks=chunks)
+
+    def _part(self, path: str, request: Request, tokens: TokenMode) -> _Question:
+        """Return what is asked with one prompt."""
         prompt = tokens.read(path, request.prompt)
         how: Any = {"is_processed": self._is_processed, "model": self.name, "engine": self.engine, "version": self.version}
         if request.is_check:
@@ -308,8 +323,7 @@ class MockModel:
         def complete(turns: Sequence[Turn]) -> JsonObject | list[JsonValue]:
             return tokens.answer(request, tokens.generate(turns[0], prompt, conversation, request.max_tokens), **how)
 
-        chunks = text_chunks if request.shape == "completions" else None
-        return _Question(kind="generate", conversations=[conversation], complete=complete, chunks=chunks)
+        return _Question(kind="generate", conversations=[conversation], complete=complete)
 
     def _locate(self, messages: tuple[Mapping[str, object], ...], body: dict[str, Any]) -> tuple[Conversation, int]:
         position = self._index.locate(messages)

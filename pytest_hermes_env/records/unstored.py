@@ -32,6 +32,7 @@ from collections.abc import Callable, Collection, Iterator
 from types import FrameType
 from typing import Any
 
+from hermes_env_shared.processes import PATH_OF_MACHINE
 from pytest_hermes_env.patches import auditing
 from pytest_hermes_env.play.watchers.call_site import EnvironmentCode
 
@@ -357,6 +358,7 @@ def read_by_text(text: str, *, is_shell: bool, given: Collection[str] = ()) -> I
 
     ``given``: the variables that the commands which start a program set for it.
     """
+    text = text.replace(PATH_OF_MACHINE, "")
     for kind, pattern in _TEXTS:
         for match in pattern.finditer(text):
             if kind != "environment variable" or match.group(1) not in given:

@@ -13,7 +13,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from pytest_hermes_env.errors import UnexpectedRequest
-from pytest_hermes_env.inference import TEMPLATES, MockServer, empty_choices, fail, garbage, sampled, turn
+from pytest_hermes_env.inference import TEMPLATES, MockServer, Script, empty_choices, fail, garbage, sampled, turn
 from pytest_hermes_env.inference.generate import alternatives, logprob, seed_of
 from pytest_hermes_env.inference.tokens import tokenizer_json
 
@@ -152,6 +152,53 @@ def test_sglang_answers_whole() -> None:
                 ],
             },
         }
+
+
+OTHER_IDS = TOKENIZER.encode("<|im_start|>user\nbye<|im_end|>\n<|im_start|>assistant\n").ids
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_sglang_takes_lists_of_prompts(n: int) -> None:
+    """One answer for each prompt and each of its samples, in the order of the prompts; a list of one prompt is a list."""
+    by_prompt = [Script(["hello yourself"], when="hello"), Script(["see you"], when="bye")]
+    with MockServer(by_prompt, template="chatml") as mock:
+        asked = {"sampling_params": {"n": n}, "return_prompt_token_ids": True}
+        several = post(mock, {"input_ids": [PROMPT_IDS, OTHER_IDS], **asked})
+        mock.verify()
+    with MockServer(["alone"], template="chatml") as mock:
+        one = post(mock, {"text": [PROMPT]})
+
+    told = [(PROMPT_IDS, "hello yourself")] * n + [(OTHER_IDS, "see you")] * n
+    assert [(answer["prompt_token_ids"], answer["text"]) for answer in several] == told
+    assert [(answer["text"], "prompt_token_ids" in answer) for answer in one] == [("alone", False)]
+
+
+def test_completions_take_lists_of_prompts_with_ids() -> None:
+    """The choices of all prompts are numbered through, and usage is their sum."""
+    by_prompt = [Script(["hello yourself"], when="hello"), Script(["see you"], when="bye")]
+    with MockServer(by_prompt, template="chatml", engine="vllm") as mock:
+        body = {"model": mock.model, "prompt": [PROMPT_IDS, OTHER_IDS], "n": 2, "return_token_ids": True, "logprobs": 0}
+        seen = httpx.post(f"{mock.base_url}/completions", json={**body, "max_tokens": 99}).json()
+        mock.verify()
+
+    assert [(one["index"], one["text"]) for one in seen["choices"]] == [
+        (0, "hello yourself"),
+        (1, "hello yourself"),
+        (2, "see you"),
+        (3, "see you"),
+    ]
+    assert [one["prompt_token_ids"] for one in seen["choices"][1:3]] == [PROMPT_IDS, OTHER_IDS]
+    lengths = [len(one["token_ids"]) for one in seen["choices"]]
+    assert seen["usage"]["completion_tokens"] == sum(lengths)
+    assert [len(one["logprobs"]["token_logprobs"]) for one in seen["choices"]] == lengths
+
+
+def test_a_list_of_prompts_is_refused_where_one_of_them_cannot_be_read() -> None:
+    """As one request."""
+    with MockServer(["x"], template="chatml") as mock:
+        post(mock, {"input_ids": [PROMPT_IDS, [1, -2]]})
+        with pytest.raises(UnexpectedRequest, match="'input_ids' must be token ids"):
+            mock.verify()
 
 
 def test_without_logprobs_there_are_only_ids() -> None:

@@ -29,6 +29,11 @@ REPRODUCED["waiting, and lines of logs"] = (
     'import asyncio, logging, subprocess, queue, tempfile\nlogging.getLogger("x").warning("said")\nawait asyncio.wait_for(asyncio.sleep(0), 5)\n'
     'try:\n    queue.Queue().get(timeout=0.001)\nexcept queue.Empty:\n    pass\nawait asyncio.sleep(0.001)\nawait asyncio.to_thread(len, "a")\nreturn 1.0'
 )
+REPRODUCED["a check of the layer"] = (
+    "from environments.verification import run_check\n"
+    "check = 'read word; grep -q work a.txt && echo \"$word {}\"'\n"
+    "return float(run_check(ctx, 'sh \"$CHECK/check.sh\"', outputs=['a.txt'], files={'check.sh': check}).passed)"
+)
 UNSTORED = {
     "file of the host": ("return float(len(Path({host!r}).read_text()))", "file of the host {host} "),
     "whether a file of the host is there": ("return float(os.path.exists({host!r}))", "file of the host {host} "),
