@@ -53,6 +53,8 @@ from __future__ import annotations
 SEEN_LIMIT = 200
 RAN = "  ran       "
 """Begins the line of a command that was asked for, and is much like one that was scripted and was not."""
+ENDED = "  ended     "
+"""Begins the line of a scripted turn that ends its conversation, although further turns follow it."""
 LONGEST_SECRET = 5_000
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import re
 import time
 from collections import Counter
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -92,8 +93,11 @@ async def evaluate_items(
         check_number("pass_score", pass_score)
     retried: Counter[str] = Counter()
     start_time = time.time()
+    held_out = await held_out_items(self) if items is None else _item_list(items, "items must be the items to evaluate")
+    if items is None and not held_out and (meant := _other_items(self)):
+        raise ValueError(f"There is nothing to evaluate: evaluate_items reads self.eval_items, and setup() sets self.{meant}")
     samples = await run_each(
-        await held_out_items(self) if items is None else _item_list(items, "items must be the items to evaluate"),
+        held_out,
         lambda item: evaluated(
             self, item, score=score, item_fields=item_fields, retried=retried, temperature=temperature, **settings
         ),
@@ -135,6 +139,19 @@ def _check_settings(env: Any, settings: dict[str, Any], temperature: float) -> N
 
 
 # ---------------------------------------------------------------------- the items
+
+
+def _other_items(env: Any) -> str:
+    """Return the one attribute that holds items and is called as held-out ones are; empty where none is, or several are."""
+    named = [
+        name
+        for name, value in vars(env).items()
+        if isinstance(value, list | tuple)
+        and value
+        and isinstance(value[0], Mapping)
+        and re.search("eval|held|valid|test|dev", name)
+    ]
+    return named[0] if len(named) == 1 else ""
 
 
 async def held_out_items(env: Any) -> list[Any]:

@@ -105,7 +105,8 @@ def _problem_of(others: Sequence[str], command: str, parser: argparse.ArgumentPa
             return f"{about.prog} has no option {name}. Did you mean {near[0]}?"
     if not others or command in TAKE_FLAGS:
         return ""
-    return f"{about.prog} knows nothing of {' '.join(others)}.\n  fix  {about.prog} --help shows what it takes"
+    has = ", ".join(dict.fromkeys(one for one in own if one.startswith("--")))
+    return f"{about.prog} knows nothing of {' '.join(others)}.\n  has  {has}\n  fix  {about.prog} --help shows what they do"
 
 
 def _parser(command: str) -> argparse.ArgumentParser:

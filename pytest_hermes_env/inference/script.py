@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TypeAlias
 
-from pytest_hermes_env.errors import LeftoverTurns, ScriptError, UnexpectedRequest, shorten, with_type
+from pytest_hermes_env.errors import ENDED, LeftoverTurns, ScriptError, UnexpectedRequest, shorten, with_type
 from pytest_hermes_env.failures import Problem, ordinal, plural
 from pytest_hermes_env.inference.conversation import Conversation, text_of
-from pytest_hermes_env.inference.steps import STEP_TYPES, Call, Step, Turn, TurnLike, as_turn
+from pytest_hermes_env.inference.steps import STEP_TYPES, Call, Say, Step, Turn, TurnLike, as_turn
 
 MAX_FIRST_MESSAGES = 3
 
@@ -337,9 +337,13 @@ def _unused_turns(script: Script, label: str, reached: int) -> Problem:
     failure = script.turns[reached - 1].failure if reached else None
     if failure is not None and failure.times is None:
         fix = f"turn {reached} fails on every attempt; to let a retry succeed, use turn(fail({failure.status}, times=1), ...)"
+    ended = ""
+    if reached and (last := script.turns[reached - 1]).only(Say) is not None and last.only(Call) is None:
+        ended = f"{ENDED}by turn {reached}, which calls no tool: the next conversation begins with turn 1 again\n"
+        fix = "a script is one conversation: give each its own Script(turns, when=...), or a function of the conversation"
     return Problem(
         error=LeftoverTurns,
-        text=f"the {label} has {has} {plural('turn', has)}, but {extent}.\n  unused    {rest}\n  fix       {fix}",
+        text=f"the {label} has {has} {plural('turn', has)}, but {extent}.\n  unused    {rest}\n{ended}  fix       {fix}",
     )
 
 

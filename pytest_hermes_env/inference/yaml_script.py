@@ -175,6 +175,10 @@ def load_script(path: str | PathLike[str]) -> ScriptFile:
     Raises: any deviation from the format → ScriptError with file and line.
     """
     root = parse_yaml(Path(path))
+    if isinstance(root.value, Mapping) and "items" in root.value:
+        raise root.error(
+            "this is a file of cases, not a script.", "fix       a script has turns: [{say: done}]; hermes-env docs mock-model"
+        )
     fields = root.fields("a script file", FILE_FIELDS)
     if "scripts" not in fields:
         return ScriptFile(scripts=(_script(root),))

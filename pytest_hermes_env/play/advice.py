@@ -16,7 +16,7 @@ import re
 import sys
 import traceback
 from collections.abc import Iterable, Mapping
-from types import CoroutineType, FrameType
+from types import BuiltinFunctionType, CoroutineType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 from pytest_hermes_env.errors import shorten
@@ -63,6 +63,8 @@ def _advice(error: BaseException, place: Place) -> str:
         return "" if _is_of_a_rollout(error) else _of_json(error)
     if (checked := getattr(error, "errors", None)) is not None and type(error).__name__ == "ValidationError":
         first = checked()[0]  # pydantic's: a field of a configuration
+        if isinstance(first["input"], tuple) and len(first["input"]) == 1:
+            return f"`{'.'.join(map(str, first['loc']))}` is a tuple of one value: take away the comma behind it."
         return f"Correct `{'.'.join(map(str, first['loc']))}`: {first['msg'][:1].lower()}{first['msg'][1:]}."
     if told := _of_a_declaration(str(error)):
         return told
@@ -109,8 +111,18 @@ def _is_of_a_rollout(error: BaseException) -> bool:
 
 
 def _of_json(error: json.JSONDecodeError) -> str:
+    if error.msg == "Extra data" and all(_is_json(line) for line in error.doc.splitlines() if line.strip()):
+        return "Each line is a JSON value of its own: `[json.loads(line) for line in text.splitlines() if line.strip()]`."
     text = error.doc[max(0, error.pos - NEAR) : error.pos + NEAR]
     return f"Correct the text near {shorten(text)!r}." if text.strip() else "The text is empty where JSON is expected."
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _where(error: BaseException) -> tuple[FrameType | None, str]:
@@ -172,6 +184,8 @@ def _of_attribute(owner: object, name: str, segment: str, line: str, *, is_of_pl
         return f"Await the call first: `(await {owner.__name__}(…)).{name}`."
     if isinstance(owner, Mapping) and name in owner and is_of_place:
         return f"It is a dict: write {segment.strip().removesuffix('.' + name)}[{name!r}]."
+    if is_of_place and (import_ := _of_import_of(owner, name, segment.strip())):
+        return import_
     held = getattr(owner, "__dict__", {})
     for cls in type(owner).__mro__[1:]:
         names = _set_by(vars(cls).get("__init__"))
@@ -191,6 +205,22 @@ def _of_attribute(owner: object, name: str, segment: str, line: str, *, is_of_pl
         return f"Write `.{near}`: {type(owner).__name__} has no {name}." if near and is_of_place else ""
     is_own = segment.strip() == f"self.{name}" and not is_called
     return f"Set self.{name} in `setup()`: nothing has set it." if is_own else ""
+
+
+def _of_import_of(owner: Any, name: str, segment: str) -> str:
+    """Return what to write where a module was meant and one of its names was imported, or the other way round; else empty."""
+    said = segment.removesuffix(f".{name}")
+    called = getattr(owner, "__name__", "")
+    module = owner if isinstance(owner, ModuleType) else sys.modules.get(getattr(owner, "__module__", None) or "")
+    if not segment.endswith(f".{name}") or module is None or not called:
+        return ""
+    if isinstance(owner, ModuleType):
+        inner = called.rpartition(".")[2]
+        return f"Write `{said}.{inner}.{name}`: `{said}` is the module." if hasattr(getattr(owner, inner, None), name) else ""
+    if not hasattr(module, name) or not isinstance(owner, type | FunctionType | BuiltinFunctionType):
+        return ""
+    of = f"`{said}` is {module.__name__}.{called} here, by `from {module.__name__} import {called}`"
+    return f"Write `{said}` alone: {of}." if getattr(module, name) is owner else f"Write `import {module.__name__}`: {of}."
 
 
 def _set_by(method: object) -> frozenset[str]:
@@ -268,7 +298,16 @@ def _of_type(text: str, frame: FrameType, segment: str) -> str:
     if "can't be used in 'await' expression" in text:
         return f"Leave out the `await`{f' in `{said}`' if said else ''}: what it waits for is not async."
     if (kind := re.match(r"(\w+) indices must be integers", text)) and isinstance(node := _parsed(segment), ast.Subscript):
-        return f"`{ast.unparse(node.value)}` is a {kind[1]} here, and has no keys: make it a dict, or take a number."
+        name = ast.unparse(node.value)
+        parts, key = _value(node.value, frame), getattr(node.slice, "value", None)
+        inside = [place for place, part in enumerate(parts or ()) if isinstance(part, Mapping) and key in part]
+        if inside and name == "item":
+            return (
+                f"Return the item alone in `get_next_item`: `item` is a {kind[1]} here, and its part {inside[0]} has {key!r}."
+            )
+        if inside:
+            return f"Write `{name}[{inside[0]}][{key!r}]`: `{name}` is a {kind[1]} here."
+        return f"`{name}` is a {kind[1]} here, and has no keys: make it a dict, or take a number."
     if "coroutine" in text:
         line, call = _not_awaited(frame)
         return f"Write `await {call}` in line {line}." if call else "Await the call that made the coroutine."

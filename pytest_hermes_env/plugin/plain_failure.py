@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from _pytest._code import filter_traceback
 
-from pytest_hermes_env.errors import RAN, HermesEnvError, Leftovers
+from pytest_hermes_env.errors import ENDED, RAN, HermesEnvError, Leftovers
 from pytest_hermes_env.plugin.usage import uses_plugin
 
 PACKAGE = Path(__file__).parents[1]
@@ -261,12 +261,12 @@ def _first_problem(pending: list[Callable[[], None]]) -> HermesEnvError | None:
 
 
 def _asked_otherwise(pending: list[Callable[[], None]]) -> str:
-    """Return the text of an answer of a double that nobody asked for, where something much like it was."""
+    """Return the text of an answer of a double that nobody asked for, where something much like it was, or where nobody could."""
     for verify in pending:
         try:
             verify()
         except HermesEnvError as problem:
-            if RAN in str(problem):
+            if RAN in str(problem) or ENDED in str(problem):
                 return f"{type(problem).__name__}: {problem}"
     return ""
 

@@ -173,6 +173,17 @@ def test_evaluation_of_nothing_is_an_error(make_env, given):
     )
 
 
+def test_items_under_another_name_are_told(make_env):
+    """They are not evaluated; scores of evaluations are no items."""
+
+    async def act(env: Any) -> None:
+        env.eval_items, env.eval_scores, env.evaluation_items = None, [1.0], [{"path": "x"}]
+        await env.evaluate_items()
+
+    with pytest.raises(ValueError, match=r"evaluate_items reads self.eval_items, and setup\(\) sets self.evaluation_items$"):
+        run(make_env, act, server=NO_MODEL)
+
+
 @pytest.mark.parametrize(("arguments", "most"), [({}, 2), ({"max_concurrent": 3}, 3)])
 def test_items_run_side_by_side_up_to_the_limit(make_env, arguments, most):
     """max_eval_workers, or the argument, is how many sandboxes there are at a time."""

@@ -242,6 +242,48 @@ def test_tests(fake_sandbox, tool_context):
     )
 
 
+@pytest.mark.parametrize(
+    ("scripted", "ran", "is_shown"), [("pytest -q", "python3 -m pytest -q tests", True), ("pytest -q", "make test", False)]
+)
+def test_a_command_with_the_words_of_the_scripted_one_is_shown(
+    pytester: pytest.Pytester, scripted: str, ran: str, is_shown: bool
+) -> None:
+    """And none that shares less."""
+    pytester.makepyfile(
+        f"""
+def test_tests(fake_sandbox, tool_context):
+    fake_sandbox.on({scripted!r}, output="3 passed")
+    fake_sandbox.on({ran!r}, exit_code=1)
+    assert tool_context.terminal({ran!r})["exit_code"] == 0
+"""
+    )
+
+    shown = [line for line in run(pytester).stdout.lines if line.strip().endswith(f"ran       {ran}")]
+
+    assert bool(shown) is is_shown
+
+
+def test_turns_behind_the_end_of_a_conversation_are_shown(pytester: pytest.Pytester) -> None:
+    """The next rollout begins with the first turn again."""
+    pytester.makepyfile(
+        """
+import openai
+from pytest_hermes_env import say
+
+def test_two(mock_server):
+    mock_server.add([say("one"), say("two")])
+    with openai.OpenAI(base_url=mock_server.base_url, api_key="x") as client:
+        answers = [client.chat.completions.create(model="m", messages=[{"role": "user", "content": "x"}]) for _ in "12"]
+    assert [answer.choices[0].message.content for answer in answers] == ["one", "two"]
+"""
+    )
+
+    result = run(pytester)
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*ended     by turn 1, which calls no tool: the next conversation begins with turn 1 again"])
+
+
 def test_a_misused_fixture_shows_no_source_of_the_library(pytester: pytest.Pytester) -> None:
     """In the test, its own line and the error; in the setup of a fixture, the error alone."""
     pytester.makepyfile(

@@ -172,7 +172,7 @@ class Evidence:
 
     def finding_of_reward(self, value: object, message: str, *, scenario: str, seen: str = "") -> Finding:
         """Return a finding at the return statement of compute_reward that gave ``value``, else at compute_reward."""
-        path, line = self._at_return("compute_reward", value)
+        path, line = self.at_return("compute_reward", value)
         return Finding(message=message, path=path, line=line, scenario=scenario, seen=seen)
 
     def at_class(self) -> tuple[str, int]:
@@ -184,7 +184,7 @@ class Evidence:
         places = (self.cls.methods[name].place for name in methods if name in self.cls.methods)
         return next(((place.path, place.line) for place in places if place.path), self.at_class())
 
-    def _at_return(self, method: str, value: object) -> tuple[str, int]:
+    def at_return(self, method: str, value: object) -> tuple[str, int]:
         """Return path and line of the return statement that gave ``value``, where the source tells, else of the method."""
         path, line = self.at_method(method)
         function = self.source.methods.get(method) if self.source is not None else None

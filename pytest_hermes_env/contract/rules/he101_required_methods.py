@@ -42,12 +42,36 @@ def static(source: ClassSource) -> Verdict:
     verb = "is" if len(source.missing) == 1 else "are"
     found = finding_at(source, source.node, f"{names} {verb} missing")
     methods = [name for name in source.methods if name not in REQUIRED_METHODS]
+    if outside := _outside(source):
+        where, inside = outside
+        way = (
+            f"inside {inside}: indent them as methods of the class, and move {inside} out of it"
+            if inside
+            else "at the top of the file: indent it as a method of the class"
+        )
+        return Verdict.failed(
+            [dataclasses.replace(found, line=where.lineno, fix=f"{source.missing[0]} stands in line {where.lineno} {way}.")]
+        )
     near = difflib.get_close_matches(source.missing[0], methods, n=1, cutoff=ALIKE)
     if not near or len(source.missing) > 1:
         return Verdict.failed([found])
     written = source.methods[near[0]]
     found = finding_at(written, written.node, f"{found.message}: it is called {near[0]} here")
     return Verdict.failed([dataclasses.replace(found, fix=f"Rename {near[0]} to {source.missing[0]}.")])
+
+
+def _outside(source: ClassSource) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef, str] | None:
+    """Return where the first missing method is defined outside of every class, and inside which function."""
+    functions = ast.FunctionDef | ast.AsyncFunctionDef
+    for top in (one for one in source.module.tree.body if isinstance(one, functions)):
+        for node in ast.walk(top):
+            if (
+                isinstance(node, functions)
+                and node.name == source.missing[0]
+                and [one.arg for one in node.args.args[:1]] == ["self"]
+            ):
+                return node, "" if node is top else top.name
+    return None
 
 
 def defined_twice(source: ClassSource) -> Iterator[tuple[str, Finding]]:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import ast
 import bisect
+import dataclasses
 import re
 
 from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
@@ -37,6 +38,10 @@ _TOLD = re.compile(r"truncat|shorten|excerpt|omitted|first \d+|\.\.\.|\u2026", r
 """Where a prompt says that it shows a part."""
 _HIDDEN = re.compile(r"test|case|example|sample|hint|check|hidden|solution|reference|verif", re.IGNORECASE)
 """Fields of which a prompt may show a part on purpose."""
+CHANGED = "format_prompt changed the item"
+_CHANGES = frozenset(
+    {"append", "clear", "extend", "insert", "pop", "popitem", "remove", "reverse", "setdefault", "sort", "update"}
+)
 LEAST, SEVERAL = 40, 3
 """Characters of a text of which prompts show the beginning, and how many different ones have to be cut at the same length."""
 
@@ -80,7 +85,44 @@ def dynamic(evidence: Evidence) -> Verdict:
         fault = _cut([item for item in scenario.items if isinstance(item.prompt, str) and not _TOLD.search(item.prompt)])
     if not fault:
         return Verdict.passed(f"{len(scenario.items)} prompts checked")
-    return Verdict.failed([evidence.finding(fault, "format_prompt", scenario="items")])
+    found = evidence.finding(fault, "format_prompt", scenario="items")
+    changing = _changing(evidence.source) if fault == CHANGED else None
+    if changing is not None:
+        what = ast.unparse(changing)
+        key = ast.unparse(changing.args[0]) if isinstance(changing, ast.Call) and changing.args else ""
+        fix = (
+            f"Write `item[{key}]`: `{what}` takes it out of the item, which is played again." if ".pop(" in what and key else ""
+        )
+        found = dataclasses.replace(
+            found,
+            line=changing.lineno,
+            message=f"{fault}: `{what}`",
+            fix=fix or "Work on a copy: `item = copy.deepcopy(item)`.",
+        )
+    return Verdict.failed([found])
+
+
+def _changing(source: ClassSource | None) -> ast.expr | ast.stmt | None:
+    """Return what in format_prompt changes its parameter: a call of a method that does, an assignment to a part, or `del` of one."""
+    function = source.methods.get("format_prompt") if source is not None else None
+    name = next(iter(function.positional_without_self), "") if function is not None else ""
+    for node in function.own_nodes() if function is not None else ():
+        match node:
+            case ast.Call(func=ast.Attribute(value=value, attr=called)) if called in _CHANGES and _root(value) == name:
+                return node
+            case ast.Assign(targets=[ast.Subscript() as target]) | ast.AugAssign(target=ast.Subscript() as target):
+                if _root(target) == name:
+                    return node
+            case ast.Delete(targets=[ast.Subscript() as target]) if _root(target) == name:
+                return node
+    return None
+
+
+def _root(node: ast.expr) -> str:
+    """Return the name that a chain of parts begins with."""
+    while isinstance(node, ast.Subscript | ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _seen(item: ItemSeen) -> str:
@@ -90,7 +132,7 @@ def _seen(item: ItemSeen) -> str:
         return f"format_prompt must return a string, but returned {type(item.prompt).__name__}"
     if not item.prompt.strip():
         return "format_prompt returned an empty string"
-    return "format_prompt changed the item" if item.is_changed else ""
+    return CHANGED if item.is_changed else ""
 
 
 def _cut(items: list[ItemSeen]) -> str:

@@ -18,6 +18,7 @@ Source: NeMo Gym and OpenEnv (RFC 008) fail an environment without an oracle, to
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import dataclasses
 import re
@@ -30,9 +31,11 @@ from pytest_hermes_env.contract.rules.he413_verifier_stays_in_the_sandbox import
 from pytest_hermes_env.play.cases.values import GOLD, NOTHING
 from pytest_hermes_env.play.journal import HostUsed
 from pytest_hermes_env.play.scenario import CASES, Cause, Rung
-from pytest_hermes_env.source import ClassSource, finding_at, reach_of
+from pytest_hermes_env.source import ClassSource, Function, finding_at, last_name, reach_of
 
 TINY = 1e-9
+OF_TERMINAL = frozenset({"output", "exit_code", "error", "status", "session_id", "description"})
+"""The keys of a terminal's result, where it ran, was refused, or runs on."""
 LARGEST = 1_000_000
 """Bytes of a file of cases that is looked for under another name."""
 _HAS_GOLD = re.compile(r"^[ -]*gold:", re.MULTILINE)
@@ -120,10 +123,31 @@ def _unpaid(evidence: Evidence, message: str, rung: Rung) -> Finding:
         found = finding_at(first.function, first.node, message)
         fix = f"Run it in the sandbox by `ctx.terminal`: {first.dotted} runs on the host, where the files of the agent are not."
         return dataclasses.replace(found, scenario=CASES, fix=fix)
+    if (asked := _wrong_key(evidence.source)) is not None:
+        function, node = asked
+        found = finding_at(
+            function, node, f"{message}, where compute_reward asks a result of ctx.terminal for {ast.unparse(node.args[0])}"
+        )
+        fix = "It has 'output' and 'exit_code': what it does not have is always the default of get()."
+        return dataclasses.replace(found, scenario=CASES, fix=fix)
     missing = [match["path"] for text in (*rung.asked, *rung.reads) if (match := _NOT_THERE.search(text))]
     looked = f"compute_reward looked for {missing[0]}, which is not there, and gold wrote" if missing and rung.work else ""
     fix = f"{looked} {', '.join(rung.work)}: name one file in both." if looked else _FIX_OF_GOLD
     return _finding(evidence, message, rung, fix=_fix_of_call(rung) or fix)
+
+
+def _wrong_key(source: ClassSource | None) -> tuple[Function, ast.Call] | None:
+    """Return where the reward takes by `get` from a result of the terminal what none has."""
+    reach = reach_of(source) if source is not None else None
+    for call in reach.calls("compute_reward") if reach is not None else ():
+        match call.node:
+            case ast.Call(func=ast.Attribute(value=held, attr="get"), args=[ast.Constant(value=str(key)), *_]) if (
+                key not in OF_TERMINAL
+            ):
+                values = call.function.values_of(held.id) if isinstance(held, ast.Name) else [held]
+                if values and all(isinstance(value, ast.Call) and last_name(value.func) == "terminal" for value in values):
+                    return call.function, call.node
+    return None
 
 
 def _fix_of_call(rung: Rung) -> str:

@@ -68,8 +68,11 @@ def _of_error(evidence: Evidence, scenario: Scenario) -> Verdict:
     message = f"collect_trajectories {scenario.failure}"
     found = evidence.finding(message, *OF_GROUPS, place=scenario.error_place, scenario=scenario.name)
     is_no_pair = "unpack" in scenario.error and evidence.is_own("collect_trajectory")
-    fix = "Return two values from collect_trajectory: the scored item, and a list of further items." if is_no_pair else ""
-    return Verdict.failed([dataclasses.replace(found, fix=fix)])
+    if is_no_pair:
+        path, line = evidence.at_return("collect_trajectory", scenario)
+        fix = "Return two values from collect_trajectory: the scored item, and a list of further items."
+        found = dataclasses.replace(found, fix=fix, path=path, line=line)
+    return Verdict.failed([found])
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*GROUPS, *UNEQUAL, *OF_LENGTHS, AGAIN))

@@ -18,7 +18,9 @@ Source: atroposlib 0.4.0, `envs/base.py`, `BaseEnv.wandb_log`;
 from __future__ import annotations
 
 import ast
+import dataclasses
 from collections.abc import Iterator
+from typing import Any
 
 from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
 from pytest_hermes_env.play.scenario import Scenario
@@ -52,8 +54,22 @@ def _check(source: ClassSource, function: Function) -> Iterator[Finding]:
     for call in supers:
         if call.function is function and function.is_async and not _is_awaited(call):
             yield finding_at(function, call.node, "super().wandb_log(...) is not awaited: it never runs")
+        elif (none := _nothing_given(call)) is not None:
+            message = f"super().wandb_log is given what `{ast.unparse(none)}` returns, which is None: the metrics are lost"
+            fix = f"Call `{ast.unparse(none)}` in a line of its own, and give `{ast.unparse(none.func.value)}`."
+            yield dataclasses.replace(finding_at(call.function, call.node, message), fix=fix)
         elif all(isinstance(item, ast.Constant) or call.function.is_self(item) for item in _given(call)):
             yield finding_at(call.function, call.node, "super().wandb_log() is called without the metrics: they are lost")
+
+
+def _nothing_given(call: Call) -> Any:
+    """Return the call of a dict's `update` whose result, None, is passed on for the metrics."""
+    for given in _given(call):
+        values = call.function.values_of(given.id) if isinstance(given, ast.Name) else [given]
+        match values[-1:]:
+            case [ast.Call(func=ast.Attribute(attr="update")) as found]:
+                return found
+    return None
 
 
 def _given(call: Call) -> list[ast.expr]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pytest_hermes_env.play.buffers import picture
+from pytest_hermes_env.play.buffers import fields_of, picture
 from pytest_hermes_env.play.cases.choice import scattered, with_new_traits
 from pytest_hermes_env.play.cases.item_cases import play_item
 from pytest_hermes_env.play.cases.neighbours import Tried
@@ -22,6 +22,7 @@ from pytest_hermes_env.play.scenarios.family import family
 from pytest_hermes_env.play.scenarios.reward_probes import probe
 from pytest_hermes_env.play.stage import Stage
 
+MOST_FIELDS = 6
 FEW = 3
 """Items of those that an entry selects on which all its cases are played."""
 SOME = 5
@@ -190,7 +191,9 @@ def _chosen(declared: tuple[ItemCases, ...], given: list[Any], trouble: str) -> 
             except Exception as error:  # noqa: BLE001 - the author's function; the finding names it
                 fits, problem, cause = [], f"the predicate of {entry.label} raised {type(error).__name__}: {error}", ""
             if not fits and not problem:
+                fields = ", ".join(list(fields_of(given[0]))[:MOST_FIELDS]) if given else ""
                 problem = f"{entry.label} matches none of the {len(given)} training items that came"
+                problem += f", which have {fields}" if fields else ""
             chosen += _of_many(entry, fits, given)
         if problem:
             blank = Rung(name=GOLD, item=entry.label, is_automatic=False, path=entry.path, line=entry.line)

@@ -356,7 +356,8 @@ def test_attack_asks_for_gold_and_plays_all(monkeypatch: pytest.MonkeyPatch) -> 
         (["attack", "my_env.py", "--minuts=3"], "hermes-env attack has no option --minuts. Did you mean --minutes?"),
         (
             ["health", "a.jsonl", "--colour"],
-            "hermes-env health knows nothing of --colour.\n  fix  hermes-env health --help shows what it takes",
+            "hermes-env health knows nothing of --colour.\n  has  --limit, --list, --json, --html\n"
+            "  fix  hermes-env health --help shows what they do",
         ),
     ],
 )

@@ -243,7 +243,7 @@ def test_items_that_are_not_there_are_findings() -> None:
 
     assert messages == [
         "a declared case cannot be judged: there is no training item 7: get_next_item returns 2 different ones",
-        "a declared case cannot be judged: where=green matches none of the 2 training items that came",
+        "a declared case cannot be judged: where=green matches none of the 2 training items that came, which have word",
     ]
 
 

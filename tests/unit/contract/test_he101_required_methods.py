@@ -44,13 +44,40 @@ CASES = (
         """,
     ),
     broken(
+        "methods that a helper between them took",
+        """
+        class Env(HermesAgentBaseEnv):
+            async def setup(self): ...
+            async def get_next_item(self): ...
+            def format_prompt(self, item): ...
+
+        def check(text):
+            return len(text)
+
+            async def compute_reward(self, item, result, ctx): ...  # <- here
+            async def evaluate(self): ...
+        """,
+    ),
+    broken(
+        "a method that lost its indentation",
+        """
+        class Env(HermesAgentBaseEnv):
+            async def setup(self): ...
+            async def get_next_item(self): ...
+            def format_prompt(self, item): ...
+            async def compute_reward(self, item, result, ctx): ...
+
+        async def evaluate(self): ...  # <- here
+        """,
+    ),
+    broken(
         "a method at module level",
         """
         import environments.hermes_base_env as base
 
-        async def setup(self): ...
+        async def setup(self): ...  # <- here
 
-        class Env(base.HermesAgentBaseEnv):  # <- here
+        class Env(base.HermesAgentBaseEnv):
             async def get_next_item(self): ...
             def format_prompt(self, item): ...
             async def compute_reward(self, item, result, ctx): ...

@@ -2,12 +2,50 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from pytest_hermes_env.contract.rules import find_rule
 from pytest_hermes_env.contract.rules.he204_prompt_is_text import _cut
+from pytest_hermes_env.contract.run.single_rule import contract_of
 from pytest_hermes_env.play.scenario import ItemSeen
 
+from ..play.small_env import SmallEnv, line_of  # noqa: TID252 - another room has the small environment
+
 WORDS = ["oak", "elm", "fir", "ash", "yew", "bay"]
+
+
+class PoppingEnv(SmallEnv):
+    """Takes a part out of the item."""
+
+    def format_prompt(self, item: Any) -> str:
+        """Ask."""
+        return f"Print {item.pop('word')}"
+
+
+class AddingEnv(SmallEnv):
+    """Adds a part to the item."""
+
+    def format_prompt(self, item: Any) -> str:
+        """Ask."""
+        item["asked"] = f"Print {item['word']}"
+        return str(item["asked"])
+
+
+@pytest.mark.parametrize(
+    ("env_class", "told", "fix"),
+    [
+        (PoppingEnv, "format_prompt changed the item: `item.pop('word')`", "Write `item['word']`: "),
+        (AddingEnv, "format_prompt changed the item: `item['asked'] = f\"Print {item['word']}\"`", "Work on a copy"),
+    ],
+)
+def test_what_changes_the_item_is_named(env_class: type[SmallEnv], told: str, fix: str) -> None:
+    """At its line, with what to write instead."""
+    (finding,) = contract_of(env_class, [find_rule("HE204")]).result(find_rule("HE204")).findings
+
+    assert (finding.message, finding.fix.startswith(fix)) == (told, True)
+    assert finding.line == line_of(env_class.format_prompt, 'f"Print')
 
 
 def seen(cut: int, *, of_text: bool) -> list[ItemSeen]:

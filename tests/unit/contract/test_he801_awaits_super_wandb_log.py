@@ -51,6 +51,16 @@ CASES = (
         "super().wandb_log(...) is not awaited: it never runs",
     ),
     broken(
+        "what update returns",
+        """
+        class Env(HermesAgentBaseEnv):
+            async def wandb_log(self, wandb_metrics=None):
+                metrics = (wandb_metrics or {}).update({"train/x": 1.0})
+                await super().wandb_log(metrics)  # <- here
+        """,
+        "super().wandb_log is given what `(wandb_metrics or {}).update({'train/x': 1.0})` returns, which is None: the metrics are lost",
+    ),
+    broken(
         "without the metrics",
         """
         class Env(HermesAgentBaseEnv):

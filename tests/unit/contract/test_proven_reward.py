@@ -111,6 +111,15 @@ class RepeatingEnv(ManyEnv):
         result.messages.copy()
 
 
+class StdoutEnv(ManyEnv):
+    """A result of the terminal has no stdout."""
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Take the default."""
+        shown = ctx.terminal(f"echo {item['word']}")
+        return float(item["word"] in shown.get("stdout", ""))
+
+
 class ExamEnv(ManyEnv):
     """A benchmark: it trains nothing."""
 
@@ -189,6 +198,14 @@ def test_gold_that_is_not_paid_everywhere_is_named_with_its_items(env_class: typ
         assert verdict.findings[0].message.startswith(told)
     else:
         assert (verdict.outcome, verdict.blocked_by) == (Outcome.NOT_EXERCISED, ("HE405",))
+
+
+def test_a_key_that_no_result_of_the_terminal_has_is_named() -> None:
+    """Its default is all that the reward ever sees."""
+    (finding,) = judged("HE412", StdoutEnv, template()).findings
+
+    assert finding.message.endswith("where compute_reward asks a result of ctx.terminal for 'stdout'")
+    assert finding.fix.startswith("It has 'output' and 'exit_code'")
 
 
 def test_entries_take_turns() -> None:

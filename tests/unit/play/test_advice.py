@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import datetime as dt
 import json
 from collections.abc import Callable
 from pathlib import Path
+from time import time as clock
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +19,12 @@ from pytest_hermes_env.play.advice import advice_for
 from pytest_hermes_env.play.journal import Place
 
 ITEM: Any = {"path": "a.txt", "content": "x"}
+PAIR = (ITEM, 1)
+
+
+def prompt_of(item: Any) -> Any:
+    """Take an item for a dict."""
+    return item["path"]
 
 
 class Base:
@@ -128,8 +136,26 @@ class Rewarding:
         (lambda: token, ""),  # type: ignore[name-defined]  # noqa: F821
         (lambda: 1 / len([]), "`len([])` is 0 here: divide only where it is not."),
         (lambda: json.loads('{"users": 27 "minutes": 15}'), """Correct the text near '{"users": 27 "minutes": 15}'."""),
+        (
+            lambda: json.loads('{"a": 1}\n{"a": 2}\n'),
+            "Each line is a JSON value of its own: `[json.loads(line) for line in text.splitlines() if line.strip()]`.",
+        ),
+        (lambda: json.loads('{"a": 1} x'), """Correct the text near '{"a": 1} x'."""),
+        (lambda: clock.time() + 1, "Write `clock` alone: `clock` is time.time here, by `from time import time`."),  # type: ignore[attr-defined]
+        (lambda: clock.sleep(0), "Write `import time`: `clock` is time.time here, by `from time import time`."),  # type: ignore[attr-defined]
+        (lambda: dt.now() + 1, "Write `dt.datetime.now`: `dt` is the module."),  # type: ignore[attr-defined]
+        (lambda: PAIR["path"], "Write `PAIR[0]['path']`: `PAIR` is a tuple here."),  # type: ignore[call-overload]
+        (
+            lambda: prompt_of(PAIR),
+            "Return the item alone in `get_next_item`: `item` is a tuple here, and its part 0 has 'path'.",
+        ),
+        (lambda: prompt_of([ITEM["path"]]), "`item` is a list here, and has no keys: make it a dict, or take a number."),
+        (
+            lambda: Checked(group_size=(4,)),  # type: ignore[arg-type]
+            "`group_size` is a tuple of one value: take away the comma behind it.",
+        ),
         (lambda: json.loads(""), "The text is empty where JSON is expected."),
-        (lambda: asyncio.run(Own().total()), "Write `await self.score()` in line 56."),
+        (lambda: asyncio.run(Own().total()), "Write `await self.score()` in line 64."),
         (lambda: int("x"), ""),
         (lambda: Unset().first(), "Await `setup()` first: it sets train_items, and had not run."),
         (lambda: Unset().next(), "Set self.next_number in `setup()`: nothing has set it."),
@@ -143,7 +169,7 @@ class Rewarding:
         ),
         (
             lambda: Unset().ordered(),
-            "Line 76 sets found to what sort() returns, which is None: it changes its object in place.",
+            "Line 84 sets found to what sort() returns, which is None: it changes its object in place.",
         ),
         (
             lambda: dataclasses.make_dataclass("D", [("names", list, [])]),
