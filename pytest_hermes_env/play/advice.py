@@ -98,6 +98,8 @@ def _of_a_declaration(text: str) -> str:
     """Return how a field of a dataclass, or of a pydantic model, is written that was refused."""
     if (field := re.match(r"mutable default <class '(\w+)'> for field (\w+) is not allowed", text)) is not None:
         return f"Write `{field[2]}: {field[1]} = field(default_factory={field[1]})`."
+    if (named := re.search(r"reads self\.(eval_items), and setup\(\) sets self\.(\w+)$", text)) is not None:
+        return f"Call it self.{named[1]} in `setup()`, not self.{named[2]}."
     if (
         field := re.match(r"Field '(\w+)' defined on a base class was overridden by a non-annotated attribute", text)
     ) is not None:

@@ -14,6 +14,8 @@ from environments.hermes_base_env import HermesAgentBaseEnv
 from environments.rollout.agent_rollout import AgentRollout
 from environments.rollout.evaluation import run_each
 from pytest_hermes_env.inference import call, fail, hang, say, turn, unoffered
+from pytest_hermes_env.play.advice import advice_for
+from pytest_hermes_env.play.journal import Place
 
 MEANS = {
     "eval/mean_reward": 1.0,
@@ -180,8 +182,12 @@ def test_items_under_another_name_are_told(make_env):
         env.eval_items, env.eval_scores, env.evaluation_items = None, [1.0], [{"path": "x"}]
         await env.evaluate_items()
 
-    with pytest.raises(ValueError, match=r"evaluate_items reads self.eval_items, and setup\(\) sets self.evaluation_items$"):
+    with pytest.raises(
+        ValueError, match=r"evaluate_items reads self.eval_items, and setup\(\) sets self.evaluation_items$"
+    ) as raised:
         run(make_env, act, server=NO_MODEL)
+
+    assert advice_for(raised.value, Place()) == "Call it self.eval_items in `setup()`, not self.evaluation_items."
 
 
 @pytest.mark.parametrize(("arguments", "most"), [({}, 2), ({"max_concurrent": 3}, 3)])

@@ -23,7 +23,7 @@ import dataclasses
 import difflib
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.judge import Evidence, Finding, Outcome, Rule, Severity, Verdict
 from pytest_hermes_env.source import REQUIRED_METHODS, ClassSource, finding_at
 
 ALIKE = 0.85
@@ -97,6 +97,8 @@ def dynamic(evidence: Evidence) -> Verdict:
     missing = evidence.lacked_methods
     if not missing:
         return Verdict.passed(f"{evidence.cls.name} has {', '.join(REQUIRED_METHODS)}")
+    if evidence.source is not None and (read := static(evidence.source)).outcome is Outcome.FAILED:
+        return read
     message = f"{evidence.cls.name} does not define {', '.join(missing)}"
     return Verdict.failed([evidence.finding(message)])
 

@@ -56,7 +56,9 @@ def _check(source: ClassSource, function: Function) -> Iterator[Finding]:
             yield finding_at(function, call.node, "super().wandb_log(...) is not awaited: it never runs")
         elif (none := _nothing_given(call)) is not None:
             message = f"super().wandb_log is given what `{ast.unparse(none)}` returns, which is None: the metrics are lost"
-            fix = f"Call `{ast.unparse(none)}` in a line of its own, and give `{ast.unparse(none.func.value)}`."
+            own, more = ast.unparse(none.func.value), ", ".join(ast.unparse(one) for one in none.args)
+            both = f"`{{**({own}), **{more}}}`"
+            fix = f"Give {both}: update changes its dict in place." if more else f"Give `{own}`, after its update."
             yield dataclasses.replace(finding_at(call.function, call.node, message), fix=fix)
         elif all(isinstance(item, ast.Constant) or call.function.is_self(item) for item in _given(call)):
             yield finding_at(call.function, call.node, "super().wandb_log() is called without the metrics: they are lost")
