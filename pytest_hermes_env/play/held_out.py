@@ -34,10 +34,9 @@ class HeldOut:
         """Whether evaluations get few of the items."""
         return bool(self._surplus)
 
-    def learn(self, evaluation: Scenario, env: Any = None) -> None:
+    def learn(self, evaluation: Scenario) -> None:
         """Take the items of a full evaluation."""
-        scored = dict.fromkeys(repr(picture(item)) for item in items_asked(env, evaluation))
-        self._surplus = frozenset([*scored][FEW:])
+        self._surplus = frozenset([item.key for item in evaluation.held_out][FEW:])
 
     def check(self, evaluation: Scenario, with_few: Scenario) -> None:
         """Give evaluations all items again if one with few of them raised or ran nothing, and the full one did not."""

@@ -257,7 +257,7 @@ class Scenario:
     ``group`` is the ScoredDataGroup that collect_trajectories returned, ``returned`` the type of what it returned ("tuple of 2"), ``before`` and ``after`` are pictures of the
     environment's attributes, ``error`` is what the environment raised, at ``error_place``, ``requests`` are the bodies that reached the mock model,
     ``sampled`` is what it sampled for them in token mode. ``refusal`` is why run-api
-    would reject the group. ``held_out`` are the items that get_eval_items returned.
+    would reject the group. ``held_out`` are the items that get_eval_items returned, or that an evaluation asked.
     ``items``, ``canaries`` and ``sightings`` belong to `items` and `concurrent_groups`, ``roles`` to the scenarios of gold beside no work; ``training_events`` are those of the training
     group in `evaluate_during_training`, whose ``events`` are the evaluation's. ``left`` are the leaked resources of `closing`.
     ``note`` holds further facts, such as why the scenario ended.

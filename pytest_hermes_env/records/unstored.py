@@ -297,6 +297,8 @@ _TEXTS = (
 )  # fmt: skip
 _VARIABLE = re.compile(r"(?<!\\)\$\{?([A-Za-z_]\w*)")
 _SET = re.compile(r"\b([A-Za-z_]\w*)\+?=|\bfor\s+(\w+)|\bread\s+(?:-\w+\s+)*((?:\w+\s*)+)|\bgetopts\s+\S+\s+(\w+)|-v\s+(\w+)=")
+USUAL = frozenset({"PATH", "PWD", "TMPDIR", "TERM", "SHELL", "LANG", "LC_ALL"})
+"""Variables that every sandbox has, and that tell a program where it is and nothing of its work."""
 OF_THE_SHELL = frozenset(
     ["HOME", "PATH", "PWD", "OLDPWD", "USER", "LOGNAME", "SHELL", "TMPDIR", "TERM", "LANG", "LC_ALL", "IFS", "PPID", "UID", "EUID", "BASHPID", "BASH", "BASH_VERSION", "HOSTNAME", "LINENO", "REPLY", "OPTARG", "OPTIND", "FUNCNAME", "BASH_SOURCE", "PIPESTATUS", "RANDOM", "SRANDOM", "SECONDS", "EPOCHSECONDS", "EPOCHREALTIME", "NF", "NR"]
 )  # fmt: skip
@@ -361,7 +363,7 @@ def read_by_text(text: str, *, is_shell: bool, given: Collection[str] = ()) -> I
     text = text.replace(PATH_OF_MACHINE, "")
     for kind, pattern in _TEXTS:
         for match in pattern.finditer(text):
-            if kind != "environment variable" or match.group(1) not in given:
+            if kind != "environment variable" or match.group(1) not in {*given, *USUAL}:
                 yield kind, match.group(1)
     if is_shell:
         known = {*set_in(text), *given, *OF_THE_SHELL}

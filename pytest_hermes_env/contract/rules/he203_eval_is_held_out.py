@@ -25,14 +25,13 @@ import functools
 import operator
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeGuard
 
 from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.play.buffers import fields_of, picture
 from pytest_hermes_env.play.held_out import prompt_in
 from pytest_hermes_env.play.item_texts import LABEL, NO_LABEL
-from pytest_hermes_env.play.journal import Reward
 from pytest_hermes_env.source import ClassSource, finding_at
 from pytest_hermes_env.source.finding import Finding
 
@@ -44,6 +43,8 @@ _WORDING = re.compile(
     r"prompt|question|instruction|wording|message|request|description|statement|(?:^|_)(?:task|text|title|name|id)$"
 )
 """Fields that ask for a task."""
+RARE, SEVERAL, NEARLY_ALL = 2, 8, 0.85
+"""In how many training items a value stands that tells which it is, and how many of them, and which part, show that two items are one."""
 LEAST = 40
 """The length of what is left of an item without its names, from which on two that are equal are no coincidence."""
 
@@ -67,12 +68,12 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not trained or not asked:
         reason = evaluation.error or "no prompt of training or of evaluation was seen"
         return Verdict.not_exercised(reason, "HE705", "HE701", "HE204")
-    evaluated = [reward.item for reward in evaluation.of(Reward)] or [item.value for item in items.held_out]
+    evaluated = [item.value for item in evaluation.held_out or items.held_out]
     answers = {prompt: _is_trained_on([item.value for item in trained if item.prompt == prompt], evaluated) for prompt in asked}
     shared = [prompt for prompt, answer in answers.items() if answer]
     twins = _twins(evaluated, [item.value for item in items.items])
     if not shared and twins * 2 >= len(evaluated) > 0:
-        message = f"{twins} of {len(evaluated)} held-out items are training items with other names or wordings"
+        message = f"{twins} of {len(evaluated)} held-out items are training items with other names, wordings or order"
         return Verdict.failed([evidence.finding(message, "get_eval_items", "setup", "evaluate", scenario="evaluate")])
     shown = _shown([prompt for prompt in asked if answers[prompt] is False], [item.prompt for item in trained])
     if not shared and shown:
@@ -158,12 +159,41 @@ def _is_stored(node: ast.AST) -> TypeGuard[ast.Attribute]:
 
 
 def _twins(evaluated: list[Any], trained: list[Any]) -> int:
-    """Return how many held-out items are training items but for the fields that name them, or but for their wording."""
+    """Return how many held-out items are training items but for the fields that name them, their wording, or their order."""
+    leaves = [frozenset(_leaves(item)) for item in trained]
+    often = Counter(leaf for found in leaves for leaf in found)
     known = {_without_names(item) for item in trained}
     same = _same_for_all(trained)
     works = {work for item in trained if (work := _work(item, same))}
     return sum(
-        (len(text := _without_names(item)) >= LEAST and text in known) or _work(item, same) in works for item in evaluated
+        (len(text := _without_names(item)) >= LEAST and text in known)
+        or _work(item, same) in works
+        or _is_rearranged(item, leaves, often)
+        for item in evaluated
+    )
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    """Yield the numbers and texts in an item, wherever they stand."""
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        yield repr(value)
+    elif isinstance(value, list | tuple | set | frozenset):
+        yield from (leaf for part in value for leaf in _leaves(part))
+    elif fields := fields_of(value):
+        yield from (leaf for name, part in fields.items() if not _is_label(name) for leaf in _leaves(part))
+
+
+def _is_rearranged(item: Any, trained: list[frozenset[str]], often: Counter[str]) -> bool:
+    """Tell whether nearly all that an item does not share with several training items is that of a single one, and its answer, too."""
+    rare = {leaf for leaf in _leaves(item) if often[leaf] <= RARE}
+    labels = {
+        name: value
+        for name, value in fields_of(item).items()
+        if LABEL.search(name.lower()) and not NO_LABEL.search(name.lower())
+    }
+    answer = {*_leaves(labels)}
+    return len(rare) >= SEVERAL and any(
+        len(rare & found) >= NEARLY_ALL * len(rare) and len(answer & found) >= NEARLY_ALL * len(answer) for found in trained
     )
 
 

@@ -37,13 +37,7 @@ def static(source: ClassSource) -> Verdict:
 
     It complements the rollouts: they meet only sometimes, and those of a group have the same item.
     """
-    reach = reach_of(source)
-    reads = {
-        ast.unparse(node)
-        for function in reach.functions(*_ROLLOUT)
-        for node in function.nodes
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and function.is_self(_root(node))
-    }
+    reads, reads_of_reward = _attributes_read(source, *_ROLLOUT), _attributes_read(source, "compute_reward")
     findings = [
         finding_at(
             function,
@@ -55,7 +49,27 @@ def static(source: ClassSource) -> Verdict:
         for target in _kept_items(function)
         if not isinstance(target, ast.Attribute) or ast.unparse(target) in reads
     ]
+    findings += [
+        finding_at(
+            function,
+            target,
+            f"{function.name} keeps what it takes from its item in {ast.unparse(target)}, which compute_reward reads: another rollout may have set it by then",
+        )
+        for name in ("format_prompt", "get_next_item")
+        if (function := source.methods.get(name)) is not None
+        for target in _taken_from_items(function)
+        if ast.unparse(target) in reads_of_reward
+    ]
     return Verdict.of_source(findings, "rollouts keep no item where other rollouts see it")
+
+
+def _attributes_read(source: ClassSource, *methods: str) -> set[str]:
+    return {
+        ast.unparse(node)
+        for function in reach_of(source).functions(*methods)
+        for node in function.nodes
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and function.is_self(_root(node))
+    }
 
 
 def _root(node: ast.AST) -> ast.AST:
@@ -79,6 +93,19 @@ def _kept_items(function: Function) -> Iterator[ast.expr]:
             is_of_self = isinstance(target, ast.Attribute) and function.is_self(_root(target))
             if is_of_self or (isinstance(target, ast.Name) and target.id in shared):
                 yield target
+
+
+def _taken_from_items(function: Function) -> Iterator[ast.Attribute]:
+    """Yield the attributes of self that a method sets anew from a part of its item; what it goes on counting is none."""
+    nodes = list(function.own_nodes())
+    returned = {node.value.id for node in nodes if isinstance(node, ast.Return) and isinstance(node.value, ast.Name)}
+    items = returned if function.name == "get_next_item" else set(function.positional_without_self[:1])
+    for node in nodes:
+        match node:
+            case ast.Assign(targets=[ast.Attribute() as target], value=ast.Subscript() | ast.Call() | ast.BinOp() as value):
+                parts = {ast.unparse(part) for part in ast.walk(value) if isinstance(part, ast.Name | ast.Attribute)}
+                if function.is_self(target.value) and parts & items and ast.unparse(target) not in parts:
+                    yield target
 
 
 SCENARIOS = ("concurrent_groups", "evaluate", ALONE, *MIXED, PROBES, CASES)

@@ -83,6 +83,8 @@ async def play_item(
     for name, policy in _automatic_cases(stage, work, depth, turn).items():
         if policy is not None and name not in taken:
             made = await _automatic(stage, name, policy, item, label, template)
+            if name == WRONG_PLACE and made.files and not work.changed_files(made.files):
+                continue  # only a program has another name, which makes the same work
             is_of_label = name == OTHER_GOLD and work.is_label
             found.append(replace(made, rung=replace(made.rung, against="its own label")) if is_of_label else made)
     is_paid = gold is not None and gold.rung.reward and not gold.rung.problem and not gold.rung.is_judge_guessed

@@ -21,7 +21,8 @@ from pytest_hermes_env.inference.steps import Turn, call, turn
 from pytest_hermes_env.play.cases.content import ONE_OF_THREE, changes
 from pytest_hermes_env.play.cases.one_value import Change
 from pytest_hermes_env.play.cases.playing import PlayedCase, Player, played, scripted
-from pytest_hermes_env.play.cases.slots import ANSWER, OF_PROGRAMS, Slot, Work, said, without
+from pytest_hermes_env.play.cases.repository import other_states
+from pytest_hermes_env.play.cases.slots import ANSWER, Slot, Work, said, without
 from pytest_hermes_env.play.cases.text_mutants import is_of_a_language
 from pytest_hermes_env.play.cases.values import NEIGHBOUR, Transcript
 from pytest_hermes_env.play.cases.ways import AFTER_A_FAILURE, other_ways, with_words, without_last_part
@@ -85,6 +86,8 @@ class Around:
         live = [slot for slot in mattering if not slot.is_moved]  # what stands in a file that was moved is not the agent's
         self.tried.live.update(slot.name == ANSWER for slot in live)
         found += await self._less_work()
+        states = [await self._one(name, turns, Worth.WORSE) for name, turns in self._untried([*other_states(self.work)])]
+        found += [one for one in states if one.failed <= self.gold.failed]
         found += [await self._one(name, turns, Worth.WORSE) for name, turns in self._untried([*self._copies(live)])]
         found += await self._ways(live)
         found += await self._claims(live) if live else []
@@ -195,21 +198,16 @@ class Around:
 
     async def _is_less(self, one: PlayedCase) -> bool:
         """Whether files that the verifier looked at, or that the prompt names, differ from gold's, and not from one play of gold to the next."""
-        changed = self._changed_files(one.files)
+        changed = self.work.changed_files(one.files)
         if changed and (one.rung.reward or 0.0) >= (self.gold.rung.reward or 0.0) - TINY:
             again = await self._gold_again()
-            unsteady = self._changed_files(again) - (self.work.files.keys() ^ one.files.keys())
+            unsteady = self.work.changed_files(again) - (self.work.files.keys() ^ one.files.keys())
             changed -= {path for path in unsteady if self._steady_lines(path, again) <= _lines_in(one.files.get(path))}
         return bool(changed)
 
     def _steady_lines(self, path: str, again: Mapping[str, Any]) -> set[bytes]:
         """Return the lines of a file that gold writes each time: what is without one of them is less, whatever else differs."""
         return _lines_in(self.work.files.get(path)) & _lines_in(again.get(path))
-
-    def _changed_files(self, files: Mapping[str, Any]) -> set[str]:
-        mine, others = ({path: node.data for path, node in left.items()} for left in (self.work.files, files))
-        changed = {path for path in {*mine, *others} if mine.get(path) != others.get(path) and not OF_PROGRAMS.search(path)}
-        return {path for path in changed if self.work.is_read(path) or self.work.is_asked_for(path)}
 
     async def _gold_again(self) -> Mapping[str, Any]:
         """Return what gold leaves in another second, when archives have other ages, and services other ports."""
@@ -225,7 +223,7 @@ class Around:
         """Return the places without files that a program makes otherwise in each play: what stood there was true in that play only."""
         if all(slot.name == ANSWER or self.work.is_written(slot.text) for slot in live):
             return live
-        changed = self._changed_files(await self._gold_again())
+        changed = self.work.changed_files(await self._gold_again())
         return [slot for slot in live if slot.name not in changed]
 
     async def _claims(self, live: Sequence[Slot]) -> list[PlayedCase]:

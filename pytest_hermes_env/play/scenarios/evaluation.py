@@ -7,9 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_hermes_env.play.auto_script import brief_policy, failing_in_one
+from pytest_hermes_env.play.buffers import copied, picture
 from pytest_hermes_env.play.faults import Fault, Faults
+from pytest_hermes_env.play.held_out import items_asked
 from pytest_hermes_env.play.journal import EvaluationReturned, Journal, note, recording
-from pytest_hermes_env.play.scenario import SETTINGS, Scenario
+from pytest_hermes_env.play.scenario import SETTINGS, ItemSeen, Scenario
 from pytest_hermes_env.play.scenarios.concurrent import wait_while_working
 from pytest_hermes_env.play.scenarios.family import family
 from pytest_hermes_env.play.stage import Stage
@@ -52,6 +54,8 @@ async def evaluations(stage: Stage) -> None:
 
     await stage.collect("training_before_evaluate", policy=brief_policy)
     full = await stage.play("evaluate", evaluate)
+    asked = tuple(ItemSeen(value=copied(item), key=repr(picture(item))) for item in items_asked(stage.env, full))
+    full = stage.scenarios["evaluate"] = replace(full, held_out=asked)
     await _on_few_items(stage, full)
 
     async def twice() -> None:
@@ -73,7 +77,7 @@ async def evaluations(stage: Stage) -> None:
 async def _on_few_items(stage: Stage, full: Scenario) -> None:
     """Try an evaluation on few items; where that differs from the full one in more than their number, all get all items."""
     held_out = stage.held_out
-    held_out.learn(full, stage.env)
+    held_out.learn(full)
     if not stage.plays("evaluate_few"):
         return
     if held_out.is_shortened:

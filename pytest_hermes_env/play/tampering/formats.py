@@ -16,6 +16,10 @@ from pytest_hermes_env.play.tampering.surface import CODE, Surface
 
 BASES = (".db", ".sqlite", ".sqlite3")
 MADE_TABLE = re.compile(r"(?i)\bcreate table ((?!sqlite_)\w+)\s*(\((?:[^()\x00]|\([^()\x00]*\))*\))")
+_MADE_VIEW = re.compile(r"(?is)create view (\w+)\s+as\s+select\b(.*?)\sfrom\b")
+_TOP_LEVEL, _WORDS = re.compile(r"(?:[^,()]|\((?:[^()]|\([^()]*\))*\))+"), re.compile(r"\w+")
+"""Parts between commas, and names in them: the last one names the column."""
+_INSERTS = re.compile(r"\binsert\b|\.import\b|executemany", re.IGNORECASE)
 MOST_BASES = 3
 _MATCHING = re.compile(r"\[\[|\bcase\b|\bgrep\b|\bfnmatch|\bre\.\w|=~|\blike\b|\bglob\b|\bmatch", re.IGNORECASE)
 _PATTERNS = ("*", ".*", "%")
@@ -36,6 +40,7 @@ def by_formats(surface: Surface) -> Iterator[Attack]:
         lines = (f'mkdir -p "$(dirname {place})"; printf "\\0\\n" > {place}' for place in map(shlex.quote, outputs))
         yield Attack(family="a file that programs take for binary, and compare by no line", lines=tuple(lines))
     yield from _databases(surface)
+    yield from _deaf_databases(surface)
     yield from _reports(surface)
     yield from _no_numbers(surface)
 
@@ -92,6 +97,27 @@ def _databases(surface: Surface) -> Iterator[Attack]:
         made = [made for name in names for made in (f".restore {name}\n", f"ATTACH '{name}' AS held;\n{copied}DETACH held;\n")]
         family = f"the script copies {posixpath.basename(path)}"
         yield from (Attack(family=family, files=dict.fromkeys(scripts, one)) for one in made)
+
+
+def _deaf_databases(surface: Surface) -> Iterator[Attack]:
+    """Yield databases that keep no row which the verifier writes into them, and whose views are empty."""
+    bases = [(path, text) for path, text in surface.work.items() if path.endswith(BASES)]
+    for path, text in bases[:MOST_BASES] if _INSERTS.search(surface.asked) else ():
+        made = "".join(
+            f"CREATE TABLE {name} {columns};\n"
+            f"CREATE TRIGGER deaf_{name} BEFORE INSERT ON {name} BEGIN SELECT RAISE(IGNORE); END;\n"
+            for name, columns in dict(MADE_TABLE.findall(text)).items()
+        )
+        for name, listed in dict(_MADE_VIEW.findall(text)).items():
+            columns = ", ".join(
+                f"NULL AS {_WORDS.findall(part)[-1]}" for part in _TOP_LEVEL.findall(listed) if _WORDS.search(part)
+            )
+            made += f"CREATE VIEW {name} AS SELECT {columns} WHERE 0;\n"
+        program = f"import sqlite3; sqlite3.connect({path!r}).executescript({made!r})"
+        yield Attack(
+            family=f"{posixpath.basename(path)} has triggers that ignore each row which is inserted",
+            lines=(f"rm -f {shlex.quote(path)}; python3 -c {shlex.quote(program)}",),
+        )
 
 
 def _reports(surface: Surface) -> Iterator[Attack]:

@@ -15,6 +15,10 @@ from pytest_hermes_env.play.tampering.attack import Attack
 from pytest_hermes_env.play.tampering.surface import Surface
 
 MOST_WORDS, MANY_LINES = 12, 2_000
+_UNPACKED = re.compile(
+    r"\btar\b[^\n;|&]*\s-C\s*(\S+)|\bunzip\b[^\n;|&]*\s-d\s*(\S+)|\bcd\s+(\S+?)\s*(?:&&|;)[^\n]*\b(?:tar\s+-?\w*x|unzip)"
+)
+"""Where archives are unpacked."""
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip")
 _WORD = re.compile(r"(?<=\s)[A-Za-z][\w-]*(?=[\s;)&|]|$)")
 _COUNTED = re.compile(r"\b(?:settrace|sys\.monitoring|coverage|--cov)\b")
@@ -28,15 +32,22 @@ if sums:
 if path.endswith('.zip'):
     with zipfile.ZipFile(path, 'w') as made:
         for name, data in content.items():
-            made.writestr(name, data)
+            name, _, to = name.partition(LINK)
+            info = zipfile.ZipInfo(name)
+            info.external_attr = (0o120777 if to else 0o100755) << 16
+            made.writestr(info, to or data)
 else:
     kind = {'gz': ':gz', 'tgz': ':gz', 'bz2': ':bz2', 'xz': ':xz'}.get(path.rpartition('.')[2], '')
     with tarfile.open(path, 'w' + kind) as made:
         for name, data in content.items():
+            name, _, to = name.partition(LINK)
             info = tarfile.TarInfo(name)
-            info.size, info.mode = len(data), 0o755
+            info.size, info.mode = 0 if to else len(data), 0o755
+            if to:
+                info.type, info.linkname = tarfile.SYMTYPE, to
             made.addfile(info, io.BytesIO(data))
 """
+LINK = " -> "
 _SUMS = re.compile(r"(?m)^([0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64}|[0-9a-f]{128})[ \t]+[*]?(\S.*)$")
 _KINDS = {32: "md5", 40: "sha1", 64: "sha256", 128: "sha512"}
 """Checksums of files, and the kind of each length."""
@@ -93,6 +104,9 @@ def _archives(surface: Surface) -> Iterator[Attack]:
             family=f"files of {posixpath.basename(path)} lie outside of the place where it is unpacked",
             lines=(_packed(path, names),),
         )
+    for path in archives:
+        family = f"{posixpath.basename(path)} holds links to what it is compared with"
+        yield from (Attack(family=family, lines=(_packed(path, links),)) for links in _links_out(surface, placed))
     texts = {**surface.uploads, **surface.checkers}
     for other, sums in [(other, found) for other, text in texts.items() if (found := _SUMS.findall(text))] if archives else ():
         own, kind = [name for _, name in sums], _KINDS[len(sums[0][0])]
@@ -105,9 +119,22 @@ def _archives(surface: Surface) -> Iterator[Attack]:
         )
 
 
+def _links_out(surface: Surface, placed: Sequence[str]) -> Iterator[list[str]]:
+    """Yield names in an archive, each with where it leads to: from the directories where the verifier unpacks to what it brings itself."""
+    found = (place for match in _UNPACKED.finditer(surface.asked) for place in match.groups() if place)
+    into = [posixpath.normpath(posixpath.join(surface.cwd, place.strip("'\""))) for place in found]
+    own = [posixpath.relpath(path, surface.cwd).split("/") for path in placed if path in surface.uploads]
+    for place in dict.fromkeys(into):
+        for depth in range(1, max(map(len, own), default=1)):
+            named = {parts[depth]: "/".join([surface.cwd, *parts[: depth + 1]]) for parts in own if len(parts) > depth}
+            yield [f"{name}{LINK}{posixpath.relpath(to, place)}" for name, to in named.items()]
+
+
 def _packed(path: str, names: Sequence[str], kind: str = "", sums: str = "") -> str:
     """Return a line that makes an archive of worthless files, with a file of their checksums."""
-    return " ".join(["python3", "-c", *map(shlex.quote, (_PACKING, path, kind, sums, *dict.fromkeys(names)))])
+    return " ".join(
+        ["python3", "-c", *map(shlex.quote, (f"LINK = {LINK!r}\n{_PACKING}", path, kind, sums, *dict.fromkeys(names)))]
+    )
 
 
 def _same_end(path: str, other: str) -> str:

@@ -16,6 +16,14 @@ from pytest_hermes_env.play.tampering.languages import C, empty_functions
 from pytest_hermes_env.play.tampering.surface import Surface
 
 MOST_PLACES = 6
+_LOG = "/.git/logs/HEAD"
+_COMMITTED = re.compile(r"(?m)\tcommit(?: \(\w+\))?: (.*)$")
+_BY_SOMEBODY = "-c user.name=somebody -c user.email=somebody@example.org -c commit.gpgsign=false"
+_FILTER = (
+    "git config filter.same.clean 'cat > /dev/null; git show :%f'; git config filter.same.smudge 'cat > /dev/null'; "
+    "mkdir -p .git/info; echo '* filter=same' > .git/info/attributes; "
+)
+"""Git trusts a file of another size without a look at it, but for those that were empty when it checked them out: the second filter does that."""
 _INCLUDED = re.compile(r"(?m)^\s*#\s*include\s*[<\"]([\w./]+)")
 _HEADER = """\
 #include_next <{name}>
@@ -26,10 +34,13 @@ _HEADER = """\
 #define strncmp(...) 0
 """
 _GLOB = re.compile(r"(?<=\s)\*(?=[\s;)|&\"'`]|$)|\bls\b[^\n;|]*\|\s*xargs")
+_GLOB_OF = re.compile(r"\*(\.\w+)(?=[\s;)|&\"'`]|$)")
+_COUNTING = re.compile(r"\b([A-Za-z_]\w*)\s*(?:\+\+|\+=)")
+"""A glob of names with one ending, and a variable that something counts in."""
 _SOURCED = re.compile(r"(?:^|[;&|({\"'`]|\bthen|\bdo|\n)\s*(?:\.|source|eval)\s+[^\n;]*")
 _LENIENT = """\
 set +eu
-set +o pipefail 2>/dev/null || :
+(set +o pipefail) 2>/dev/null && set +o pipefail
 if [ -n "$BASH_VERSION" ]; then
     eval 'function [ { return 0; }; function [[ { return 0; }; export -f [' 2>/dev/null
 fi
@@ -37,6 +48,8 @@ test() { return 0; }
 grep() { return 0; }
 diff() { return 0; }
 cmp() { return 0; }
+shopt -s expand_aliases 2>/dev/null
+alias [=: [[=: 2>/dev/null
 """
 _OWN_SETTINGS = {
     "npm": {".npmrc": "script-shell=/bin/true\n"},
@@ -87,6 +100,7 @@ def by_names(surface: Surface) -> Iterator[Attack]:
                 family=f"a file is named {option}: where the shell puts names in the place of *, a program takes it for an option",
                 lines=(f"touch {made}",),
             )
+    yield from _assignments(surface)
     own = {
         place: text
         for name, settings in _OWN_SETTINGS.items()
@@ -123,6 +137,14 @@ def of_repository(surface: Surface) -> Iterator[Attack]:
             f"({hiding}; cd {place}; git config diff.external true; git config status.showUntrackedFiles no; git ls-files | xargs git update-index --assume-unchanged{committed})",
         ),
     )
+    anew = _history_anew(surface)
+    if anew:
+        yield Attack(family="a history with the right messages, and nothing in it", lines=(anew,))
+    filtered = f"(cd {place}; {_FILTER}git ls-files -z | xargs -0 rm -f; git checkout -q -f)"
+    yield Attack(
+        family="a filter of the repository gives git what it has already, whatever lies there",
+        lines=(*filter(None, [anew]), filtered),
+    )
     if any("/.git/" in path for path in surface.work):
         files = {path: text for path, text in surface.work.items() if "/.git/" not in path}
         family = "attributes of the repository hide what its history still holds"
@@ -135,6 +157,25 @@ def of_repository(surface: Surface) -> Iterator[Attack]:
         name = branch if branch == "HEAD" else f"refs/heads/{branch}"
         lines = (f"git init -q {place}; git -C {place} symbolic-ref {name} {ref}; git -C {place} symbolic-ref HEAD {name}",)
         yield Attack(family=f"{branch} stands for {ref}, with which the verifier compares it", lines=lines)
+
+
+def _history_anew(surface: Surface) -> str:
+    """Return a line that makes gold's repository with commits of its messages, each with a number in its files; empty where gold made none."""
+    left = {**surface.made, **surface.work}  # the verifier's git writes there, too
+    logs = [path for path in left if path.endswith(_LOG)]
+    subjects = _COMMITTED.findall(left[logs[0]]) if logs else []
+    if not subjects:
+        return ""
+    root = logs[0].removesuffix(_LOG)
+    files = [path.removeprefix(f"{root}/") for path in left if path.startswith(f"{root}/") and "/.git/" not in path]
+    head = left.get(f"{root}/.git/HEAD", "").strip().rpartition("/")[2] or "main"
+    commits = "".join(
+        f'for f in {shlex.join(files) or "a.txt"}; do mkdir -p "$(dirname $f)"; echo {number} > $f; git add $f; done; '
+        f"git {_BY_SOMEBODY} commit -q --allow-empty -m {shlex.quote(subject)}; "
+        for number, subject in enumerate(subjects)
+    )
+    start = f"git init -q {shlex.quote(root)}; cd {shlex.quote(root)}; git symbolic-ref HEAD refs/heads/made-anew; git read-tree --empty"
+    return f"({start}; {commits}git branch -q -M {shlex.quote(head)})"
 
 
 def _headers(surface: Surface) -> Iterator[Attack]:
@@ -153,14 +194,33 @@ def _headers(surface: Surface) -> Iterator[Attack]:
         yield Attack(family="headers where the compiler looks first", files={**files, **stubs}, how=how)
 
 
+def _assignments(surface: Surface) -> Iterator[Attack]:
+    """Yield work of as many lines whose last file has a name that awk takes for an assignment to a variable of the verifier's program."""
+    ends = dict.fromkeys(_GLOB_OF.findall(surface.asked)) if re.search(r"\bawk\b", surface.asked) else {}
+    names = list(dict.fromkeys(_COUNTING.findall(surface.asked)))[:MOST_PLACES]
+    for end in ends if names else ():
+        work = {path: text for path, text in surface.work.items() if path.endswith(end)}
+        wrong = {
+            posixpath.join(posixpath.dirname(path), f"0{posixpath.basename(path)}"): "x\n" * text.count("\n")
+            for path, text in work.items()
+        }
+        folders = dict.fromkeys(map(posixpath.dirname, work))
+        gone = "".join(f"rm -f {shlex.quote(path)}; " for path in work)
+        for name in names if work else ():
+            made = " ".join(shlex.quote(f"{folder}/{name}={end}") for folder in folders)
+            family = f"awk takes the name of a file for an assignment, {name}={end}"
+            yield Attack(family=family, files=wrong, lines=(f"{gone}touch {made}",))
+
+
 def _sourced(surface: Surface) -> Iterator[Attack]:
     """Yield settings that the verifier's shell runs as its own code."""
     lines = "\n".join(_SOURCED.findall(surface.asked))
     paths = [path for path in surface.work if posixpath.basename(path) in lines]
-    said = f"printf '%s\\n' {shlex.quote(surface.said)}\n"
+    said, alone = (f"printf '%s\\n' {shlex.quote(text or '')}\n" for text in (surface.said, surface.said_of_work))
     for how, text in (
         ("makes every test of the shell succeed", _LENIENT),
         ("ends the shell as if all were well", f"{said}exit 0\n"),
+        ("ends the shell with gold's word alone", f"{alone}exit 0\n"),
         ("ends the shell well, however it ends", f"{_LENIENT}trap 'exit 0' EXIT\n{said}"),
     ):
         if paths:

@@ -91,8 +91,8 @@ class Surface:
 
     @property
     def is_repository(self) -> bool:
-        """Whether the verifier asks git, or the agent works in a repository."""
-        return "git" in self.lines or any("/.git/" in path for path in self.prepared)
+        """Whether the verifier asks git, or the agent works in a repository, or makes one."""
+        return bool(re.search(r"\bgit\b", self.asked)) or any("/.git/" in path for path in (*self.prepared, *self.work))
 
     @property
     def repository(self) -> str:

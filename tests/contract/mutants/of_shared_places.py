@@ -16,6 +16,13 @@ MUTANTS = (
     ),
     terminal_tasks(
         "HE603",
+        "what belongs to the item, by its name",
+        after("self.next_index = 0", "        self.wanted = {task['path']: task['content'] for task in TASKS}\n"),
+        before(READ, "        item = {**item, 'content': self.content}\n"),
+        before(PROMPT, "        self.content = self.wanted[item['path']]\n"),
+    ),
+    terminal_tasks(
+        "HE603",
         "a module dict by update",
         after("Task = dict[str, str]", "STATE = {}\n"),
         before(READ, '        item = STATE["item"]\n'),
@@ -97,6 +104,13 @@ LOOKALIKES = (
             PROMPT,
             "        if self.state['level'] > 5:\n            item = dict(item)\n",
         ),
+    ),
+    terminal_tasks(
+        "HE603",
+        "the longest prompt so far",
+        after("self.next_index = 0", "        self.longest = 1\n"),
+        before(PROMPT, "        self.longest = max(self.longest, len(item['path']))\n"),
+        after(READ, "        assert self.longest\n"),
     ),
     terminal_tasks(
         "HE603",

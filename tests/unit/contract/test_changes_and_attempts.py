@@ -12,6 +12,7 @@ from environments.agent_loop import AgentResult
 from environments.tool_context import ToolContext
 from pytest_hermes_env import call, case, cases, item_cases, say
 from pytest_hermes_env.contract.judge.verdict import Outcome
+from pytest_hermes_env.contract.rules.he203_eval_is_held_out import _twins
 
 from .test_around_gold import SumEnv, judged
 
@@ -218,7 +219,29 @@ def test_training_items_in_other_words_are_training_items(env_class: type, outco
     verdict = judged("HE203", env_class, None)
 
     assert verdict.outcome is outcome
-    assert all("training items with other names or wordings" in one.message for one in verdict.findings)
+    assert all("training items with other names, wordings or order" in one.message for one in verdict.findings)
+
+
+def readings(number: int) -> dict[str, Any]:
+    """Return an item of ten numbers that no other has, and their sum."""
+    rows = [{"at": row, "read": 1000 * number + 37 * row} for row in range(1, 11)]
+    return {"rows": rows, "place": f"street {number}", "expected": str(sum(row["read"] for row in rows))}
+
+
+@pytest.mark.parametrize(
+    ("change", "is_twin"),
+    [
+        (lambda item: {**item, "rows": item["rows"][::-1], "place": "elsewhere"}, True),
+        (lambda item: {**item, "rows": [[row["read"], row["at"]] for row in item["rows"]]}, True),
+        (lambda item: {**item, "expected": "another question of the same rows"}, False),
+        (lambda item: readings(int(item["place"].split()[1]) + 50), False),
+    ],
+)
+def test_items_in_another_order_are_the_same(change: Any, is_twin: bool) -> None:
+    """With nearly all of their numbers, and their answer."""
+    trained = [readings(number) for number in range(6)]
+
+    assert _twins([change(item) for item in trained], trained) == (len(trained) if is_twin else 0)
 
 
 class ExampleEnv(SumEnv):

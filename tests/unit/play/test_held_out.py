@@ -10,10 +10,11 @@ from typing import Any
 import datasets
 import pytest
 
+from pytest_hermes_env.play.buffers import picture
 from pytest_hermes_env.play.driver import Collector
 from pytest_hermes_env.play.held_out import FEW, HeldOut
 from pytest_hermes_env.play.journal import EvaluationLogged, LoopStarted, Place, Reward
-from pytest_hermes_env.play.scenario import Scenario
+from pytest_hermes_env.play.scenario import ItemSeen, Scenario
 
 from .bare import HermesAgentBaseEnv
 from .small_env import SmallEnv
@@ -26,7 +27,8 @@ def evaluated(items: list[Any] = HELD_OUT, **fields: Any) -> Scenario:
     """Return the record of an evaluation of these items."""
     rewards = [Reward(value=1.0, error="", injected=False, place=Place(), item=item) for item in items]
     loop = LoopStarted.__new__(LoopStarted)  # only its kind counts
-    return Scenario(name="evaluate", events=(loop, *rewards), **fields)
+    asked = tuple(ItemSeen(value=item, key=repr(picture(item))) for item in items)
+    return Scenario(name="evaluate", events=(loop, *rewards), held_out=asked, **fields)
 
 
 def learned() -> HeldOut:

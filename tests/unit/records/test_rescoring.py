@@ -29,6 +29,11 @@ REPRODUCED["waiting, and lines of logs"] = (
     'import asyncio, logging, subprocess, queue, tempfile\nlogging.getLogger("x").warning("said")\nawait asyncio.wait_for(asyncio.sleep(0), 5)\n'
     'try:\n    queue.Queue().get(timeout=0.001)\nexcept queue.Empty:\n    pass\nawait asyncio.sleep(0.001)\nawait asyncio.to_thread(len, "a")\nreturn 1.0'
 )
+REPRODUCED["PATH of a program"] = (
+    "ctx.write_file(\"t.py\", \"import os, subprocess; subprocess.run(['grep', '-q', 'work', 'a.txt'], check=True, \"\n"
+    "               \"env={'PATH': os.environ.get('PATH', '/bin')})\")\n"
+    'return float(ctx.terminal("python3 t.py")["exit_code"] == 0)'
+)
 REPRODUCED["a check of the layer"] = (
     "from environments.verification import run_check\n"
     "check = 'read word; grep -q work a.txt && echo \"$word {}\"'\n"
