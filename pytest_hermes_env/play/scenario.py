@@ -220,6 +220,8 @@ class Rung:
     stale: str = ""
     """A prepared file of its sandbox that holds text of another item; ``copied`` is one that holds what it wrote."""
     copied: str = ""
+    outside: tuple[tuple[str, str], ...] = ()
+    """Files that were written below the directory for temporary files of the whole machine, with digests."""
     change: str = ""
     worth: Worth = Worth.NONE
     again: float | None = None

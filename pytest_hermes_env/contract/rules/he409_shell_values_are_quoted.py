@@ -4,7 +4,8 @@ Values in a command of the tool context are quoted, or are the author's own.
 What: What an f-string, `%`, `format`, `+` or `join` puts into a command for `ctx.terminal` (or `call_tool("terminal",
 ...)`) in `compute_reward`, or in what it calls, went through `shlex.quote` or `shlex.join`, or is a constant, a number, a
 setting or an attribute of self. A value that is a command itself (its name contains cmd, command, script or shell) and a command that is one
-value as a whole are not reported.
+value as a whole are not reported, nor, in a run, a field of the item for the name of a function, a class or a module that is an
+identifier in each item.
 
 Why: A file named `it's.txt` ends the reward in a syntax error, which reads as a failed test, and a model that may
 choose a file name writes `x; echo 1 > /tmp/score`. The verifier runs with the right to decide what is correct: a model
@@ -20,9 +21,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
-from pytest_hermes_env.contract.judge import Rule, Severity, Verdict
+from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
+from pytest_hermes_env.play.buffers import fields_of
 from pytest_hermes_env.source import (
     UNKNOWN,
     Call,
@@ -43,11 +45,27 @@ _CHECKS = frozenset({"fullmatch", "match", "isalnum", "isdigit", "isidentifier"}
 _COMMAND = re.compile(r"cmd|command|script|shell", re.IGNORECASE)
 _OF_THE_AGENT = re.compile(r"\b(?:ls|find|cat|grep|head|tail|for-each-ref|branch|ls-files|name-only|tag -l|log)\b")
 """Commands whose output holds names or texts that the agent chose."""
+_OF_CODE = re.compile(r"func|entry_?point|symbol|class|module|method", re.IGNORECASE)
 _DEEPEST = 6
 
 
 def static(source: ClassSource) -> Verdict:
-    """Look at every command that compute_reward leads to. Rollouts cannot see the rule: their values need no quotes."""
+    """Look at every command that compute_reward leads to."""
+    return _verdict(source)
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Say the same, but for names of functions and the like in the item, where those of all known items are identifiers: they need no quotes."""
+    if evidence.source is None:
+        return Verdict.not_exercised("its source cannot be read")
+    items = evidence.scenario("items")
+    known = [fields_of(item.value) for item in (*items.items, *items.held_out)]
+    names = {name for fields in known for name in fields if _OF_CODE.search(name)}
+    plain = {name for name in names if all(str(fields.get(name)).isidentifier() for fields in known)}
+    return _verdict(evidence.source, plain)
+
+
+def _verdict(source: ClassSource, plain: Collection[str] = ()) -> Verdict:
     if not source.has("compute_reward") and source.unreadable:
         return Verdict.undecided(f"compute_reward may come from {source.unreadable[0]}, which cannot be read")
     commands = [(call, command) for call in reach_of(source).calls("compute_reward") for command in _commands(call)]
@@ -57,7 +75,7 @@ def static(source: ClassSource) -> Verdict:
         finding_at(call.function, call.node, f"{call.function.name} puts {ast.unparse(part)} into a command without quoting it")
         for call, command in commands
         for part in _inserted(call.function, command)
-        if not _is_harmless(source, call.function, part)
+        if not _is_harmless(source, call.function, part) and not _is_of_fields(source, call.function, part, plain)
     ]
     places = len(commands)
     return Verdict.of_source(findings, f"{places} {'command is' if places == 1 else 'commands are'} quoted or the author's own")
@@ -161,6 +179,25 @@ def _is_harmless(source: ClassSource, function: Function, part: ast.expr, depth:
     return False
 
 
+def _is_of_fields(source: ClassSource, function: Function, part: ast.expr, plain: Collection[str], depth: int = 0) -> bool:
+    """Tell whether all that needs quotes in a value are fields of the item which are plain words."""
+    match part:
+        case (
+            ast.Subscript(slice=ast.Constant(value=str(key)))
+            | ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value=str(key)), *_])
+            | ast.Attribute(attr=key)
+        ) if key in plain:
+            return True
+        case ast.Name(id=name) if plain and depth <= _DEEPEST:
+            given = [*_values(function, name), *reach_of(source).given_to(function, name, "compute_reward")]
+            inside = [(holder, one) for holder, value in given for one in (list(_inserted(holder, value)) or [value])]
+        case _:
+            inside = [(function, one) for one in _inserted(function, part)] if depth <= _DEEPEST else []
+    return bool(inside) and all(
+        _is_harmless(source, holder, one) or _is_of_fields(source, holder, one, plain, depth + 1) for holder, one in inside
+    )
+
+
 def _names(part: ast.expr, name: str) -> bool:
     """Whether an expression is made of a name, which it is then bound to."""
     return any(isinstance(one, ast.Name) and one.id == name for one in ast.walk(part))
@@ -211,4 +248,4 @@ def _values(function: Function, name: str) -> Iterator[tuple[Function, ast.expr]
             yield function, value
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=("items", "happy"))

@@ -3,8 +3,9 @@ Rollouts share no state: what belongs to one rollout is not kept on self, in a m
 
 What: In concurrent groups, in which the model of every rollout says a different word, no rollout sees the word of
 another, and no shared place (an attribute of self, a module global, `os.environ`) holds the word or the item of one
-rollout while others run. No method keeps its item on self or in a global from where rollouts read it. Series that are
-only appended to are fine.
+rollout while others run. No method keeps its item, or what it takes from it, on self or in a global from where rollouts read it, or a reward by
+the `id()` of an object that may be gone. Where `terminal_backend` is "local", no file below /tmp is written with different
+contents by rollouts. Series that are only appended to are fine.
 
 Why: Rollouts of a group, and several groups, run in one process on one object. The next rollout overwrites an attribute
 before the first await of the previous one ends: the reward scores another rollout's answer against this item. Nothing
@@ -20,6 +21,7 @@ Source: atroposlib 0.4.0, `envs/base.py`, `BaseEnv.collect_trajectories` (gather
 from __future__ import annotations
 
 import ast
+import dataclasses
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict, finding_in
@@ -37,7 +39,7 @@ def static(source: ClassSource) -> Verdict:
 
     It complements the rollouts: they meet only sometimes, and those of a group have the same item.
     """
-    reads, reads_of_reward = _attributes_read(source, *_ROLLOUT), _attributes_read(source, "compute_reward")
+    reads = _attributes_read(source, *_ROLLOUT)
     findings = [
         finding_at(
             function,
@@ -49,18 +51,34 @@ def static(source: ClassSource) -> Verdict:
         for target in _kept_items(function)
         if not isinstance(target, ast.Attribute) or ast.unparse(target) in reads
     ]
-    findings += [
-        finding_at(
-            function,
-            target,
-            f"{function.name} keeps what it takes from its item in {ast.unparse(target)}, which compute_reward reads: another rollout may have set it by then",
-        )
-        for name in ("format_prompt", "get_next_item")
-        if (function := source.methods.get(name)) is not None
-        for target in _taken_from_items(function)
-        if ast.unparse(target) in reads_of_reward
-    ]
-    return Verdict.of_source(findings, "rollouts keep no item where other rollouts see it")
+    return Verdict.of_source([*findings, *_sure(source)], "rollouts keep no item where other rollouts see it")
+
+
+def _sure(source: ClassSource) -> Iterator[Finding]:
+    """Yield what is wrong whether rollouts met in a run or not."""
+    reads = _attributes_read(source, "compute_reward")
+    for name in ("format_prompt", "get_next_item"):
+        if (function := source.methods.get(name)) is None:
+            continue
+        for target in _taken_from_items(function):
+            if (held := ast.unparse(target)) in reads:
+                message = f"{name} keeps what it takes from its item in {held}, which compute_reward reads: another rollout may have set it by then"
+                yield finding_at(function, target, message)
+    yield from (found for function in reach_of(source).functions("compute_reward") for found in _kept_by_id(function))
+
+
+def _kept_by_id(function: Function) -> Iterator[Finding]:
+    """Yield where something is kept on self by the id() of an object that nothing keeps: the next object may get the same one."""
+    for node in function.own_nodes():
+        match node:
+            case ast.Assign(
+                targets=[ast.Subscript(slice=ast.Call(func=ast.Name(id="id"), args=[given])) as target], value=value
+            ):
+                kept = {ast.unparse(part) for part in ast.walk(value) if not isinstance(value, ast.Call)}
+                if function.is_self(_root(target)) and ast.unparse(given) not in kept:
+                    message = f"{ast.unparse(target)} is kept by an id(), which another object gets when this one has gone"
+                    fix = "Keep it by `ctx.task_id`, which no other rollout has."
+                    yield dataclasses.replace(finding_at(function, node, message), fix=fix)
 
 
 def _attributes_read(source: ClassSource, *methods: str) -> set[str]:
@@ -116,6 +134,10 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look for the words of other rollouts in what each one was shown, and for the last one's in what they share."""
     if overwritten := list(_overwritten(evidence.scenario("evaluate"))):
         return Verdict.failed(overwritten[:1])
+    if evidence.source is not None and (sure := [*_sure(evidence.source)]):
+        return Verdict.failed(sure[:1])
+    if at_one_place := _in_one_place(evidence):
+        return Verdict.failed([at_one_place])
     if others := list(_of_others(evidence)):
         return Verdict.failed(others[:1])
     groups = evidence.scenario("concurrent_groups")
@@ -152,6 +174,24 @@ def dynamic(evidence: Evidence) -> Verdict:
     roles = sum(len(earned(scenario)) for scenario in evidence.scenarios(*MIXED))
     watched = f"; {roles} rewards beside gold were those of the same work alone" if roles else ""
     return Verdict.of(findings[:1], f"{len(owners)} concurrent rollouts saw no word of each other{watched}")
+
+
+def _in_one_place(evidence: Evidence) -> Finding | None:
+    """Return a file that all sandboxes of one machine share, and that rollouts wrote with different contents."""
+    if evidence.config_init.values.get("terminal_backend") != "local":
+        return None
+    seen: dict[str, set[str]] = {}
+    for path, digest in (one for rung in evidence.rungs for one in rung.outside):
+        seen.setdefault(path, set()).add(digest)
+    shared = [path for path, digests in seen.items() if len(digests) > 1]
+    if not shared:
+        return None
+    message = (
+        f"{shared[0]} is one file for all rollouts where sandboxes are directories of one machine (terminal_backend 'local')"
+    )
+    found = evidence.finding(message, "compute_reward", "format_prompt", scenario=CASES)
+    fix = "Use a path below the directory where the agent begins, or `mktemp -d`."
+    return dataclasses.replace(found, fix=fix, seen=f"rollouts wrote {len(seen[shared[0]])} different contents there")
 
 
 def _of_others(evidence: Evidence) -> Iterator[Finding]:

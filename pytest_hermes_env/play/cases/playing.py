@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from typing import Any
 
 from pytest_hermes_env.errors import HermesEnvError, shorten
@@ -26,6 +27,7 @@ from pytest_hermes_env.sandbox.machine import Patience, patience
 
 LEAST_S, TIMES = 10.0, 5.0
 """Seconds after which the commands of a case that is not declared are stopped, and how many times what gold took."""
+OF_ALL = "/tmp/"  # noqa: S108 - what is looked for
 OVER = "(The transcript has ended.)"
 
 
@@ -166,6 +168,7 @@ async def played(
         ),
         reads=verifier_reads(*machines),
         work=tuple(path for path, node in files.items() if node.party == "agent"),
+        outside=tuple(_outside(everything, " ".join(str(one.arguments) for one in record.tool_calls))),
         asked=tuple(
             f"{one.name}({_brief(one.arguments)}): {_outcome(one.result)}"
             for one in record.tool_calls[last:]
@@ -186,6 +189,13 @@ async def played(
         was_stopped=given.was_over,
         failed=sum(exit_code_of(one.result) != 0 for one in calls),
     )
+
+
+def _outside(files: Mapping[str, Any], asked: str) -> Iterator[tuple[str, str]]:
+    """Yield the files for which a call named a place that all rollouts of a machine share, with digests; programs find one of their own there."""
+    for path, node in files.items():
+        if path.startswith(OF_ALL) and node.party in {"agent", "verifier"} and "/".join(path.split("/")[:3]) in asked:
+            yield path, blake2b(node.data, digest_size=8).hexdigest()
 
 
 def _is_telling(one: Caught) -> tuple[bool, bool]:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pytest_hermes_env.inference.steps import Call, Say, Turn, call, say, think, turn
-from pytest_hermes_env.play.cases.code_changes import is_code, is_program, with_a_note
+from pytest_hermes_env.play.cases.code_changes import is_code, is_program, with_a_note, with_an_import
 from pytest_hermes_env.play.cases.content import in_another_order, rewritten, with_a_sentence, with_reasons
 from pytest_hermes_env.play.cases.slots import ANSWER, Slot, Work, arguments_of, said
 from pytest_hermes_env.play.cases.writing import writing
@@ -40,6 +40,12 @@ _BRIEF = re.compile(
     re.IGNORECASE,
 )
 """Where the prompt may limit the length of an answer."""
+_WITHOUT = re.compile(
+    r"\b(?:no|not|without|don't|avoid|never|instead of)\b[^.\n]{0,40}\b(?:import|module|librar|package|class)|\bbuilt-?ins?\b|\bpure\b"
+    r"|\bonly\b[^.\n]{0,30}\bfunctions?\b|\bsingle function\b",
+    re.IGNORECASE,
+)
+"""Where the prompt may limit what code is made of."""
 _COUNTED = re.compile(r"\b(?:one|single|exactly|only)\b[^.\n]{0,20}\b(?:command|call|turn|step)s?\b", re.IGNORECASE)
 _NAMED = re.compile(r"\bmv\b|\bwrite_file\b")
 """Where the prompt says how many calls may be made, or by which the work is to be done."""
@@ -127,6 +133,10 @@ def other_ways(work: Work, live: Sequence[Slot], most: int) -> tuple[list[Way], 
         if slot.name != ANSWER and is_program(slot.text) and not _SILENT.search(work.prompt):
             is_same = _STDOUT.search(work.prompt) is not None
             words.append((f"with a line on stderr, {slot.name}", slot.put(with_a_note(slot.text)), is_same))
+        if slot.name.endswith(".py") and is_code(slot.text) and not _WITHOUT.search(work.prompt):
+            words.append(
+                (f"with an import and a class that it does not need, {slot.name}", slot.put(with_an_import(slot.text)), True)
+            )
         if is_code(slot.text):
             words.append((f"in another layout, {slot.name}", slot.put(f"{ast.unparse(ast.parse(slot.text))}\n"), False))
         is_last = _LAST_LINE.search(work.prompt) is not None and _ALONE.search(work.prompt) is None

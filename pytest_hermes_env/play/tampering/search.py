@@ -68,7 +68,9 @@ class Search:
         work = work_of(self.gold, self.item, gold, ())
         bad = work.all_wrong(work.slots())
         wrong = await self._attempt(WRONG_CONTENT, bad)
-        if (wrong.rung.reward or 0.0) > gold.rung.reward * SHARE:  # most of the work is still done, such as what was committed before
+        if (
+            wrong.rung.reward or 0.0
+        ) > gold.rung.reward * SHARE:  # most of the work is still done, such as what was committed before
             bad, wrong = (turn(say(SILENT_ANSWER)),), idle
         floor = max(rung.reward or 0.0 for rung in (idle.rung, wrong.rung))
         own = reward_constants(type(self.stage.env), type(self.stage.env).compute_reward)

@@ -23,6 +23,18 @@ MUTANTS = (
     ),
     terminal_tasks(
         "HE603",
+        "a reward by the id of its result",
+        after("self.next_index = 0", "        self.known = {}\n"),
+        before(
+            READ,
+            "        if id(result) in self.known:\n"
+            "            return self.known[id(result)]\n"
+            "        self.known[id(result)] = float(bool(result.messages))\n",
+        ),
+        follow_up="HE404",
+    ),
+    terminal_tasks(
+        "HE603",
         "a module dict by update",
         after("Task = dict[str, str]", "STATE = {}\n"),
         before(READ, '        item = STATE["item"]\n'),
