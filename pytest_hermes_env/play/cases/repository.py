@@ -12,10 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pytest_hermes_env.inference.steps import Call, Say, Turn, call, turn
-from pytest_hermes_env.play.cases.slots import Work
+from pytest_hermes_env.play.cases.slots import BY_SOMEBODY, HEAD_LOG, Work
 
-_HEAD, _LOG = "/.git/HEAD", "/.git/logs/HEAD"
-_BY_SOMEBODY = "-c user.name=somebody -c user.email=somebody@example.org -c commit.gpgsign=false"
+_HEAD = "/.git/HEAD"
 _COMMITTED = re.compile(r"\tcommit(?: \(\w+\))?: (.*)$")
 _ASKED_TO_COMMIT = re.compile(r"\bcommit", re.IGNORECASE)
 SOMEWHERE, ANOTHER_MESSAGE = "somewhere-else", "Some work"
@@ -33,7 +32,7 @@ class Repository:
 
     def git(self, *commands: str) -> str:
         """Return a line of the shell that runs commands of git in it."""
-        return " && ".join(f"git {_BY_SOMEBODY} -C {shlex.quote(self.directory)} {one}" for one in commands)
+        return " && ".join(f"git {BY_SOMEBODY} -C {shlex.quote(self.directory)} {one}" for one in commands)
 
 
 def other_states(work: Work) -> Iterator[tuple[str, tuple[Turn, ...]]]:
@@ -47,8 +46,8 @@ def other_states(work: Work) -> Iterator[tuple[str, tuple[Turn, ...]]]:
 
 def repositories(work: Work) -> Iterator[Repository]:
     """Yield the repositories in which gold itself committed."""
-    for path in [path for path in work.files if path.endswith(_LOG)]:
-        directory = path.removesuffix(_LOG)
+    for path in [path for path in work.files if path.endswith(HEAD_LOG)]:
+        directory = path.removesuffix(HEAD_LOG)
         known = set(_text(work.before.get(path)).splitlines())
         lines = [line for line in _text(work.files[path]).splitlines() if line not in known]
         made = [(line.split()[1], found[1]) for line in lines if (found := _COMMITTED.search(line))]

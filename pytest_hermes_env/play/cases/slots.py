@@ -21,6 +21,8 @@ from pytest_hermes_env.play.cases.writing import writing
 from pytest_hermes_env.play.item_texts import pairs_under
 
 ANSWER = "the final answer"
+HEAD_LOG = "/.git/logs/HEAD"
+BY_SOMEBODY = "-c user.name=somebody -c user.email=somebody@example.org -c commit.gpgsign=false"
 MOST_FILES, LARGEST = 4, 20_000
 """Files whose content is changed, and their largest size in characters."""
 
@@ -175,7 +177,20 @@ class Work:
             again = call("write_file", path=name, content=new)
         else:
             again = call("terminal", command=writing(shlex.quote(name), new))
-        return (*turns[:last], Turn(steps=(*turns[last].steps, again)), *turns[last + 1 :])
+        return (*turns[:last], Turn(steps=(*turns[last].steps, again, *self._committing(name))), *turns[last + 1 :])
+
+    def _committing(self, name: str) -> list[Call]:
+        """Return the call that puts a changed file into the last commit, where gold committed in its repository."""
+        logs = [path for path, node in self.files.items() if path.endswith(HEAD_LOG) and node.party == "agent"]
+        roots = [root for path in logs if name.startswith(f"{(root := path.removesuffix(HEAD_LOG))}/")]
+        if not roots or "terminal" not in self.tools:
+            return []
+        return [
+            call(
+                "terminal",
+                command=f"git {BY_SOMEBODY} -C {shlex.quote(max(roots, key=len))} commit -q --no-verify -a --amend --no-edit",
+            )
+        ]
 
 
 def said(turns: tuple[Turn, ...]) -> list[Any]:

@@ -15,7 +15,7 @@ from typing import Any
 from pytest_hermes_env.inference.steps import Call, Say, Turn, call, say, think, turn
 from pytest_hermes_env.play.cases.code_changes import is_code, is_program, with_a_note, with_an_import
 from pytest_hermes_env.play.cases.content import in_another_order, rewritten, with_a_sentence, with_reasons
-from pytest_hermes_env.play.cases.slots import ANSWER, Slot, Work, arguments_of, said
+from pytest_hermes_env.play.cases.slots import ANSWER, BY_SOMEBODY, Slot, Work, arguments_of, said
 from pytest_hermes_env.play.cases.writing import writing
 
 BESIDE = "Let me look at this."
@@ -78,7 +78,6 @@ _TAG, _KIND_OF_TAG = (
     re.compile(r"\b(git)((?: -C \S+)?) tag (?=[\w\"'$])"),
     re.compile(r"\b(?:annotated|lightweight)\b", re.IGNORECASE),
 )
-_BY_SOMEBODY = "-c user.name=somebody -c user.email=somebody@example.org"
 _SUNDAY = re.compile(r"(?m)^((?:\S+[ \t]+){4}(?:[1-6](?:-[1-6])?,)*)0(?=,|[ \t]|$)")
 _CRON = re.compile(r"(?m)^(?:[\d*,/-]+[ \t]+){4}[\d*,/-]+(?=[ \t]|$)")
 _RANGE = re.compile(r"(?<![\d/*])(\d+)-(\d+)(?![\d/])")
@@ -214,7 +213,7 @@ def _with_annotated_tags(one: Turn) -> Turn:
     for step in one.steps:
         given = arguments_of(step) if isinstance(step, Call) else {}
         command = given.get("command")
-        made = _TAG.sub(rf"\1 {_BY_SOMEBODY}\2 tag -a -m tagged ", command) if isinstance(command, str) else command
+        made = _TAG.sub(rf"\1 {BY_SOMEBODY}\2 tag -a -m tagged ", command) if isinstance(command, str) else command
         steps.append(call("terminal", **{**given, "command": made}) if made != command else step)
     return Turn(steps=tuple(steps))
 

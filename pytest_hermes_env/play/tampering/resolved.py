@@ -10,15 +10,13 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from pytest_hermes_env.play.cases.slots import OF_HISTORY
+from pytest_hermes_env.play.cases.slots import BY_SOMEBODY, HEAD_LOG, OF_HISTORY
 from pytest_hermes_env.play.tampering.attack import Attack
 from pytest_hermes_env.play.tampering.languages import C, empty_functions
 from pytest_hermes_env.play.tampering.surface import Surface
 
 MOST_PLACES = 6
-_LOG = "/.git/logs/HEAD"
 _COMMITTED = re.compile(r"(?m)\tcommit(?: \(\w+\))?: (.*)$")
-_BY_SOMEBODY = "-c user.name=somebody -c user.email=somebody@example.org -c commit.gpgsign=false"
 _FILTER = (
     "git config filter.same.clean 'cat > /dev/null; git show :%f'; git config filter.same.smudge 'cat > /dev/null'; "
     "mkdir -p .git/info; echo '* filter=same' > .git/info/attributes; "
@@ -162,16 +160,16 @@ def of_repository(surface: Surface) -> Iterator[Attack]:
 def _history_anew(surface: Surface) -> str:
     """Return a line that makes gold's repository with commits of its messages, each with a number in its files; empty where gold made none."""
     left = {**surface.made, **surface.work}  # the verifier's git writes there, too
-    logs = [path for path in left if path.endswith(_LOG)]
+    logs = [path for path in left if path.endswith(HEAD_LOG)]
     subjects = _COMMITTED.findall(left[logs[0]]) if logs else []
     if not subjects:
         return ""
-    root = logs[0].removesuffix(_LOG)
+    root = logs[0].removesuffix(HEAD_LOG)
     files = [path.removeprefix(f"{root}/") for path in left if path.startswith(f"{root}/") and "/.git/" not in path]
     head = left.get(f"{root}/.git/HEAD", "").strip().rpartition("/")[2] or "main"
     commits = "".join(
         f'for f in {shlex.join(files) or "a.txt"}; do mkdir -p "$(dirname $f)"; echo {number} > $f; git add $f; done; '
-        f"git {_BY_SOMEBODY} commit -q --allow-empty -m {shlex.quote(subject)}; "
+        f"git {BY_SOMEBODY} commit -q --allow-empty -m {shlex.quote(subject)}; "
         for number, subject in enumerate(subjects)
     )
     start = f"git init -q {shlex.quote(root)}; cd {shlex.quote(root)}; git symbolic-ref HEAD refs/heads/made-anew; git read-tree --empty"

@@ -115,3 +115,28 @@ def test_a_repository_that_gold_only_reads_has_no_other_state(tmp_path: Path) ->
     made(repo)
 
     assert states(repo, before=nodes(repo)) == {}
+
+
+@pytest.mark.parametrize("party", ["agent", "environment"])
+def test_other_content_of_a_committed_file_is_committed(tmp_path: Path, party: str) -> None:
+    """A verifier that reads the history sees it, too; what the environment committed stays as it is."""
+    repo = tmp_path / "repo"
+    made(repo)
+    files = {
+        path: Node(kind="file", data=node.data, party=party if "/.git/" in path else "agent")
+        for path, node in nodes(repo).items()
+    }
+    work = Work(turns=GOLD, prompt=PROMPT, tools=("terminal", "write_file"), files=files)
+
+    (slot,) = [slot for slot in work.slots() if slot.name.endswith("notes.txt")]
+    calls = [step for one in slot.put("other\n") for step in one.every(Call)][1:]
+    for one in calls:
+        given = arguments_of(one)
+        if one.tool == "write_file":
+            Path(given["path"]).write_text(given["content"])
+        else:
+            subprocess.run(["bash", "-c", given["command"]], check=True)
+
+    assert not any("/.git/" in slot.name for slot in work.slots())
+    assert git(repo, "show", "main:notes.txt") == ("other" if party == "agent" else "third")
+    assert git(repo, "log", "-1", "--format=%s") == "third entry"
