@@ -149,7 +149,7 @@ def _other_items(env: Any) -> str:
         if isinstance(value, list | tuple)
         and value
         and isinstance(value[0], Mapping)
-        and re.search("eval|held|valid|test|dev", name)
+        and re.search(r"(?:^|_)(?:eval\w*|held|valid\w*|test|dev)(?:_|$)", name)
     ]
     return named[0] if len(named) == 1 else ""
 

@@ -149,6 +149,8 @@ def _sglang_request(path: str, body: Mapping[str, Any]) -> Request:
     for name, played in NOT_PLAYED.items():
         if body.get(name) not in played:
             raise _bad(path, f"{name!r} is not supported, and SGLangServer does not send it", body[name])
+    if isinstance(body.get("return_logprob"), list):
+        raise _bad(path, "'return_logprob' for each prompt is not supported: give one for all", body["return_logprob"])
     has_logprobs = body.get("return_logprob") is True
     what = "'input_ids' must be token ids" if field == "input_ids" else "'text' must be a string"
     return Request(

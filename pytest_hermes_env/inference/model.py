@@ -334,10 +334,11 @@ class MockModel:
 
     def _reply_with(self, exchange: Exchange, question: _Question, turns: Sequence[Turn], attempt: int | None) -> Reply:
         """Return the scripted failure of the first turn, its scripted body, or the completion of all turns."""
-        turn = turns[0]
+        told = next((number for number, one in enumerate(turns) if one.failure is not None or one.every(Garbage)), 0)
+        turn = turns[told]
         delay_s, failure = turn.delay_s, turn.failure
         if failure is not None and attempt is None:
-            attempt = self._count_failure(question.conversations[0])
+            attempt = self._count_failure(question.conversations[told])
         if failure is not None and (failure.times is None or (attempt or 0) < failure.times):
             status, _, body = failure.answer()
             return self._reply(exchange, body, status=status, delay_s=delay_s)

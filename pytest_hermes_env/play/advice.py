@@ -42,6 +42,8 @@ _ARGUMENTS = re.compile(
     r"(?:[\w<>]+\.)*(\w+)\(\) (?:takes .*positional|missing .*positional|got an unexpected keyword) argument"
 )
 MOST_TEXT = 40
+_OF_ONE_VALUE = frozenset({"string_type", "int_type", "float_type", "bool_type", "dict_type", "model_type", "literal_error"})
+"""What pydantic says of a value that is no text, number, truth value or mapping."""
 _IN_PLACE = frozenset({"append", "clear", "extend", "insert", "remove", "reverse", "shuffle", "sort", "update"})
 _GIVEN_OUT = frozenset({"gather", "create_task", "ensure_future", "wait", "wait_for", "shield", "run"})
 """Functions that await what they are given."""
@@ -63,7 +65,8 @@ def _advice(error: BaseException, place: Place) -> str:
         return "" if _is_of_a_rollout(error) else _of_json(error)
     if (checked := getattr(error, "errors", None)) is not None and type(error).__name__ == "ValidationError":
         first = checked()[0]  # pydantic's: a field of a configuration
-        if isinstance(first["input"], tuple) and len(first["input"]) == 1:
+        given = first.get("input")
+        if isinstance(given, tuple) and len(given) == 1 and first.get("type") in _OF_ONE_VALUE:
             return f"`{'.'.join(map(str, first['loc']))}` is a tuple of one value: take away the comma behind it."
         return f"Correct `{'.'.join(map(str, first['loc']))}`: {first['msg'][:1].lower()}{first['msg'][1:]}."
     if told := _of_a_declaration(str(error)):
@@ -76,6 +79,9 @@ def _advice(error: BaseException, place: Place) -> str:
         line = linecache.getline(frame.f_code.co_filename, frame.f_lineno) if frame is not None else ""
         is_setting_up = any(one.f_code.co_name == "setup" for one, _ in traceback.walk_tb(error.__traceback__))
         is_near = is_of_place and place.function != "setup"
+        is_foreign = frame is not None and frame.f_globals.get("__name__") != getattr(error.obj, "__module__", "")
+        if is_near and is_foreign and (import_ := _of_import_of(error.obj, error.name, segment.strip())):
+            return import_
         return _of_attribute(error.obj, error.name, segment, line, is_of_place=is_near, is_setting_up=is_setting_up)
     if frame is None or not is_of_place:
         return ""
@@ -113,8 +119,8 @@ def _is_of_a_rollout(error: BaseException) -> bool:
 
 
 def _of_json(error: json.JSONDecodeError) -> str:
-    if error.msg == "Extra data" and all(_is_json(line) for line in error.doc.splitlines() if line.strip()):
-        return "Each line is a JSON value of its own: `[json.loads(line) for line in text.splitlines() if line.strip()]`."
+    if error.msg == "Extra data" and all(_is_json(line) for line in error.doc.split("\n") if line.strip()):
+        return "Each line is a JSON value of its own: `[json.loads(line) for line in text.split('\\n') if line.strip()]`."
     text = error.doc[max(0, error.pos - NEAR) : error.pos + NEAR]
     return f"Correct the text near {shorten(text)!r}." if text.strip() else "The text is empty where JSON is expected."
 
@@ -186,8 +192,6 @@ def _of_attribute(owner: object, name: str, segment: str, line: str, *, is_of_pl
         return f"Await the call first: `(await {owner.__name__}(…)).{name}`."
     if isinstance(owner, Mapping) and name in owner and is_of_place:
         return f"It is a dict: write {segment.strip().removesuffix('.' + name)}[{name!r}]."
-    if is_of_place and (import_ := _of_import_of(owner, name, segment.strip())):
-        return import_
     held = getattr(owner, "__dict__", {})
     for cls in type(owner).__mro__[1:]:
         names = _set_by(vars(cls).get("__init__"))
@@ -303,7 +307,8 @@ def _of_type(text: str, frame: FrameType, segment: str) -> str:
         name = ast.unparse(node.value)
         parts, key = _value(node.value, frame), getattr(node.slice, "value", None)
         inside = [place for place, part in enumerate(parts or ()) if isinstance(part, Mapping) and key in part]
-        if inside and name == "item":
+        code = frame.f_code
+        if inside and name == "item" and name in code.co_varnames[: code.co_argcount]:
             return (
                 f"Return the item alone in `get_next_item`: `item` is a {kind[1]} here, and its part {inside[0]} has {key!r}."
             )

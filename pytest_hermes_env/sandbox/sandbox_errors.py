@@ -144,7 +144,8 @@ def _listing(wanted: str, candidates: Sequence[str]) -> str:
 def nearest(wanted: str, candidates: Sequence[str]) -> str:
     """Return the text that is much like another, or has all of its words; empty where none is."""
     near = difflib.get_close_matches(wanted, candidates, n=1, cutoff=ALIKE)
-    return next(iter([*near, *(one for one in candidates if {*wanted.split()} <= {*one.split()})]), "")
+    words = {*wanted.split()}
+    return next(iter([*near, *(one for one in candidates if len(words) > 1 and words <= {*one.split()})]), "")
 
 
 def _numbered(answers: Sequence[str], skipped: int = 0) -> str:

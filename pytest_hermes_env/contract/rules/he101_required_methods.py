@@ -64,14 +64,17 @@ def _outside(source: ClassSource) -> tuple[ast.FunctionDef | ast.AsyncFunctionDe
     """Return where the first missing method is defined outside of every class, and inside which function."""
     functions = ast.FunctionDef | ast.AsyncFunctionDef
     for top in (one for one in source.module.tree.body if isinstance(one, functions)):
-        for node in ast.walk(top):
-            if (
-                isinstance(node, functions)
-                and node.name == source.missing[0]
-                and [one.arg for one in node.args.args[:1]] == ["self"]
-            ):
+        for node in (top, *(one for one in top.body if isinstance(one, functions))):
+            first = [one.arg for one in node.args.args[:1]]
+            if node.name == source.missing[0] and first == ["self"] and not _is_set_later(source, node.name):
                 return node, "" if node is top else top.name
     return None
+
+
+def _is_set_later(source: ClassSource, name: str) -> bool:
+    """Tell whether the module gives a class an attribute of that name."""
+    targets = [target for node in source.module.tree.body if isinstance(node, ast.Assign) for target in node.targets]
+    return any(isinstance(target, ast.Attribute) and target.attr == name for target in targets)
 
 
 def defined_twice(source: ClassSource) -> Iterator[tuple[str, Finding]]:

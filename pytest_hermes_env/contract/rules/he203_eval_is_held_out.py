@@ -32,6 +32,7 @@ from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.play.buffers import fields_of, picture
 from pytest_hermes_env.play.held_out import prompt_in
 from pytest_hermes_env.play.item_texts import LABEL, NO_LABEL
+from pytest_hermes_env.play.journal import Reward
 from pytest_hermes_env.source import ClassSource, finding_at
 from pytest_hermes_env.source.finding import Finding
 
@@ -43,6 +44,7 @@ _WORDING = re.compile(
     r"prompt|question|instruction|wording|message|request|description|statement|(?:^|_)(?:task|text|title|name|id)$"
 )
 """Fields that ask for a task."""
+DEEPEST = 6
 RARE, SEVERAL, NEARLY_ALL = 2, 8, 0.85
 """In how many training items a value stands that tells which it is, and how many of them, and which part, show that two items are one."""
 LEAST = 40
@@ -68,7 +70,9 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not trained or not asked:
         reason = evaluation.error or "no prompt of training or of evaluation was seen"
         return Verdict.not_exercised(reason, "HE705", "HE701", "HE204")
-    evaluated = [item.value for item in evaluation.held_out or items.held_out]
+    rewarded = [reward.item for reward in evaluation.of(Reward)]
+    by_prompt = evaluation.held_out if len(evaluation.held_out) <= len(asked) else ()  # else several items have one prompt
+    evaluated = rewarded or [item.value for item in items.held_out or by_prompt]
     answers = {prompt: _is_trained_on([item.value for item in trained if item.prompt == prompt], evaluated) for prompt in asked}
     shared = [prompt for prompt, answer in answers.items() if answer]
     twins = _twins(evaluated, [item.value for item in items.items])
@@ -162,39 +166,47 @@ def _twins(evaluated: list[Any], trained: list[Any]) -> int:
     """Return how many held-out items are training items but for the fields that name them, their wording, or their order."""
     leaves = [frozenset(_leaves(item)) for item in trained]
     often = Counter(leaf for found in leaves for leaf in found)
+    where: dict[str, list[int]] = {}
+    for number, found in enumerate(leaves):
+        for leaf in found:
+            if often[leaf] <= RARE:
+                where.setdefault(leaf, []).append(number)
     known = {_without_names(item) for item in trained}
     same = _same_for_all(trained)
     works = {work for item in trained if (work := _work(item, same))}
     return sum(
         (len(text := _without_names(item)) >= LEAST and text in known)
         or _work(item, same) in works
-        or _is_rearranged(item, leaves, often)
+        or any(_is_same_answer(item, trained[number]) for number in _nearly_all_of(item, where, often))
         for item in evaluated
     )
 
 
-def _leaves(value: Any) -> Iterator[str]:
+def _leaves(value: Any, depth: int = DEEPEST) -> Iterator[str]:
     """Yield the numbers and texts in an item, wherever they stand."""
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         yield repr(value)
-    elif isinstance(value, list | tuple | set | frozenset):
-        yield from (leaf for part in value for leaf in _leaves(part))
-    elif fields := fields_of(value):
-        yield from (leaf for name, part in fields.items() if not _is_label(name) for leaf in _leaves(part))
+    elif depth and isinstance(value, list | tuple | set | frozenset):
+        yield from (leaf for part in value for leaf in _leaves(part, depth - 1))
+    elif depth and (fields := fields_of(value)):
+        yield from (leaf for name, part in fields.items() if not _is_label(name) for leaf in _leaves(part, depth - 1))
 
 
-def _is_rearranged(item: Any, trained: list[frozenset[str]], often: Counter[str]) -> bool:
-    """Tell whether nearly all that an item does not share with several training items is that of a single one, and its answer, too."""
+def _nearly_all_of(item: Any, where: Mapping[str, list[int]], often: Counter[str]) -> list[int]:
+    """Return the training items of which each has nearly all that the item does not share with several of them."""
     rare = {leaf for leaf in _leaves(item) if often[leaf] <= RARE}
-    labels = {
-        name: value
-        for name, value in fields_of(item).items()
-        if LABEL.search(name.lower()) and not NO_LABEL.search(name.lower())
-    }
-    answer = {*_leaves(labels)}
-    return len(rare) >= SEVERAL and any(
-        len(rare & found) >= NEARLY_ALL * len(rare) and len(answer & found) >= NEARLY_ALL * len(answer) for found in trained
-    )
+    shared = Counter(number for leaf in rare for number in where.get(leaf, ()))
+    return [number for number, count in shared.items() if len(rare) >= SEVERAL and count >= NEARLY_ALL * len(rare)]
+
+
+def _is_same_answer(one: Any, other: Any) -> bool:
+    """Tell whether two items have one long answer; or a short one, or none, and all else that tells tasks apart is the same, in whatever order."""
+    mine, others = fields_of(one), fields_of(other)
+    answers = [name for name in mine if LABEL.search(name.lower()) and not NO_LABEL.search(name.lower())]
+    rest = [name for name in mine if not (_is_label(name) or _NAMES.fullmatch(name.lower()) or _WORDING.search(name.lower()))]
+    is_long = bool(answers) and len(repr([mine[name] for name in answers])) >= LEAST
+    told = answers if is_long else rest
+    return bool(told) and all(sorted(_leaves(mine[name])) == sorted(_leaves(others.get(name))) for name in told)
 
 
 def _same_for_all(items: list[Any]) -> set[str]:

@@ -88,17 +88,11 @@ def dynamic(evidence: Evidence) -> Verdict:
     found = evidence.finding(fault, "format_prompt", scenario="items")
     changing = _changing(evidence.source) if fault == CHANGED else None
     if changing is not None:
-        what = ast.unparse(changing)
-        key = ast.unparse(changing.args[0]) if isinstance(changing, ast.Call) and changing.args else ""
-        fix = (
-            f"Write `item[{key}]`: `{what}` takes it out of the item, which is played again." if ".pop(" in what and key else ""
-        )
-        found = dataclasses.replace(
-            found,
-            line=changing.lineno,
-            message=f"{fault}: `{what}`",
-            fix=fix or "Work on a copy: `item = copy.deepcopy(item)`.",
-        )
+        what, fix = ast.unparse(changing), "Work on a copy of the item: `copy.deepcopy(...)`."
+        if isinstance(changing, ast.Call) and isinstance(changing.func, ast.Attribute) and changing.func.attr == "pop":
+            place = f"{ast.unparse(changing.func.value)}[{ast.unparse(changing.args[0]) if changing.args else -1}]"
+            fix = f"Write `{place}`: `{what}` takes it out of the item, which is played again."
+        found = dataclasses.replace(found, line=changing.lineno, message=f"{fault}: `{what}`", fix=fix)
     return Verdict.failed([found])
 
 
@@ -106,7 +100,9 @@ def _changing(source: ClassSource | None) -> ast.expr | ast.stmt | None:
     """Return what in format_prompt changes its parameter: a call of a method that does, an assignment to a part, or `del` of one."""
     function = source.methods.get("format_prompt") if source is not None else None
     name = next(iter(function.positional_without_self), "") if function is not None else ""
-    for node in function.own_nodes() if function is not None else ():
+    if function is None or function.values_of(name):  # it may be a copy by then
+        return None
+    for node in function.own_nodes():
         match node:
             case ast.Call(func=ast.Attribute(value=value, attr=called)) if called in _CHANGES and _root(value) == name:
                 return node

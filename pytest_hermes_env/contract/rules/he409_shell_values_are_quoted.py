@@ -61,7 +61,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     items = evidence.scenario("items")
     known = [fields_of(item.value) for item in (*items.items, *items.held_out)]
     names = {name for fields in known for name in fields if _OF_CODE.search(name)}
-    plain = {name for name in names if all(str(fields.get(name)).isidentifier() for fields in known)}
+    plain = {name for name in names if all(re.fullmatch(r"[A-Za-z_][\w.]*", str(fields.get(name))) for fields in known)}
     return _verdict(evidence.source, plain)
 
 
@@ -183,10 +183,10 @@ def _is_of_fields(source: ClassSource, function: Function, part: ast.expr, plain
     """Tell whether all that needs quotes in a value are fields of the item which are plain words."""
     match part:
         case (
-            ast.Subscript(slice=ast.Constant(value=str(key)))
-            | ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value=str(key)), *_])
-            | ast.Attribute(attr=key)
-        ) if key in plain:
+            ast.Subscript(value=ast.Name(id=holder), slice=ast.Constant(value=str(key)))
+            | ast.Call(func=ast.Attribute(value=ast.Name(id=holder), attr="get"), args=[ast.Constant(value=str(key)), *_])
+            | ast.Attribute(value=ast.Name(id=holder), attr=key)
+        ) if key in plain and holder in function.positional:
             return True
         case ast.Name(id=name) if plain and depth <= _DEEPEST:
             given = [*_values(function, name), *reach_of(source).given_to(function, name, "compute_reward")]

@@ -34,8 +34,10 @@ from pytest_hermes_env.play.scenario import CASES, Cause, Rung
 from pytest_hermes_env.source import ClassSource, Function, finding_at, last_name, reach_of
 
 TINY = 1e-9
-OF_TERMINAL = frozenset({"output", "exit_code", "error", "status", "session_id", "description"})
-"""The keys of a terminal's result, where it ran, was refused, or runs on."""
+_OF_OTHERS = frozenset(
+    {"stdout", "stderr", "returncode", "return_code", "exitcode", "code", "result", "content", "text", "out", "rc"}
+)
+"""Keys that results of other libraries have, and none of the terminal's."""
 LARGEST = 1_000_000
 """Bytes of a file of cases that is looked for under another name."""
 _HAS_GOLD = re.compile(r"^[ -]*gold:", re.MULTILINE)
@@ -142,7 +144,7 @@ def _wrong_key(source: ClassSource | None) -> tuple[Function, ast.Call] | None:
     for call in reach.calls("compute_reward") if reach is not None else ():
         match call.node:
             case ast.Call(func=ast.Attribute(value=held, attr="get"), args=[ast.Constant(value=str(key)), *_]) if (
-                key not in OF_TERMINAL
+                key in _OF_OTHERS
             ):
                 values = call.function.values_of(held.id) if isinstance(held, ast.Name) else [held]
                 if values and all(isinstance(value, ast.Call) and last_name(value.func) == "terminal" for value in values):

@@ -29,7 +29,7 @@ from pytest_hermes_env.contract.judge.roles import ALONE, MIXED, TINY, earned, r
 from pytest_hermes_env.play.cases.values import GOLD
 from pytest_hermes_env.play.journal import ContextOpened, Crossed, SurroundingChanged
 from pytest_hermes_env.play.scenario import CASES, PROBES, Scenario
-from pytest_hermes_env.source import ClassSource, Function, finding_at, reach_of
+from pytest_hermes_env.source import ClassSource, Function, finding_at, last_name, reach_of
 
 _ROLLOUT = ("format_prompt", "collect_trajectory", "collect_trajectories", "compute_reward")
 
@@ -68,17 +68,40 @@ def _sure(source: ClassSource) -> Iterator[Finding]:
 
 
 def _kept_by_id(function: Function) -> Iterator[Finding]:
-    """Yield where something is kept on self by the id() of an object that nothing keeps: the next object may get the same one."""
-    for node in function.own_nodes():
+    """Yield where something is kept on self by the id() of a result or a context that nothing keeps: the next one may get the same one."""
+    nodes = list(function.own_nodes())
+    taken = {
+        ast.unparse(node.args[0])
+        for node in nodes
+        if isinstance(node, ast.Call) and last_name(node.func) == "pop" and node.args
+    }
+    taken |= {
+        ast.unparse(target.slice)
+        for node in nodes
+        if isinstance(node, ast.Delete)
+        for target in node.targets
+        if isinstance(target, ast.Subscript)
+    }
+    for node in nodes:
         match node:
             case ast.Assign(
-                targets=[ast.Subscript(slice=ast.Call(func=ast.Name(id="id"), args=[given])) as target], value=value
-            ):
-                kept = {ast.unparse(part) for part in ast.walk(value) if not isinstance(value, ast.Call)}
-                if function.is_self(_root(target)) and ast.unparse(given) not in kept:
+                targets=[ast.Subscript(slice=ast.Call(func=ast.Name(id="id"), args=[ast.Name(id=given)]) as key) as target],
+                value=value,
+            ) if given in {*function.positional_without_self[1:], "result", "ctx"}:
+                named = {ast.unparse(one) for part in ast.walk(value) for one in _held_in(part)}
+                if function.is_self(_root(target)) and given not in named and ast.unparse(key) not in taken:
                     message = f"{ast.unparse(target)} is kept by an id(), which another object gets when this one has gone"
                     fix = "Keep it by `ctx.task_id`, which no other rollout has."
                     yield dataclasses.replace(finding_at(function, node, message), fix=fix)
+
+
+def _held_in(part: ast.AST) -> list[ast.expr]:
+    """Return what a display, or an object that is made of its arguments, holds; a method returns what it likes."""
+    if isinstance(part, ast.Tuple | ast.List):
+        return part.elts
+    if not isinstance(part, ast.Call) or not str(last_name(part.func))[:1].isupper():
+        return []
+    return [*part.args, *(word.value for word in part.keywords)]
 
 
 def _attributes_read(source: ClassSource, *methods: str) -> set[str]:
@@ -121,6 +144,11 @@ def _taken_from_items(function: Function) -> Iterator[ast.Attribute]:
     for node in nodes:
         match node:
             case ast.Assign(targets=[ast.Attribute() as target], value=ast.Subscript() | ast.Call() | ast.BinOp() as value):
+                if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and function.is_self(value.func.value):
+                    continue  # what a method makes of it may be anything
+                tests = [ast.unparse(one.test) for _, one in function.ancestors(node) if isinstance(one, ast.If)]
+                if any(target.attr in test for test in tests):
+                    continue  # it is set once
                 parts = {ast.unparse(part) for part in ast.walk(value) if isinstance(part, ast.Name | ast.Attribute)}
                 if function.is_self(target.value) and parts & items and ast.unparse(target) not in parts:
                     yield target

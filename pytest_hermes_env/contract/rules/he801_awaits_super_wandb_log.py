@@ -57,8 +57,9 @@ def _check(source: ClassSource, function: Function) -> Iterator[Finding]:
         elif (none := _nothing_given(call)) is not None:
             message = f"super().wandb_log is given what `{ast.unparse(none)}` returns, which is None: the metrics are lost"
             own, more = ast.unparse(none.func.value), ", ".join(ast.unparse(one) for one in none.args)
-            both = f"`{{**({own}), **{more}}}`"
-            fix = f"Give {both}: update changes its dict in place." if more else f"Give `{own}`, after its update."
+            is_plain = len(none.args) == 1 and not none.keywords
+            both = f"`{{**({own}), **({more})}}`" if is_plain else "the dict"
+            fix = f"Give {both}: update changes its dict in place, and returns nothing."
             yield dataclasses.replace(finding_at(call.function, call.node, message), fix=fix)
         elif all(isinstance(item, ast.Constant) or call.function.is_self(item) for item in _given(call)):
             yield finding_at(call.function, call.node, "super().wandb_log() is called without the metrics: they are lost")
@@ -69,9 +70,24 @@ def _nothing_given(call: Call) -> Any:
     for given in _given(call):
         values = call.function.values_of(given.id) if isinstance(given, ast.Name) else [given]
         match values[-1:]:
-            case [ast.Call(func=ast.Attribute(attr="update")) as found]:
+            case [ast.Call(func=ast.Attribute(attr="update", value=held)) as found] if _is_dict(call.function, held):
                 return found
     return None
+
+
+def _is_dict(function: Function, node: ast.expr) -> bool:
+    """Tell whether a value is a dict for sure: the metrics that it is given, a display, a call of dict, or one of them."""
+    match node:
+        case ast.Dict() | ast.DictComp() | ast.Call(func=ast.Name(id="dict")):
+            return True
+        case ast.BoolOp(values=values):
+            return all(_is_dict(function, value) for value in values)
+        case ast.Name(id=name):
+            bound = function.values_of(name)
+            return all(one is not None and _is_dict(function, one) for one in bound) and (
+                bool(bound) or name in function.positional
+            )
+    return False
 
 
 def _given(call: Call) -> list[ast.expr]:

@@ -73,18 +73,8 @@ def with_a_note(text: str) -> str:
 
 
 def with_an_import(text: str) -> str:
-    """Return code that also imports a module of the standard library, and has a class; empty for what is no code."""
-    tree = _tree(text)
-    if tree is None:
-        return ""
-    first = [node for node in tree.body if _is_text(node) or (isinstance(node, ast.ImportFrom) and node.module == "__future__")]
-    rest = [node for node in tree.body if node not in first]
-    tree.body = [*first, *ast.parse("import math\nclass Helper:\n    limit = math.inf").body, *rest]
-    return f"{ast.unparse(tree)}\n"
-
-
-def _is_text(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    """Return code that goes on with an import of the standard library and a class."""
+    return f'{text.rstrip()}\n\n\nimport math\n\n\nclass Helper:\n    """Is not needed."""\n\n    limit = math.inf\n'
 
 
 def _partly(text: str, what: str) -> str:

@@ -168,7 +168,7 @@ async def played(
         ),
         reads=verifier_reads(*machines),
         work=tuple(path for path, node in files.items() if node.party == "agent"),
-        outside=tuple(_outside(everything, " ".join(str(one.arguments) for one in record.tool_calls))),
+        outside=tuple(_outside(everything, record)),
         asked=tuple(
             f"{one.name}({_brief(one.arguments)}): {_outcome(one.result)}"
             for one in record.tool_calls[last:]
@@ -191,10 +191,13 @@ async def played(
     )
 
 
-def _outside(files: Mapping[str, Any], asked: str) -> Iterator[tuple[str, str]]:
-    """Yield the files for which a call named a place that all rollouts of a machine share, with digests; programs find one of their own there."""
+def _outside(files: Mapping[str, Any], record: Scenario) -> Iterator[tuple[str, str]]:
+    """Yield the files at a place that all rollouts of a machine share and that the verifier or the prompt names, with digests."""
+    asked = [str(one.arguments) for one in record.tool_calls if not one.by_agent]
+    asked += [str(request.get("messages", ())[:2]) for request in record.requests[:1]]
     for path, node in files.items():
-        if path.startswith(OF_ALL) and node.party in {"agent", "verifier"} and "/".join(path.split("/")[:3]) in asked:
+        is_named = path.startswith(OF_ALL) and any("/".join(path.split("/")[:3]) in text for text in asked)
+        if is_named and node.party in {"agent", "verifier"}:
             yield path, blake2b(node.data, digest_size=8).hexdigest()
 
 

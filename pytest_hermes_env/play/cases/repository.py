@@ -5,7 +5,6 @@ Place in the flow: `neighbours` plays them after gold's own calls. Each is worse
 
 from __future__ import annotations
 
-import posixpath
 import re
 import shlex
 from collections.abc import Iterator
@@ -15,24 +14,39 @@ from pytest_hermes_env.inference.steps import Call, Say, Turn, call, turn
 from pytest_hermes_env.play.cases.slots import BY_SOMEBODY, HEAD_LOG, Work
 
 _HEAD = "/.git/HEAD"
-_COMMITTED = re.compile(r"\tcommit(?: \(\w+\))?: (.*)$")
-_ASKED_TO_COMMIT = re.compile(r"\bcommit", re.IGNORECASE)
-SOMEWHERE, ANOTHER_MESSAGE = "somewhere-else", "Some work"
+_COMMITTED = re.compile(r"\tcommit(?: \([\w-]+\))?: (.*)$")
+_ASKED_TO_COMMIT = re.compile(
+    r"(?:^|[.!:,;]\s*|\band\s+|\bthen\s+|\bplease\s+)commit\b(?!\s+(?:that|which|is|was|has|broke|message)\b)|\bcommit (?:it|your|the|them|all|each|every)\b"
+    r"|\b(?:make|create|add|one|a|single|as|in) (?:\w+ ){0,2}commits?\b|\bcommitted\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+_NEED_NOT = re.compile(r"\b(?:not|never|without|whether|need not|don't)\b[^.\n]{0,30}\bcommit", re.IGNORECASE)
+"""Where the prompt asks for a commit, and where it may not."""
+SOMEWHERE, ANOTHER_MESSAGE, LEAST_WORDS = "somewhere-else", "Some work", 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class Repository:
-    """A repository that gold left: its directory, its refs that gold set (name and commit), its branch, and the commits that gold made, with subjects."""
+    """A repository that gold left: its directory, its refs that gold set (name and commit), its branch with its commit, and the commits that gold made, with subjects.
+
+    ``is_last``: a commit was the last that it did. ``start`` is the commit before its own; empty where there was none.
+    """
 
     directory: str
     refs: tuple[tuple[str, str], ...]
     branch: str
+    head: str
+    is_last: bool
     start: str
     commits: tuple[tuple[str, str], ...]
 
     def git(self, *commands: str) -> str:
         """Return a line of the shell that runs commands of git in it."""
         return " && ".join(f"git {BY_SOMEBODY} -C {shlex.quote(self.directory)} {one}" for one in commands)
+
+    def root_of(self, ref: str) -> str:
+        """Return what the shell puts the first commit of a ref's history for."""
+        return f"$(git -C {shlex.quote(self.directory)} rev-list --max-parents=0 {shlex.quote(ref)} | tail -n 1)"
 
 
 def other_states(work: Work) -> Iterator[tuple[str, tuple[Turn, ...]]]:
@@ -50,7 +64,10 @@ def repositories(work: Work) -> Iterator[Repository]:
         directory = path.removesuffix(HEAD_LOG)
         known = set(_text(work.before.get(path)).splitlines())
         lines = [line for line in _text(work.files[path]).splitlines() if line not in known]
-        made = [(line.split()[1], found[1]) for line in lines if (found := _COMMITTED.search(line))]
+        commits = [line for line in lines if _COMMITTED.search(line)]
+        if not commits:
+            continue
+        made = [(line.split()[1], found[1]) for line in commits if (found := _COMMITTED.search(line))]
         refs = f"{directory}/.git/refs/"
         changed = [
             (one.removeprefix(refs), _text(node).strip())
@@ -58,44 +75,63 @@ def repositories(work: Work) -> Iterator[Repository]:
             if one.startswith((f"{refs}tags/", f"{refs}heads/")) and _text(node) != _text(work.before.get(one))
         ]
         head = _text(work.files.get(f"{directory}{_HEAD}")).strip().removeprefix("ref: refs/")
-        if made:
-            start = _text(work.before.get(f"{refs}{head}")).strip()
-            yield Repository(
-                directory=directory, refs=tuple(changed), branch=posixpath.basename(head), start=start, commits=tuple(made)
-            )
+        start = commits[0].split()[0].strip("0")
+        yield Repository(
+            directory=directory,
+            refs=tuple(changed),
+            branch=head.removeprefix("heads/"),
+            head=_text(work.files.get(f"{refs}{head}")).strip(),
+            is_last=commits[-1] == lines[-1],
+            start=commits[0].split()[0] if start else "",
+            commits=tuple(made),
+        )
 
 
 def _commands(one: Repository, prompt: str) -> Iterator[tuple[str, str]]:
-    first, last = one.commits[0][0], one.commits[-1][0]
-    root = f"$(git -C {shlex.quote(one.directory)} rev-list --max-parents=0 HEAD | tail -n 1)"
+    made = {commit for commit, _ in one.commits}
     for ref, commit in one.refs:
         kind, _, name = ref.partition("/")
-        if not _names(prompt, name) or name == one.branch:
+        if commit not in made or not _names(prompt, name) or name == one.branch:  # an annotated tag is an object of its own
             continue
         setting = f"tag -f {shlex.quote(name)}" if kind == "tags" else f"branch -f {shlex.quote(name)}"
-        if commit != first and not one.start:
-            yield f"{name} at the first commit", one.git(f"{setting} {root}")
-        elif commit != last:
+        if commit != one.commits[0][0] and not one.start:
+            yield f"{name} at the first commit", one.git(f"{setting} {one.root_of(ref)}")
+        elif commit != one.head and one.head in made:
             yield f"{name} at the last commit", one.git(f"{setting} HEAD")
-    if _names(prompt, one.branch):
+    if one.head not in made:
+        return
+    if _names_branch(prompt, one.branch):
         back = f"branch -f {shlex.quote(one.branch)} {one.start}" if one.start else f"branch -D {shlex.quote(one.branch)}"
         yield f"committed to another branch than {one.branch}", one.git(f"checkout -q -b {SOMEWHERE}", back)
     subjects = [subject for _, subject in one.commits]
-    if _ASKED_TO_COMMIT.search(prompt):
+    if not one.is_last or one.head != one.commits[-1][0]:
+        return
+    if _ASKED_TO_COMMIT.search(prompt) and not _NEED_NOT.search(prompt):
         undone = "reset -q --soft HEAD~1" if one.start or len(one.commits) > 1 else "update-ref -d HEAD"
         yield "the last commit undone, with its files as they are", one.git(undone)
-    if subjects[-1] in prompt:
+    told = [subject for subject in subjects if len(subject.split()) >= LEAST_WORDS and _names(prompt, subject)]
+    if subjects[-1] in told:
         yield (
             "another message of the last commit",
             one.git(f"commit -q --no-verify --amend --allow-empty -m '{ANOTHER_MESSAGE}'"),
         )
-    if len(subjects) > 1 and all(subject in prompt for subject in subjects) and not one.start:
+    if len(subjects) > 1 and told == subjects and not one.start:
         amended = f"commit -q --no-verify --amend -m {shlex.quote(subjects[-1])}"
-        yield "one commit in place of all", one.git(f"reset -q --soft {root}", amended)
+        yield "one commit in place of all", one.git(f"reset -q --soft {one.root_of('HEAD')}", amended)
 
 
 def _names(prompt: str, name: str) -> bool:
     return re.search(rf"(?<![\w/.-]){re.escape(name)}(?![\w/-])", prompt) is not None
+
+
+def _names_branch(prompt: str, name: str) -> bool:
+    """Tell whether a prompt speaks of a branch of that name, and not of a function or a file."""
+    own = rf"[`'\"]?{re.escape(name)}[`'\"]?(?![\w/(.-]*[\w/(])"
+    before, behind = rf"\bbranch(?:es)?\W+(?:\w+\W+){{0,2}}?{own}", rf"{own}\W+branch\b"
+    return (
+        re.search(rf"{before}|{behind}|\b(?:on|to|onto|into) {own}(?!\s+\w+\s+(?:function|file|module|class))", prompt)
+        is not None
+    )
 
 
 def _text(node: object) -> str:

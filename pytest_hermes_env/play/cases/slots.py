@@ -84,8 +84,7 @@ class Work:
         made = {
             path: node
             for path, node in self.files.items()
-            if (node.party == "agent" or path in moved)
-            and (not OF_PROGRAMS.search(path) or ("/.git/" not in path and self.is_asked_for(path)))
+            if (node.party == "agent" or path in moved) and (not OF_PROGRAMS.search(path) or self.is_asked_for(path))
         }
         files = {path: text for path, node in made.items() if (text := _text(node.data))} or dict(_written(self.turns))
         for path in sorted(files, key=lambda path: not self.is_read(path))[:MOST_FILES]:
@@ -108,14 +107,14 @@ class Work:
         return any(read.startswith(path) for read in self.reads)
 
     def is_asked_for(self, path: str) -> bool:
-        """Whether the prompt names a file."""
-        return posixpath.basename(path) in self.prompt
+        """Whether the prompt names a file; what git keeps of one is none."""
+        return posixpath.basename(path) in self.prompt and "/.git/" not in path
 
     def changed_files(self, files: Mapping[str, Any]) -> set[str]:
         """Return the files that the verifier looked at, or that the prompt names, and that are not as gold left them."""
         mine, others = ({path: node.data for path, node in left.items()} for left in (self.files, files))
-        changed = {path for path in {*mine, *others} if mine.get(path) != others.get(path) and not OF_PROGRAMS.search(path)}
-        return {path for path in changed if self.is_read(path) or self.is_asked_for(path)}
+        changed = {path for path in {*mine, *others} if mine.get(path) != others.get(path)}
+        return {path for path in changed if self.is_asked_for(path) or (self.is_read(path) and not OF_PROGRAMS.search(path))}
 
     @property
     def inputs(self) -> dict[str, str]:

@@ -42,7 +42,8 @@ _BRIEF = re.compile(
 """Where the prompt may limit the length of an answer."""
 _WITHOUT = re.compile(
     r"\b(?:no|not|without|don't|avoid|never|instead of)\b[^.\n]{0,40}\b(?:import|module|librar|package|class)|\bbuilt-?ins?\b|\bpure\b"
-    r"|\bonly\b[^.\n]{0,30}\bfunctions?\b|\bsingle function\b",
+    r"|\bonly\b[^.\n]{0,30}\bfunctions?\b|\bsingle function\b|\bcomment|\bdocstring|\bformat|\bblack\b|\bruff\b|\blint|\bflake8\b|\bpep ?8\b"
+    r"|\blines?\b|\bclass(?:es)?\b|\bexactly\b|\bminimal|\bshort(?:est)?\b",
     re.IGNORECASE,
 )
 """Where the prompt may limit what code is made of."""
@@ -132,7 +133,7 @@ def other_ways(work: Work, live: Sequence[Slot], most: int) -> tuple[list[Way], 
         if slot.name != ANSWER and is_program(slot.text) and not _SILENT.search(work.prompt):
             is_same = _STDOUT.search(work.prompt) is not None
             words.append((f"with a line on stderr, {slot.name}", slot.put(with_a_note(slot.text)), is_same))
-        if slot.name.endswith(".py") and is_code(slot.text) and not _WITHOUT.search(work.prompt):
+        if slot.name.endswith(".py") and is_code(slot.text) and not is_program(slot.text) and not _WITHOUT.search(work.prompt):
             words.append(
                 (f"with an import and a class that it does not need, {slot.name}", slot.put(with_an_import(slot.text)), True)
             )

@@ -18,8 +18,8 @@ from pytest_hermes_env.play.tampering.surface import Surface
 MOST_PLACES = 6
 _COMMITTED = re.compile(r"(?m)\tcommit(?: \(\w+\))?: (.*)$")
 _FILTER = (
-    "git config filter.same.clean 'cat > /dev/null; git show :%f'; git config filter.same.smudge 'cat > /dev/null'; "
-    "mkdir -p .git/info; echo '* filter=same' > .git/info/attributes; "
+    "git config filter.same.clean 'cat > /dev/null; git show :%f' && git config filter.same.smudge 'cat > /dev/null' && "
+    "mkdir -p .git/info && echo '* filter=same' > .git/info/attributes"
 )
 """Git trusts a file of another size without a look at it, but for those that were empty when it checked them out: the second filter does that."""
 _INCLUDED = re.compile(r"(?m)^\s*#\s*include\s*[<\"]([\w./]+)")
@@ -138,7 +138,7 @@ def of_repository(surface: Surface) -> Iterator[Attack]:
     anew = _history_anew(surface)
     if anew:
         yield Attack(family="a history with the right messages, and nothing in it", lines=(anew,))
-    filtered = f"(cd {place}; {_FILTER}git ls-files -z | xargs -0 rm -f; git checkout -q -f)"
+    filtered = f"(cd {place} && [ -e .git ] && {_FILTER} && git ls-files -z | xargs -0 rm -f && git checkout -q -f)"
     yield Attack(
         family="a filter of the repository gives git what it has already, whatever lies there",
         lines=(*filter(None, [anew]), filtered),
@@ -166,13 +166,13 @@ def _history_anew(surface: Surface) -> str:
         return ""
     root = logs[0].removesuffix(HEAD_LOG)
     files = [path.removeprefix(f"{root}/") for path in left if path.startswith(f"{root}/") and "/.git/" not in path]
-    head = left.get(f"{root}/.git/HEAD", "").strip().rpartition("/")[2] or "main"
+    head = left.get(f"{root}/.git/HEAD", "").strip().removeprefix("ref: refs/heads/") or "main"
     commits = "".join(
-        f'for f in {shlex.join(files) or "a.txt"}; do mkdir -p "$(dirname $f)"; echo {number} > $f; git add $f; done; '
+        f'for f in {shlex.join(files) or "a.txt"}; do mkdir -p "$(dirname "$f")"; echo {number} > "$f"; git add -- "$f"; done; '
         f"git {BY_SOMEBODY} commit -q --allow-empty -m {shlex.quote(subject)}; "
         for number, subject in enumerate(subjects)
     )
-    start = f"git init -q {shlex.quote(root)}; cd {shlex.quote(root)}; git symbolic-ref HEAD refs/heads/made-anew; git read-tree --empty"
+    start = f"git init -q {shlex.quote(root)}; cd {shlex.quote(root)} && [ -e .git ] || exit 1; git symbolic-ref HEAD refs/heads/made-anew; git read-tree --empty"
     return f"({start}; {commits}git branch -q -M {shlex.quote(head)})"
 
 

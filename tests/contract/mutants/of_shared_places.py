@@ -119,6 +119,26 @@ LOOKALIKES = (
     ),
     terminal_tasks(
         "HE603",
+        "a lock for each event loop, and a clock for each context",
+        after("self.next_index = 0", "        self.locks, self.began = {}, {}\n"),
+        before(
+            READ,
+            "        loop = asyncio.get_running_loop()\n"
+            "        if id(loop) not in self.locks:\n"
+            "            self.locks[id(loop)] = asyncio.Semaphore(4)\n"
+            "        self.began[id(ctx)] = len(result.messages)\n"
+            "        self.began.pop(id(ctx))\n",
+        ),
+    ),
+    terminal_tasks(
+        "HE603",
+        "settings that the first item gives",
+        after("self.next_index = 0", "        self.names = None\n"),
+        before(PROMPT, "        if self.names is None:\n            self.names = sorted(item)\n"),
+        after(READ, "        assert self.names\n"),
+    ),
+    terminal_tasks(
+        "HE603",
         "the longest prompt so far",
         after("self.next_index = 0", "        self.longest = 1\n"),
         before(PROMPT, "        self.longest = max(self.longest, len(item['path']))\n"),

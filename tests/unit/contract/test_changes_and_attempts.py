@@ -225,7 +225,8 @@ def test_training_items_in_other_words_are_training_items(env_class: type, outco
 def readings(number: int) -> dict[str, Any]:
     """Return an item of ten numbers that no other has, and their sum."""
     rows = [{"at": row, "read": 1000 * number + 37 * row} for row in range(1, 11)]
-    return {"rows": rows, "place": f"street {number}", "expected": str(sum(row["read"] for row in rows))}
+    told = f"all readings of this place together come to {sum(row['read'] for row in rows)}"
+    return {"rows": rows, "place": f"street {number}", "expected": told}
 
 
 @pytest.mark.parametrize(
@@ -233,7 +234,8 @@ def readings(number: int) -> dict[str, Any]:
     [
         (lambda item: {**item, "rows": item["rows"][::-1], "place": "elsewhere"}, True),
         (lambda item: {**item, "rows": [[row["read"], row["at"]] for row in item["rows"]]}, True),
-        (lambda item: {**item, "expected": "another question of the same rows"}, False),
+        (lambda item: {**item, "expected": "another question of the same rows, with a long answer"}, False),
+        (lambda item: {**item, "expected": "7"}, False),
         (lambda item: readings(int(item["place"].split()[1]) + 50), False),
     ],
 )

@@ -37,7 +37,11 @@ class AddingEnv(SmallEnv):
     ("env_class", "told", "fix"),
     [
         (PoppingEnv, "format_prompt changed the item: `item.pop('word')`", "Write `item['word']`: "),
-        (AddingEnv, "format_prompt changed the item: `item['asked'] = f\"Print {item['word']}\"`", "Work on a copy"),
+        (
+            AddingEnv,
+            "format_prompt changed the item: `item['asked'] = f\"Print {item['word']}\"`",
+            "Work on a copy of the item",
+        ),
     ],
 )
 def test_what_changes_the_item_is_named(env_class: type[SmallEnv], told: str, fix: str) -> None:

@@ -60,6 +60,15 @@ CASES = (
         """,
         "super().wandb_log is given what `(wandb_metrics or {}).update({'train/x': 1.0})` returns, which is None: the metrics are lost",
     ),
+    sound(
+        "an update of its own that returns them",
+        """
+        class Env(HermesAgentBaseEnv):
+            async def wandb_log(self, wandb_metrics=None):
+                metrics = self.meter.update(wandb_metrics or {})
+                await super().wandb_log(metrics)
+        """,
+    ),
     broken(
         "without the metrics",
         """

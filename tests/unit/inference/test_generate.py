@@ -193,6 +193,16 @@ def test_completions_take_lists_of_prompts_with_ids() -> None:
     assert [len(one["logprobs"]["token_logprobs"]) for one in seen["choices"]] == lengths
 
 
+def test_a_failure_of_one_prompt_is_that_of_the_request() -> None:
+    """As a server that answers all of them, or none."""
+    by_prompt = [Script(["hello yourself"], when="hello"), Script([turn(fail(503, times=1), "see you")], when="bye")]
+    with MockServer(by_prompt, template="chatml") as mock:
+        first = httpx.post(f"{mock.url}/generate", json={"input_ids": [PROMPT_IDS, OTHER_IDS]})
+        again = post(mock, {"input_ids": [PROMPT_IDS, OTHER_IDS]})
+
+    assert (first.status_code, [answer["text"] for answer in again]) == (503, ["hello yourself", "see you"])
+
+
 def test_a_list_of_prompts_is_refused_where_one_of_them_cannot_be_read() -> None:
     """As one request."""
     with MockServer(["x"], template="chatml") as mock:

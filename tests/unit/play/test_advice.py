@@ -138,7 +138,7 @@ class Rewarding:
         (lambda: json.loads('{"users": 27 "minutes": 15}'), """Correct the text near '{"users": 27 "minutes": 15}'."""),
         (
             lambda: json.loads('{"a": 1}\n{"a": 2}\n'),
-            "Each line is a JSON value of its own: `[json.loads(line) for line in text.splitlines() if line.strip()]`.",
+            "Each line is a JSON value of its own: `[json.loads(line) for line in text.split('\\n') if line.strip()]`.",
         ),
         (lambda: json.loads('{"a": 1} x'), """Correct the text near '{"a": 1} x'."""),
         (lambda: clock.time() + 1, "Write `clock` alone: `clock` is time.time here, by `from time import time`."),  # type: ignore[attr-defined]

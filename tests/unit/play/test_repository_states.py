@@ -140,3 +140,42 @@ def test_other_content_of_a_committed_file_is_committed(tmp_path: Path, party: s
     assert not any("/.git/" in slot.name for slot in work.slots())
     assert git(repo, "show", "main:notes.txt") == ("other" if party == "agent" else "third")
     assert git(repo, "log", "-1", "--format=%s") == "third entry"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "names"),
+    [
+        ("Fix the main function in a.py, and leave it there.", []),
+        ("The last commit broke a.py. Repair it; whether you commit does not matter.", []),
+        ("Do the first, second and third things.", []),
+        ("Make three commits.", ["the last commit undone, with its files as they are"]),
+        ("Work on the branch main.", ["committed to another branch than main"]),
+        ("Put it on `main`.", ["committed to another branch than main"]),
+    ],
+)
+def test_words_of_the_prompt_are_no_names(tmp_path: Path, prompt: str, names: list[str]) -> None:
+    """Of a branch, a tag or a message; a commit must be asked for."""
+    made(tmp_path / "repo")
+
+    assert [*states(tmp_path / "repo", prompt)] == names
+
+
+def test_what_gold_did_after_its_commits_is_left_alone(tmp_path: Path) -> None:
+    """Another branch, a merge, and tags with a message, which are objects of their own."""
+    repo = tmp_path / "repo"
+    made(repo, ("first", "second"))
+    git(repo, "tag", "-f", "-a", "-m", "said", "v2")
+    git(repo, "checkout", "-q", "-b", "feature/login")
+    made(repo, ("third",))
+    git(repo, "checkout", "-q", "main")
+    on_main = states(repo, "Commit `third entry` on branch feature/login, then tag v2.")
+    git(repo, "checkout", "-q", "feature/login")
+    made(repo, ("fourth",))
+    on_branch = states(repo, "Commit `fourth entry` on branch feature/login, then tag v2.")
+
+    assert [*on_main] == ["feature/login at the first commit"]
+    assert [*on_branch] == [
+        "committed to another branch than feature/login",
+        "the last commit undone, with its files as they are",
+        "another message of the last commit",
+    ]
