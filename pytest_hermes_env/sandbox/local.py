@@ -363,7 +363,8 @@ class LocalSandbox:
         base = Path(os.path.realpath(tempfile.mkdtemp(prefix=PREFIX)))
         root = base / "sandbox"
         resources.callback(remove_tree, str(base), then=claim(str(base), str(root), variable=MARK))
-        variables = {"HOME": str(root / "home"), "TMPDIR": str(root / "tmp"), MARK: str(root), **self._variables}
+        own = {"HOME": str(root / "home"), "TMPDIR": str(root / "tmp"), "GIT_CEILING_DIRECTORIES": str(base), MARK: str(root)}
+        variables = {**own, **self._variables}
         self._cell = LocalCell(self.confinement.kind, self.confinement.cell, base, self._limits, variables)
         self._root = root
         resources.callback(setattr, self, "_root", None)

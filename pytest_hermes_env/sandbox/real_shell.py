@@ -255,7 +255,9 @@ class HostCell:
         inner = _translated(request, self._inward)
         if "command" in inner:
             places = inner["variables"].get("PATH", os.defpath).removeprefix(f"{HOST_PYTHON}:")
-            inner["variables"] |= {"PATH": f"{HOST_PYTHON}:{places}", "TMPDIR": f"{self._root}/tmp"}  # noqa: S108 - below its own
+            own = {"TMPDIR": f"{self._root}/tmp"}  # noqa: S108 - below its own
+            own["GIT_CEILING_DIRECTORIES"] = os.path.dirname(self._root)  # a repository around it is not its own
+            inner["variables"] |= {"PATH": f"{HOST_PYTHON}:{places}", **own}
         send(self._descriptor(self._process.stdin), inner, blobs)
         answer, answered = receive(self._descriptor(self._process.stdout))
         files = sum("data" in entry for entry in answer.get("changed", {}).values() if entry)

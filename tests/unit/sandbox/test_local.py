@@ -565,3 +565,15 @@ def test_daemon_ends_with_its_rollout():
         sandbox.machine("first").release()
 
         assert (runs(first), runs(second)) == (False, True)
+
+
+def test_a_repository_around_the_sandbox_is_not_its_own(tmp_path, monkeypatch):
+    """Git does not look above the directory of the sandbox, as where temporary files lie in a checkout."""
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    with LocalSandbox(confinement=UNCONFINED) as sandbox:
+        outside = run(sandbox, "git rev-parse --show-toplevel")
+        own = run(sandbox, "git init -q . && git rev-parse --is-inside-work-tree")
+
+    assert (outside["exit_code"], own["output"].strip()) == (128, "true")
