@@ -32,6 +32,8 @@ VARYING = re.compile(r"\b[\w-]*\d[\w-]*\b")
 MOST_CAUSES = 1000
 """Causes that are remembered; the table is emptied when it is full."""
 
+_first: list[BaseException] = []
+"""The first error that came from no server, since all were forgotten."""
 _logged: dict[tuple[str, str, str], tuple[int, str]] = {}
 """How often each cause occurred, and the text of its first error."""
 
@@ -55,6 +57,7 @@ def log_once(logger: logging.Logger, error: BaseException, message: str, *args: 
     _logged[key] = count, first
     if count == 1:
         if not isinstance(error, openai.APIError | OSError):
+            _first.extend([] if _first else [error])
             kept = [*own[-FRAMES:], *(one for one in frames[-FRAMES:] if one not in own[-FRAMES:])]
             shown = "\n".join([shown, *"".join(traceback.format_list(kept)).rstrip().splitlines()])
         logger.error("%s: %s (logged once)", what, shown, stacklevel=2)
@@ -75,6 +78,12 @@ def logged(beginning: str) -> dict[str, int]:
     return {first: count for (_, message, _), (count, first) in _logged.items() if message.startswith(beginning)}
 
 
+def first_error() -> BaseException | None:
+    """Return the first error that was logged, of those that did not come from a server."""
+    return next(iter(_first), None)
+
+
 def forget() -> None:
     """Log every cause anew."""
     _logged.clear()
+    _first.clear()

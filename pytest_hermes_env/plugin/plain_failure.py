@@ -106,7 +106,7 @@ class CauseFirst:
             if cause is not None and str(cause) not in str(error):
                 item.stash[CAUSE] = cause
                 _innermost(error).__cause__ = _shown(cause)
-            elif told := _asked_otherwise(item.stash.get(VERIFICATIONS, [])):
+            elif told := _asked_otherwise(item.stash.get(VERIFICATIONS, [])) or _survived(item.config.rootpath):
                 error.add_note(told)
             raise
 
@@ -269,6 +269,20 @@ def _asked_otherwise(pending: list[Callable[[], None]]) -> str:
             if RAN in str(problem) or ENDED in str(problem):
                 return f"{type(problem).__name__}: {problem}"
     return ""
+
+
+def _survived(root: Path) -> str:
+    """Return the first error of the environment's own code that its rollouts survived, with its line; empty without one."""
+    log_once = sys.modules.get("environments.loop.log_once")
+    error = log_once.first_error() if log_once is not None else None
+    entries = list(pytest.ExceptionInfo.from_exception(error).traceback) if error is not None and error.__traceback__ else []
+    own = [entry for entry in entries if _is_users(entry, root)]
+    if error is None or not own or isinstance(error, HermesEnvError):
+        return ""
+    advice = _advice(error, own[-1])
+    fix = f"\n  fix       {advice}" if advice else ""
+    place = f"{Path(own[-1].path).relative_to(root)}:{own[-1].lineno + 1}"
+    return f"A rollout failed before, and was counted: {type(error).__name__}: {error}\n  at        {place}{fix}"
 
 
 def _innermost(error: BaseException) -> BaseException:

@@ -263,6 +263,45 @@ def test_tests(fake_sandbox, tool_context):
     assert bool(shown) is is_shown
 
 
+def test_what_a_reward_raised_is_shown_with_the_error_of_the_test(pytester: pytest.Pytester) -> None:
+    """Scores of 0.0 are what is left of it; the line and what to write there are the environment's."""
+    pytester.makepyfile(
+        own_env="""
+from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
+
+class OwnEnv(TerminalTestEnv):
+    async def compute_reward(self, item, result, ctx):
+        return float((await ctx.terminal("ls"))["exit_code"] == 0)
+""",
+        test_own="""
+import asyncio
+from own_env import OwnEnv
+from pytest_hermes_env import say
+
+def test_group(make_env, fake_sandbox):
+    env = make_env(OwnEnv, script=[say("Done.")], group_size=2)
+
+    async def collect():
+        await env.setup()
+        return await env.collect_trajectories(await env.get_next_item())
+
+    group, _ = asyncio.run(collect())
+    assert group["scores"] == [1.0, 1.0]
+""",
+    )
+
+    result = run(pytester)
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*A rollout failed before, and was counted: TypeError: object dict can't be used in 'await' expression",
+            "*at        own_env.py:5",
+            "*fix       Leave out the `await`*",
+        ]
+    )
+
+
 def test_turns_behind_the_end_of_a_conversation_are_shown(pytester: pytest.Pytester) -> None:
     """The next rollout begins with the first turn again."""
     pytester.makepyfile(
