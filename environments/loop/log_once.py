@@ -32,8 +32,8 @@ VARYING = re.compile(r"\b[\w-]*\d[\w-]*\b")
 MOST_CAUSES = 1000
 """Causes that are remembered; the table is emptied when it is full."""
 
-_first: list[BaseException] = []
-"""The first error that came from no server, since all were forgotten."""
+_first: list[BaseException | None] = []
+"""The first error that came from no server since `forget` asked for it, which a test does: it holds all that its frames hold."""
 _logged: dict[tuple[str, str, str], tuple[int, str]] = {}
 """How often each cause occurred, and the text of its first error."""
 
@@ -57,7 +57,7 @@ def log_once(logger: logging.Logger, error: BaseException, message: str, *args: 
     _logged[key] = count, first
     if count == 1:
         if not isinstance(error, openai.APIError | OSError):
-            _first.extend([] if _first else [error])
+            _first[:] = [_first[0] or error] if _first else []
             kept = [*own[-FRAMES:], *(one for one in frames[-FRAMES:] if one not in own[-FRAMES:])]
             shown = "\n".join([shown, *"".join(traceback.format_list(kept)).rstrip().splitlines()])
         logger.error("%s: %s (logged once)", what, shown, stacklevel=2)
@@ -79,11 +79,11 @@ def logged(beginning: str) -> dict[str, int]:
 
 
 def first_error() -> BaseException | None:
-    """Return the first error that was logged, of those that did not come from a server."""
+    """Return the first error that was logged since `forget`, of those that did not come from a server."""
     return next(iter(_first), None)
 
 
 def forget() -> None:
-    """Log every cause anew."""
+    """Log every cause anew, and keep the first error."""
     _logged.clear()
-    _first.clear()
+    _first[:] = [None]
