@@ -202,6 +202,7 @@ class ScriptChoice:
         self._judge = judge
         self._lock = threading.Lock()
         self._reached: dict[int, int] = {}
+        self._begun: dict[int, int] = {}
         self._first_messages: dict[str, None] = {}
 
     def add(self, scripts: Iterable[Script]) -> None:
@@ -213,6 +214,7 @@ class ScriptChoice:
         """Forget how far the scripts were used."""
         with self._lock:
             self._reached.clear()
+            self._begun.clear()
             self._first_messages.clear()
 
     def choose(self, conversation: Conversation) -> ChosenTurn:
@@ -239,19 +241,22 @@ class ScriptChoice:
     def leftovers(self) -> list[Problem]:
         """Return a problem for each script with turns that were not requested, or that was never used."""
         with self._lock:
-            scripts, reached, seen = tuple(self._scripts), dict(self._reached), list(self._first_messages)
+            scripts, reached, begun = tuple(self._scripts), dict(self._reached), dict(self._begun)
+            seen = list(self._first_messages)
         problems: list[Problem] = []
         for index, script in enumerate(scripts):
             label = _label(scripts, index)
             if index not in reached:
                 problems.append(_unused_script(script, label, seen))
             elif reached[index] < len(script.turns):
-                problems.append(_unused_turns(script, label, reached[index]))
+                problems.append(_unused_turns(script, label, reached[index], is_again=begun.get(index, 0) > 1))
         return problems
 
     def _from_script(self, scripts: tuple[Script, ...], found: int, conversation: Conversation) -> ChosenTurn:
         script, label = scripts[found], _label(scripts, found)
         self._mark_reached(found, min(conversation.turn + 1, len(script.turns)))
+        with self._lock:
+            self._begun[found] = self._begun.get(found, 0) + (conversation.turn == 0)
         if script.policy is not None:
             turn = _call_policy(script.policy, conversation)
         elif conversation.turn < len(script.turns):
@@ -325,10 +330,10 @@ def _script_exhausted(conversation: Conversation, script: Script, label: str) ->
     )
 
 
-def _unused_turns(script: Script, label: str, reached: int) -> Problem:
+def _unused_turns(script: Script, label: str, reached: int, *, is_again: bool) -> Problem:
     """Return the problem of turns that no conversation requested. ``reached``: how many turns were requested.
 
-    It is 0 when the script only answered judge questions.
+    It is 0 when the script only answered judge questions. ``is_again``: the first turn was requested more than once.
     """
     has = len(script.turns)
     rest = "   ".join(f"{number}. {script.turns[number - 1]}" for number in range(reached + 1, has + 1))
@@ -338,7 +343,7 @@ def _unused_turns(script: Script, label: str, reached: int) -> Problem:
     if failure is not None and failure.times is None:
         fix = f"turn {reached} fails on every attempt; to let a retry succeed, use turn(fail({failure.status}, times=1), ...)"
     ended = ""
-    if reached and (last := script.turns[reached - 1]).only(Say) is not None and last.only(Call) is None:
+    if reached and is_again and (last := script.turns[reached - 1]).only(Say) is not None and last.only(Call) is None:
         ended = f"{ENDED}by turn {reached}, which calls no tool: the next conversation begins with turn 1 again\n"
         fix = "a script is one conversation: give each its own Script(turns, when=...), or a function of the conversation"
     return Problem(

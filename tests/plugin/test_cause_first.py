@@ -323,6 +323,27 @@ def test_two(mock_server):
     result.stdout.fnmatch_lines(["*ended     by turn 1, which calls no tool: the next conversation begins with turn 1 again"])
 
 
+def test_a_conversation_that_goes_on_after_words_has_not_ended(pytester: pytest.Pytester) -> None:
+    """A user may answer; then it is the test that asked too little."""
+    pytester.makepyfile(
+        """
+import openai
+from pytest_hermes_env import say
+
+def test_one(mock_server):
+    mock_server.add([say("one"), say("two")])
+    with openai.OpenAI(base_url=mock_server.base_url, api_key="x") as client:
+        client.chat.completions.create(model="m", messages=[{"role": "user", "content": "x"}])
+    raise ValueError("of the test")
+"""
+    )
+
+    result = run(pytester)
+
+    result.assert_outcomes(failed=1)
+    result.stdout.no_fnmatch_line("*ended     by turn*")
+
+
 def test_a_misused_fixture_shows_no_source_of_the_library(pytester: pytest.Pytester) -> None:
     """In the test, its own line and the error; in the setup of a fixture, the error alone."""
     pytester.makepyfile(
