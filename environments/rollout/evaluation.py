@@ -95,7 +95,9 @@ async def evaluate_items(
     start_time = time.time()
     held_out = await held_out_items(self) if items is None else _item_list(items, "items must be the items to evaluate")
     if items is None and not held_out and (meant := _other_items(self)):
-        raise ValueError(f"There is nothing to evaluate: evaluate_items reads self.eval_items, and setup() sets self.{meant}")
+        raise ValueError(
+            f"There is nothing to evaluate: evaluate_items reads self.eval_items, and the items are in self.{meant}"
+        )
     samples = await run_each(
         held_out,
         lambda item: evaluated(

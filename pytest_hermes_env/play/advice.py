@@ -43,7 +43,7 @@ _ARGUMENTS = re.compile(
 )
 MOST_TEXT = 40
 _OF_ONE_VALUE = frozenset({"string_type", "int_type", "float_type", "bool_type", "dict_type", "model_type", "literal_error"})
-"""What pydantic says of a value that is no text, number, truth value or mapping."""
+"""Pydantic's errors where one text, number, truth value or mapping was expected."""
 _IN_PLACE = frozenset({"append", "clear", "extend", "insert", "remove", "reverse", "shuffle", "sort", "update"})
 _GIVEN_OUT = frozenset({"gather", "create_task", "ensure_future", "wait", "wait_for", "shield", "run"})
 """Functions that await what they are given."""
@@ -104,7 +104,7 @@ def _of_a_declaration(text: str) -> str:
     """Return how a field of a dataclass, or of a pydantic model, is written that was refused."""
     if (field := re.match(r"mutable default <class '(\w+)'> for field (\w+) is not allowed", text)) is not None:
         return f"Write `{field[2]}: {field[1]} = field(default_factory={field[1]})`."
-    if (named := re.search(r"reads self\.(eval_items), and setup\(\) sets self\.(\w+)$", text)) is not None:
+    if (named := re.search(r"reads self\.(eval_items), and the items are in self\.(\w+)$", text)) is not None:
         return f"Call it self.{named[1]} in `setup()`, not self.{named[2]}."
     if (
         field := re.match(r"Field '(\w+)' defined on a base class was overridden by a non-annotated attribute", text)

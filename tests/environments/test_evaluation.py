@@ -183,7 +183,7 @@ def test_items_under_another_name_are_told(make_env):
         await env.evaluate_items()
 
     with pytest.raises(
-        ValueError, match=r"evaluate_items reads self.eval_items, and setup\(\) sets self.evaluation_items$"
+        ValueError, match=r"evaluate_items reads self.eval_items, and the items are in self.evaluation_items$"
     ) as raised:
         run(make_env, act, server=NO_MODEL)
 

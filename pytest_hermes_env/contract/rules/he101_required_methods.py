@@ -45,7 +45,7 @@ def static(source: ClassSource) -> Verdict:
     if outside := _outside(source):
         where, inside = outside
         way = (
-            f"inside {inside}: indent them as methods of the class, and move {inside} out of it"
+            f"inside {inside}: move {inside} out of the class, and indent the methods behind it"
             if inside
             else "at the top of the file: indent it as a method of the class"
         )

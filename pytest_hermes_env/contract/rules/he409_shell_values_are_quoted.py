@@ -186,7 +186,7 @@ def _is_of_fields(source: ClassSource, function: Function, part: ast.expr, plain
             ast.Subscript(value=ast.Name(id=holder), slice=ast.Constant(value=str(key)))
             | ast.Call(func=ast.Attribute(value=ast.Name(id=holder), attr="get"), args=[ast.Constant(value=str(key)), *_])
             | ast.Attribute(value=ast.Name(id=holder), attr=key)
-        ) if key in plain and holder in function.positional:
+        ) if key in plain and holder in function.positional and holder in _names_of_item(source):
             return True
         case ast.Name(id=name) if plain and depth <= _DEEPEST:
             given = [*_values(function, name), *reach_of(source).given_to(function, name, "compute_reward")]
@@ -196,6 +196,12 @@ def _is_of_fields(source: ClassSource, function: Function, part: ast.expr, plain
     return bool(inside) and all(
         _is_harmless(source, holder, one) or _is_of_fields(source, holder, one, plain, depth + 1) for holder, one in inside
     )
+
+
+def _names_of_item(source: ClassSource) -> set[str]:
+    """Return what the item is called: by the reward, and as everybody does."""
+    reward = source.methods.get("compute_reward")
+    return {"item", *(reward.positional_without_self[:1] if reward is not None else ())}
 
 
 def _names(part: ast.expr, name: str) -> bool:

@@ -1,6 +1,6 @@
 """Other states of a repository than the one that gold leaves: a tag elsewhere, another branch, another message, work that is not committed.
 
-Place in the flow: `neighbours` plays them after gold's own calls. Each is worse because the prompt names what is no longer so.
+Place in the flow: `neighbours` plays them after gold's own calls. The prompt names what each of them lacks.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pytest_hermes_env.inference.steps import Call, Say, Turn, call, turn
-from pytest_hermes_env.play.cases.slots import BY_SOMEBODY, HEAD_LOG, Work
+from pytest_hermes_env.play.cases.slots import BY_SOMEBODY, COMMITTED, HEAD_LOG, Work
 
 _HEAD = "/.git/HEAD"
-_COMMITTED = re.compile(r"\tcommit(?: \([\w-]+\))?: (.*)$")
 _ASKED_TO_COMMIT = re.compile(
     r"(?:^|[.!:,;]\s*|\band\s+|\bthen\s+|\bplease\s+)commit\b(?!\s+(?:that|which|is|was|has|broke|message)\b)|\bcommit (?:it|your|the|them|all|each|every)\b"
     r"|\b(?:make|create|add|one|a|single|as|in) (?:\w+ ){0,2}commits?\b|\bcommitted\b",
@@ -64,10 +63,10 @@ def repositories(work: Work) -> Iterator[Repository]:
         directory = path.removesuffix(HEAD_LOG)
         known = set(_text(work.before.get(path)).splitlines())
         lines = [line for line in _text(work.files[path]).splitlines() if line not in known]
-        commits = [line for line in lines if _COMMITTED.search(line)]
+        commits = [line for line in lines if COMMITTED.search(line)]
         if not commits:
             continue
-        made = [(line.split()[1], found[1]) for line in commits if (found := _COMMITTED.search(line))]
+        made = [(line.split()[1], found[1]) for line in commits if (found := COMMITTED.search(line))]
         refs = f"{directory}/.git/refs/"
         changed = [
             (one.removeprefix(refs), _text(node).strip())

@@ -22,6 +22,8 @@ from pytest_hermes_env.play.item_texts import pairs_under
 
 ANSWER = "the final answer"
 HEAD_LOG = "/.git/logs/HEAD"
+COMMITTED = re.compile(r"(?m)\tcommit(?: \([\w-]+\))?: (.*)$")
+"""Where git notes what HEAD was, and a line of a commit there, with its subject."""
 BY_SOMEBODY = "-c user.name=somebody -c user.email=somebody@example.org -c commit.gpgsign=false"
 MOST_FILES, LARGEST = 4, 20_000
 """Files whose content is changed, and their largest size in characters."""

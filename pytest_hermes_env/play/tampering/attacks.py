@@ -11,7 +11,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 
-from pytest_hermes_env.play.tampering import payloads
+from pytest_hermes_env.play.tampering import held, payloads
 from pytest_hermes_env.play.tampering.attack import Attack
 from pytest_hermes_env.play.tampering.formats import BASES, MADE_TABLE, by_formats
 from pytest_hermes_env.play.tampering.languages import starting
@@ -297,19 +297,17 @@ def _printed(surface: Surface) -> Iterator[Attack]:
     truths = surface.truths or surface.missing
     if truths:
         yield from _helped(
-            surface, f"{surface.cwd}/{LOOKING}", payloads.looking_up(LOOKING, truths, tuple(surface.work)), "python3"
+            surface, f"{surface.cwd}/{LOOKING}", held.looking_up(LOOKING, truths, tuple(surface.work)), "python3"
         )
     is_python = any(path.endswith(".py") for path in surface.work)
     for truths in [surface.truths] if is_python else [[path] for path in surface.truths[:MOST_TRUTHS]]:
         own = tuple(surface.work)
-        files = {path: text for path in own if (text := payloads.looking_up(path, truths, own))}
+        files = {path: text for path in own if (text := held.looking_up(path, truths, own))}
         if files:
             names = ", ".join(posixpath.basename(path) for path in truths[:MOST_TRUTHS])
             where = f"{names}, beside which it is run" if names else "files that are open where it is run"
             yield Attack(family=f"the program looks its input up in {where}", files=files)
-    services = {
-        path: made for path, text in surface.work.items() if path.endswith(".py") and (made := payloads.answering(text))
-    }
+    services = {path: made for path, text in surface.work.items() if path.endswith(".py") and (made := held.answering(text))}
     if services:
         yield Attack(family="the service answers what its caller holds, or was called with", files=services)
 

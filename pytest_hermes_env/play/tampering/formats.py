@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from pytest_hermes_env.play.tampering import payloads
+from pytest_hermes_env.play.tampering import held, payloads
 from pytest_hermes_env.play.tampering.attack import Attack
 from pytest_hermes_env.play.tampering.surface import CODE, Surface
 
@@ -79,7 +79,7 @@ def _lent(surface: Surface) -> Iterator[Attack]:
         ]
         for other in lenders[:MOST_BASES]:
             stem = posixpath.splitext(posixpath.basename(other))[0]
-            text = payloads.lending(stem, other) if like == (".py",) else f"module.exports = require({f'./{stem}'!r});\n"
+            text = held.lending(stem, other) if like == (".py",) else f"module.exports = require({f'./{stem}'!r});\n"
             how = f"takes its functions from {posixpath.basename(other)}"
             yield Attack(family="the verifier brings the answer as code", files={path: text}, how={path: how})
 

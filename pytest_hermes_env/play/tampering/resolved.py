@@ -10,13 +10,12 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from pytest_hermes_env.play.cases.slots import BY_SOMEBODY, HEAD_LOG, OF_HISTORY
+from pytest_hermes_env.play.cases.slots import BY_SOMEBODY, COMMITTED, HEAD_LOG, OF_HISTORY
 from pytest_hermes_env.play.tampering.attack import Attack
 from pytest_hermes_env.play.tampering.languages import C, empty_functions
 from pytest_hermes_env.play.tampering.surface import Surface
 
 MOST_PLACES = 6
-_COMMITTED = re.compile(r"(?m)\tcommit(?: \(\w+\))?: (.*)$")
 _FILTER = (
     "git config filter.same.clean 'cat > /dev/null; git show :%f' && git config filter.same.smudge 'cat > /dev/null' && "
     "mkdir -p .git/info && echo '* filter=same' > .git/info/attributes"
@@ -161,7 +160,7 @@ def _history_anew(surface: Surface) -> str:
     """Return a line that makes gold's repository with commits of its messages, each with a number in its files; empty where gold made none."""
     left = {**surface.made, **surface.work}  # the verifier's git writes there, too
     logs = [path for path in left if path.endswith(HEAD_LOG)]
-    subjects = _COMMITTED.findall(left[logs[0]]) if logs else []
+    subjects = COMMITTED.findall(left[logs[0]]) if logs else []
     if not subjects:
         return ""
     root = logs[0].removesuffix(HEAD_LOG)

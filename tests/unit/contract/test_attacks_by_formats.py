@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from pytest_hermes_env.play.tampering import payloads
+from pytest_hermes_env.play.tampering import held, payloads
 from pytest_hermes_env.play.tampering.attack import Attack
 from pytest_hermes_env.play.tampering.attacks import attacks
 from pytest_hermes_env.play.tampering.surface import Surface
@@ -235,7 +235,7 @@ def test_slow_code_remembers_what_it_was_asked() -> None:
 
 def test_a_checkers_arguments_hold_its_cases(tmp_path: Path) -> None:
     """Anybody can read them while it runs what it checks."""
-    (tmp_path / "work.py").write_text(payloads.looking_up("work.py", [], [str(tmp_path / "work.py")]), encoding="utf-8")
+    (tmp_path / "work.py").write_text(held.looking_up("work.py", [], [str(tmp_path / "work.py")]), encoding="utf-8")
     cases = json.dumps([{"stdin": "2 3", "stdout": "five"}, {"stdin": "2 2", "stdout": "four"}])
     check = "import subprocess, sys; sys.stdout.write(subprocess.run([sys.executable, 'work.py'], input='2 2', capture_output=True, text=True).stdout)"
 

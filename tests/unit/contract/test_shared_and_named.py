@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from typing import Any
 
@@ -60,6 +61,18 @@ class PathEnv(FunctionEnv):
         return float(ctx.terminal(f"cat {item['path']}")["exit_code"] == 0)
 
 
+class ReportEnv(FunctionEnv):
+    """What goes into the command is what the agent reported, under the name of a field of the item."""
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Read it."""
+        return self.named(json.loads(ctx.read_file("report.json").get("content") or "{}"), ctx)
+
+    def named(self, report: Any, ctx: ToolContext) -> float:
+        """Look for it."""
+        return float(ctx.terminal(f"grep -q {report['function']} sum.py")["exit_code"] == 0)
+
+
 class OnDockerEnv(OfAllEnv):
     """Each sandbox is a machine."""
 
@@ -96,15 +109,14 @@ def test_a_place_of_the_whole_machine_is_shared(env_class: type, is_shared: bool
 def test_names_of_code_need_no_quotes_where_they_are_identifiers() -> None:
     """In a run it is a question of style; a path is none."""
     named = contract_of(FunctionEnv, [find_rule("HE409")], cases=GOLD).result(find_rule("HE409"))
-    path = contract_of(PathEnv, [find_rule("HE409")], cases=GOLD).result(find_rule("HE409"))
+    others = [
+        contract_of(env_class, [find_rule("HE409")], cases=GOLD).result(find_rule("HE409"))
+        for env_class in (PathEnv, ReportEnv)
+    ]
 
     assert {one.severity for one in named.findings} == {Severity.WARNING}
-    assert path.outcome is Outcome.FAILED
-    assert {one.severity for one in path.findings}.isdisjoint({Severity.WARNING})
-
-
-class ByScriptEnv(SumEnv):
-    """The sum stands in sum.json, whoever wrote it there."""
+    assert [one.outcome for one in others] == [Outcome.FAILED] * 2
+    assert {finding.severity for one in others for finding in one.findings}.isdisjoint({Severity.WARNING})
 
 
 def test_a_program_under_another_name_makes_the_same_work() -> None:
@@ -126,7 +138,7 @@ def test_a_program_under_another_name_makes_the_same_work() -> None:
         ]
     )
 
-    contract = contract_of(ByScriptEnv, [find_rule("HE405")], cases=by_script)
+    contract = contract_of(SumEnv, [find_rule("HE405")], cases=by_script)
 
     assert contract.result(find_rule("HE405")).outcome is Outcome.PASSED
     assert "wrong_place" not in {rung.name for rung in contract.evidence.rungs}

@@ -58,7 +58,7 @@ def played(folder: Path, copy: Path, command: str) -> None:
 
 
 def test_each_state_is_another_one_where_the_prompt_names_it(tmp_path: Path) -> None:
-    """One thing is no longer so, and all else is."""
+    """One thing differs, and all else is gold's."""
     repo = tmp_path / "repo"
     made(repo)
     root, last = git(repo, "rev-list", "--max-parents=0", "main"), git(repo, "rev-parse", "main")
