@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from types import SimpleNamespace
+from types import FrameType, SimpleNamespace
 from typing import Any, Literal, Self
 
 from hermes_env_shared.rollout_record import Record, World, blob_path, decode_item
@@ -38,6 +38,8 @@ from pytest_hermes_env.records.unstored import Unstored, host_paths, may_read, r
 PASS = 0.5
 """The reward above which a rollout counts as good, unless the caller says otherwise."""
 SAME = 1e-9
+_ASYNCIO = os.path.dirname(asyncio.__file__) + os.sep
+_SUSPENDS = inspect.CO_COROUTINE | inspect.CO_ITERABLE_COROUTINE
 LONGEST_S = 600.0
 LONGEST_CPU_S = 60.0
 AGAIN_S = 1.0
@@ -83,9 +85,10 @@ class Ended(BaseException):
 def _made_to_end(cpu_s: float) -> Iterator[list[str]]:
     """End what computes or waits without an end, and what ends its process, with `Ended`; give the reason once there is one.
 
-    Signals reach the main thread alone. Where one comes between two steps of the event loop, the task is cancelled.
+    Signals reach the main thread alone. Where one comes between two steps of the reward, or while asyncio schedules one, which an
+    exception would lose, the task that waits for the reward is cancelled.
     """
-    own, task = os.getpid(), asyncio.current_task()
+    own, task, loop = os.getpid(), asyncio.current_task(), asyncio.get_running_loop()
     reasons: list[str] = []
     limits: dict[signal.Signals, tuple[int, float, str]] = {}
     if hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread():
@@ -93,12 +96,12 @@ def _made_to_end(cpu_s: float) -> Iterator[list[str]]:
         if signal.getsignal(signal.SIGALRM) is signal.SIG_DFL:
             limits[signal.SIGALRM] = signal.ITIMER_REAL, LONGEST_S, f"it did not end within {LONGEST_S:g} s"
 
-    def end(number: int, _frame: object) -> None:
+    def end(number: int, frame: FrameType | None) -> None:
         reasons.append(limits[signal.Signals(number)][2])
-        if asyncio.current_task() is not None:
+        if asyncio.current_task() not in {None, task} and not _schedules(frame):
             raise Ended(reasons[0])
         if task is not None:
-            task.cancel()
+            loop.call_soon_threadsafe(task.cancel)  # which wakes a loop that waits
 
     def leave(real: Callable[..., None], *code: object) -> None:
         if os.getpid() != own:
@@ -115,6 +118,15 @@ def _made_to_end(cpu_s: float) -> Iterator[list[str]]:
         for number, (timer, *_) in limits.items():
             signal.setitimer(timer, 0)
             signal.signal(number, before[number])
+
+
+def _schedules(frame: FrameType | None) -> bool:
+    """Whether a function of asyncio runs here, for a task or in one: a callback that it does not get to schedule never comes."""
+    while frame is not None and frame.f_code is not asyncio.Handle._run.__code__:  # noqa: SLF001 - what runs each step of a task
+        if not frame.f_code.co_flags & _SUSPENDS and frame.f_code.co_filename.startswith(_ASYNCIO):
+            return True
+        frame = frame.f_back
+    return False
 
 
 async def _answered(reward: Callable[..., Any], *given: Any) -> Any:
@@ -228,7 +240,8 @@ class Rescorer:
         reasons: list[str] = []
         try:
             with _made_to_end(self._cpu_s) as reasons, unstored.watching():
-                answer = await asyncio.wait_for(_answered(reward, env, *given), LONGEST_S + 2 * AGAIN_S)
+                asked = asyncio.create_task(_answered(reward, env, *given))
+                answer = await asyncio.wait_for(asked, LONGEST_S + 2 * AGAIN_S)
             ctx.look()
             return float(answer), ""
         except (Exception, Ended, asyncio.CancelledError) as error:
@@ -236,7 +249,7 @@ class Rescorer:
             if isinstance(error, asyncio.CancelledError) and not reasons:  # by somebody else, such as Ctrl-C
                 raise
             if reasons:
-                self._cpu_s = max(self._cpu_s / 2, 5.0)  # each of many rollouts may be endless
+                self._cpu_s = min(self._cpu_s, max(self._cpu_s / 2, 5.0))  # each of many rollouts may be endless
             own = str(error) if isinstance(error, Ended) else f"{type(error).__name__}: {error}"
             return None, shorten(reasons[0] if reasons else own)
         finally:

@@ -181,6 +181,17 @@ def test_a_reward_without_an_end_and_one_that_ends_all_fail_alone(rescore, monke
     assert (found.status, found.why) == ("failed", why)
 
 
+def test_an_end_that_comes_while_a_step_is_scheduled_loses_no_step(environment, record_file, monkeypatch):
+    """A loop that only yields spends most of its time there: one of forty ends comes in such a moment, and the rescorer would wait for ever."""
+    monkeypatch.setattr("pytest_hermes_env.records.rescoring.LONGEST_CPU_S", 0.01)
+    (line,) = read_records([record_file({})])
+
+    with Rescorer(environment("import asyncio\nwhile True:\n    await asyncio.sleep(0)")) as rescorer:
+        found = {rescorer.rescore(line).status for _ in range(40)}
+
+    assert found == {"failed"}
+
+
 def test_a_record_whose_settings_are_not_known_is_not_scored(rescore):
     """config_init of today may not be that of the run."""
     found = rescore("return 1.0", extra={"settings_problem": "KeyError: 'HOME'"})
