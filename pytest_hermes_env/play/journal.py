@@ -282,6 +282,8 @@ current_rewarded: ContextVar[tuple[Any, Any]] = ContextVar("hermes_env_rewarded"
 """The item and the result that a reward is computed for."""
 current_rollout: ContextVar[tuple[str, str]] = ContextVar("hermes_env_rollout", default=("", ""))
 """(task_id, phase) of the rollout that the running code belongs to; the phase is "loop" or "reward"."""
+last_rollout: ContextVar[str] = ContextVar("hermes_env_last_rollout", default="")
+"""The task_id of the last loop of this task of asyncio: what asks a judge behind it asks about its work."""
 
 
 def current_faults() -> Faults:

@@ -18,9 +18,10 @@ from pytest_hermes_env.play.cases.code_changes import is_code
 from pytest_hermes_env.play.cases.item_cases import work_of
 from pytest_hermes_env.play.cases.kinds_of_input import kinds_in, without_kind
 from pytest_hermes_env.play.cases.mutants import Mutant, mutants
+from pytest_hermes_env.play.cases.one_value import spread
 from pytest_hermes_env.play.cases.playing import PlayedCase, Player, played, scripted
 from pytest_hermes_env.play.cases.slots import ANSWER, Slot
-from pytest_hermes_env.play.cases.text_mutants import text_mutants
+from pytest_hermes_env.play.cases.text_mutants import of_patterns_in, text_mutants
 from pytest_hermes_env.play.cases.values import GOLD, NEAR_MISS, WRONG_PROGRAM, Transcript
 from pytest_hermes_env.play.inputs.calls import Like
 from pytest_hermes_env.play.inputs.witnesses import Witnesses
@@ -69,7 +70,10 @@ class WrongPrograms:
         like = Like.of(slot.text if is_python else "", work.prompt)
         kinds = [(kind, without_kind(slot.text, kind)) for kind in kinds_in(work.prompt) if self.has_kinds and is_python]
         of_kind = {mutant.text: replace(like, kind=kind) for kind, mutant in kinds if mutant is not None}
-        plain = mutants(slot.text, self.most) if is_python else text_mutants(slot.name, slot.text, self.most)
+        if is_python:
+            plain = spread([*mutants(slot.text, self.most), *of_patterns_in(slot.text)], self.most)
+        else:
+            plain = text_mutants(slot.name, slot.text, self.most)
         for mutant in [*plain, *(mutant for _, mutant in kinds if mutant is not None)]:
             if self.stage.attack.is_over:
                 self.left += 1

@@ -11,19 +11,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
-from statistics import fmean, pvariance
+from statistics import fmean, median, pvariance
 from typing import Any, Literal
 
 from hermes_env_shared.rollout_record import IGNORED, Record
 from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.records.found import Found
-from pytest_hermes_env.records.observed import Observed, asked_in, observed_in
+from pytest_hermes_env.records.observed import LINE, SHORT, Observed, asked_in, observed_in
 from pytest_hermes_env.records.reading import Line, none_in, read_lines
 
 SHOWN = 3
 """Rollouts that each check names."""
-OFTEN = 4
-"""Rollouts of an item, after which one of them should have earned."""
+SPREAD = 0.02
+"""The least standard deviation of lengths and turns, as a share of their mean, that a reward can follow."""
+SAME = 1e-6
+"""By how much rewards differ that count as one."""
+OUTLIER = 100.0
+OFTEN, MANY = 4, 20
+"""Rollouts of an item, after which one of them should have earned, and of a place in the groups, whose mean says something."""
 Status = Literal["healthy", "unhealthy", "unobserved"]
 
 
@@ -42,24 +47,31 @@ CHECKS = (
     Check(name="unreadable_lines", says="of the lines hold no rollout", limit=0.0),
     Check(name="repeated_records", says="of the rollouts are in the files twice", limit=0.0),
     Check(name="rewards_no_numbers", says="of the rewards are no finite number", limit=0.0),
-    Check(name="failed_rollouts", says="of the rollouts failed and earned nothing", limit=0.05),
+    Check(name="reward_outliers", says="of the rewards are more than 100 times what is usual", limit=0.0, least=20),
+    Check(name="no_prompt", says="of the rollouts were asked nothing", limit=0.0),
+    Check(name="failed_rollouts", says="of the rollouts failed, whatever they earned", limit=0.05),
     Check(name="failures_as_zeros", says="of the zeros come from rollouts whose tool calls all failed", limit=0.1, least=5),
     Check(name="always_zero", says="of the rewards are zero", limit=0.95, least=20),
     Check(name="constant_groups", says="of the groups have one reward, and train nothing", limit=0.6, least=5),
+    Check(name="one_item", says="of the groups are of one item", limit=0.9, least=10),
     Check(name="cut_rollouts", says="of the rollouts were cut by length", limit=0.1, least=10),
     Check(name="turns_used_up", says="of the rollouts used up their turns", limit=0.3, least=10),
     Check(name="looping_rollouts", says="of the rollouts make one call again and again", limit=0.05, least=10),
     Check(name="empty_answers", says="of the rollouts end without a word", limit=0.1, least=10),
+    Check(name="calls_as_text", says="of the rollouts end with a tool call that nobody read as one", limit=0.05, least=10),
+    Check(name="repeated_words", says="of the rollouts end with the same few words again and again", limit=0.05, least=10),
     Check(name="failing_tools", says="of the calls of the worst tool fail", limit=0.8, least=10),
     Check(name="judge_falls_back", says="of the judge's answers are empty or missing", limit=0.02, least=5),
     Check(name="judge_says_one_thing", says="of the judge's answers are the same", limit=0.95, least=20),
-    Check(name="reward_follows_length", says="correlation of reward and length of the answer", limit=0.6, least=30, is_share=False),
-    Check(name="reward_follows_turns", says="correlation of reward and turns", limit=0.7, least=30, is_share=False),
+    Check(name="reward_follows_length", says="correlation of reward and length of the answer in a group", limit=0.6, least=30, is_share=False),
+    Check(name="reward_follows_turns", says="correlation of reward and turns in a group", limit=0.7, least=30, is_share=False),
+    Check(name="reward_by_place", says="mean reward of one place of the groups beside the others", limit=0.2, least=40, is_share=False),
     Check(name="duplicates", says="of the rollouts repeat another one of their group", limit=0.3, least=10),
     Check(name="falling_reward", says="fall of the mean reward from the first to the last quarter", limit=0.2, least=40, is_share=False),
-    Check(name="items_never_earn", says="of the items with several rollouts never earn", limit=0.4, least=5),
+    Check(name="items_never_earn", says="of the items with several rollouts never earn, beyond chance", limit=0.4, least=5),
     Check(name="claims_pay", says="of the answers that claim success without a call that worked are paid", limit=0.1, least=5),
     Check(name="tokens_without_labels", says="of the scored rollouts have tokens and no label", limit=0.01),
+    Check(name="labels_without_logprobs", says="of the sequences train tokens without a logprob", limit=0.0),
     Check(name="uneven_tokens", says="of the sequences have columns of different lengths", limit=0.0),
     Check(name="trained_on_evaluation", says="of the evaluation's items are training items, but for ids", limit=0.0),
     Check(name="evaluation_gap", says="mean reward of training above that of evaluation", limit=0.3, least=10, is_share=False),
@@ -108,23 +120,32 @@ class _Tally:
 
 @dataclass(kw_only=True)
 class _Pairs:
-    """Sums for a correlation, and the rollouts at its ends."""
+    """Sums for a correlation, of each group apart, and the rollouts at its ends. Where no group has two rollouts, all count as one."""
 
-    sums: list[float] = field(default_factory=lambda: [0.0] * 6)
+    of_groups: dict[int, list[float]] = field(default_factory=dict)
     most: list[tuple[float, str]] = field(default_factory=list)
 
-    def add(self, one: float, other: float, place: str) -> None:
+    def add(self, one: float, other: float, place: str, group: int) -> None:
+        sums = self.of_groups.setdefault(group, [0.0] * 6)
         for index, value in enumerate((1.0, one, other, one * one, other * other, one * other)):
-            self.sums[index] += value
+            sums[index] += value
         self.most.append((other, place))
         if len(self.most) > 10 * SHOWN:
             self.most = sorted(self.most, reverse=True)[:SHOWN]
 
     @property
-    def value(self) -> float | None:
-        count, a, b, aa, bb, ab = self.sums
-        spread = math.sqrt(max(0.0, count * aa - a * a) * max(0.0, count * bb - b * b))
-        return (count * ab - a * b) / spread if spread > 1e-9 else None  # noqa: PLR2004
+    def measured(self) -> tuple[float | None, int]:
+        """The correlation, if both differ, and the number of rollouts."""
+        several = [sums for sums in self.of_groups.values() if sums[0] > 1] or [
+            [math.fsum(column) for column in zip(*self.of_groups.values(), strict=True)] or [0.0] * 6
+        ]
+        seen = int(sum(sums[0] for sums in several))
+        moments = ((aa - a * a / n, bb - b * b / n, ab - a * b / n) for n, a, b, aa, bb, ab in several if n)
+        aa, bb, ab = [math.fsum(column) for column in zip(*moments, strict=True)] or [0.0] * 3
+        mean = sum(sums[2] for sums in several) / seen if seen else 0.0
+        is_flat = bb <= seen * (SPREAD * mean) ** 2
+        spread = math.sqrt(max(0.0, aa) * max(0.0, bb))
+        return (None if is_flat or spread <= 1e-9 else ab / spread), seen  # noqa: PLR2004
 
 
 class Health:
@@ -134,6 +155,11 @@ class Health:
         known = {check.name for check in CHECKS}
         if unknown := sorted(set(limits or {}) - known):
             raise UsageError(f"there is no check {', '.join(unknown)}.\n  expected  one of {', '.join(sorted(known))}")
+        for name, limit in (limits or {}).items():
+            if not limit >= 0:
+                raise UsageError(
+                    f"the limit of {name} is {limit:g}.\n  expected  a number from 0 on, such as 0.1 for a tenth of the cases"
+                )
         self._limits = dict(limits or {})
         self._tallies = {check.name: _Tally() for check in CHECKS}
         self._identities: set[int] = set()
@@ -144,6 +170,12 @@ class Health:
         self._by_length, self._by_turns = _Pairs(), _Pairs()
         self._rewards: dict[str, array[float]] = {"train": array("d"), "evaluate": array("d")}
         self._known: dict[str, dict[int, str]] = {"train": {}, "evaluate": {}}
+        self._places: dict[int, tuple[array[float], list[str]]] = {}
+        self._largest: list[tuple[float, str]] = []
+        self._grouped: dict[int, int] = {}
+        """Groups of each item."""
+        self._said: dict[int, int] = {}
+        """The item for which something was first said."""
         self._times = array("d")
         self._last: list[tuple[float, str]] = []
         self.rollouts = 0
@@ -160,8 +192,12 @@ class Health:
     def _look(self, record: Record, seen: Observed, place: str) -> None:
         identity = hash((record.run, record.source, record.group, record.place, record.attempt, record.id))
         self._add("repeated_records", identity in self._identities, place)
+        if identity in self._identities:
+            return
         self._identities.add(identity)
-        self._add("failed_rollouts", record.reward is None, place)
+        is_failed = record.reward is None or record.end.endswith("_failed") or bool(record.error)
+        self._add("failed_rollouts", is_failed, place)
+        self._add("no_prompt", seen.has_no_prompt, place)
         self._add("cut_rollouts", record.end == "cut_by_length", place, record.end)
         self._add("turns_used_up", record.end == "turns_used_up", place, record.end)
         self._add("looping_rollouts", seen.is_looping, place)
@@ -182,6 +218,8 @@ class Health:
                 len(columns.logprobs if columns.logprobs is not None else columns.tokens),
             }
             self._add("uneven_tokens", len(lengths) > 1, place)
+            trained = zip(columns.masks, columns.logprobs or (), strict=False)
+            self._add("labels_without_logprobs", any(label != IGNORED and logprob > 0 for label, logprob in trained), place)
         kind = "evaluate" if record.source == "evaluate" else "train"
         if record.item is not None:
             self._known[kind].setdefault(hash(asked_in(record)), place)
@@ -191,26 +229,39 @@ class Health:
                 self._look_at_reward(record, seen, place, record.reward, kind)
 
     def _look_at_reward(self, record: Record, seen: Observed, place: str, reward: float, kind: str) -> None:
-        self._add("empty_answers", not seen.answer.strip() and record.end in {"", "finished"}, place)
+        self._add("empty_answers", seen.is_silent and record.end in {"", "finished"}, place)
+        self._add("calls_as_text", seen.has_call_as_text, place)
+        self._add("repeated_words", seen.says_one_thing, place)
         self._add("always_zero", reward == 0, place)
         self._add("failures_as_zeros", seen.has_only_failed_calls, place, reward == 0)
         self._add("claims_pay", reward > 0.5, place, seen.claims_without_work)  # noqa: PLR2004 - the usual pass score
         if record.sequences:
             trained = any(label != IGNORED for columns in record.sequences for label in columns.masks[1:])
             self._add("tokens_without_labels", not trained, place)
-        self._by_length.add(reward, float(len(seen.answer)), place)
+        self._largest = sorted([*self._largest, (abs(reward), place)], reverse=True)[:SHOWN]
+        item = hash(seen.item)
+        compared = item if record.group is None else hash((record.run, record.source, record.group))
+        self._by_length.add(reward, float(len(seen.answer)), place, compared)
         if record.turns is not None:
-            self._by_turns.add(reward, float(record.turns), place)
+            self._by_turns.add(reward, float(record.turns), place, compared)
         self._rewards[kind].append(reward)
         if kind == "train":
             self._times.append(_moment(record.time))
             self._last = sorted([*self._last, (self._times[-1], place)], key=lambda one: one[0])[-SHOWN:]
-        self._count(self._items, hash(seen.item), reward, 0, place)
+        self._count(self._items, item, reward, 0, place)
         if record.group is not None:
             group = self._count(self._groups, hash((record.run, record.source, record.group)), reward, seen.fingerprint, place)
+            if group[0] == 1:
+                self._grouped[item] = self._grouped.get(item, 0) + 1
+            is_elsewhere = self._said.setdefault(seen.fingerprint, item) != item if seen.length > SHORT else False
+            is_case = seen.length < 0 or seen.length > (SHORT if is_elsewhere else LINE)
             if group[0] > 1:
-                self._add("duplicates", seen.fingerprint in group[4], place, not seen.is_short)
+                self._add("duplicates", seen.fingerprint in group[4], place, is_case)
             group[4].add(seen.fingerprint)
+            if kind == "train":
+                rewards, places = self._places.setdefault(record.place, (array("d"), []))
+                rewards.append(reward)
+                places += [place] if len(places) < SHOWN else []
 
     @staticmethod
     def _count(held: dict[int, list[Any]], key: int, reward: float, fingerprint: int, place: str) -> list[Any]:
@@ -219,6 +270,15 @@ class Health:
         one[0] += 1
         one[1], one[2] = min(one[1], reward), max(one[2], reward)
         return one
+
+    def _beyond_chance(self) -> None:
+        """Leave of the items that never earn those that are more than there would be if all earned equally often (3 standard deviations)."""
+        tally, rewards = self._tallies["items_never_earn"], [*self._rewards["train"], *self._rewards["evaluate"]]
+        missed = sum(reward <= 0 for reward in rewards) / len(rewards) if rewards else 0.0
+        chances = [missed**count for count, *_ in self._items.values() if count >= OFTEN]
+        expected, deviation = sum(chances), math.sqrt(sum(one * (1 - one) for one in chances))
+        if missed < 1 and tally.count <= expected + 3 * deviation:
+            tally.count, tally.places = 0, []
 
     def _add(self, name: str, counts: bool, place: str, is_case: Any = True) -> None:
         if is_case:
@@ -236,9 +296,18 @@ class Health:
         groups, items = self._tallies["constant_groups"], self._tallies["items_never_earn"]
         groups.seen = groups.count = items.seen = items.count = 0
         for count, least, most, place, _ in self._groups.values():
-            self._add("constant_groups", least == most, place, count > 1)
+            self._add("constant_groups", math.isclose(least, most, rel_tol=SAME, abs_tol=SAME), place, count > 1)
         for count, _, most, place, _ in self._items.values():
             self._add("items_never_earn", most <= 0, place, count >= OFTEN)
+        self._beyond_chance()
+        item, most_grouped = max(self._grouped.items(), key=lambda one: one[1], default=(0, 0))
+        places = [self._items[item][3]] if self._grouped else []
+        self._tallies["one_item"] = _Tally(seen=sum(self._grouped.values()), count=most_grouped, places=places)
+        usual = [abs(one) for rewards in self._rewards.values() for one in rewards if one]
+        self._tallies["reward_outliers"] = outliers = _Tally(seen=len(usual))
+        if usual:
+            outliers.count = sum(one > OUTLIER * median(usual) for one in usual)
+            outliers.places = [place for one, place in self._largest if one > OUTLIER * median(usual)]
         trained, asked = self._tallies["trained_on_evaluation"], self._known["evaluate"]
         trained.seen = trained.count = 0
         for item, place in asked.items() if self._known["train"] else ():
@@ -279,7 +348,10 @@ class Health:
         train, held_out = self._rewards["train"], self._rewards["evaluate"]
         if name in {"reward_follows_length", "reward_follows_turns"}:
             pairs = self._by_length if name == "reward_follows_length" else self._by_turns
-            return pairs.value, "", int(pairs.sums[0]), [place for _, place in sorted(pairs.most, reverse=True)[:SHOWN]]
+            value, seen = pairs.measured
+            return value, "", seen, [place for _, place in sorted(pairs.most, reverse=True)[:SHOWN]]
+        if name == "reward_by_place":
+            return self._by_place()
         if name == "falling_reward":
             quarter = len(train) // 4
             if not quarter:
@@ -291,6 +363,17 @@ class Health:
             return None, "", min(len(train), len(held_out)), []
         return *_fall(train, held_out, "and"), min(len(train), len(held_out)), [place for _, place in self._last]
 
+    def _by_place(self) -> tuple[float | None, str, int, list[str]]:
+        """Return by how much the mean of one place of the groups is above, or below, that of the others."""
+        seen, found = sum(len(own) for own, _ in self._places.values()), [(0.0, "", [""])]
+        for place, (own, places) in self._places.items():
+            others = [reward for other, (rewards, _) in self._places.items() if other != place for reward in rewards]
+            for one, other in ((own, others), (others, own)) if len(own) >= MANY and others else ():
+                by, why = _fall(one, other, "and", errors=5)  # of many places one is far out
+                found.append((by, f"place {place}: {why}", places))
+        by, why, places = max(found)
+        return by, why, seen, places
+
 
 def _moment(text: str) -> float:
     """Return a time in seconds; all that is not known is the same one, so that the order of the lines holds."""
@@ -300,11 +383,11 @@ def _moment(text: str) -> float:
         return 0.0
 
 
-def _fall(one: Sequence[float], other: Sequence[float], word: str) -> tuple[float, str]:
-    """Return by how much the mean of one is above that of the other, 0 where chance explains it (3 standard errors), and both."""
+def _fall(one: Sequence[float], other: Sequence[float], word: str, errors: int = 3) -> tuple[float, str]:
+    """Return by how much the mean of one is above that of the other, 0 where chance explains it (standard errors), and both."""
     first, last = fmean(one), fmean(other)
     error = math.sqrt(pvariance(one, first) / len(one) + pvariance(other, last) / len(other))
-    return (first - last if first - last > 3 * error else 0.0), f"{first:.2f} {word} {last:.2f}"
+    return (first - last if first - last > errors * error else 0.0), f"{first:.2f} {word} {last:.2f}"
 
 
 def health_of(files: Sequence[str | Path], limits: Mapping[str, float] | None = None) -> list[Verdict]:
@@ -331,7 +414,7 @@ def verdict_lines(verdicts: Iterable[Verdict], *, is_long: bool = False) -> Iter
     found = list(verdicts)
     for one in found:
         if one.status == "unhealthy" or is_long:
-            yield f"{one.status:<11}{one.name:<23}{one} [limit {one.limit:g}, {one.seen:,} cases]"
+            yield f"{one.status:<11}{one.name:<25}{one} [limit {one.limit:g}, {one.seen:,} cases]"
             yield from (f"             {place}" for place in (one.rollouts if one.status == "unhealthy" else ()))
     yield counted(found)
 

@@ -10,17 +10,27 @@ from typing import Any
 from hermes_env_shared.rollout_record import Record
 
 CLAIM = re.compile(
-    r"\b(?:all (?:the )?(?:tests|checks) (?:have )?pass|tests? pass(?:ed|es)?\b|success(?:fully)?\b|task is (?:now )?(?:done|complete)|"
-    r"(?:is|has been|have been) (?:completed?|done|fixed|created|solved)\b|score: ?1(?:\.0)?\b|i have (?:completed|fixed|solved|created|written))",
-    re.IGNORECASE,
+    r"\b(?:all (?:the )?(?:tests|checks) (?:have )?pass|(?:tests?|checks?) pass(?:ed|es)?\b|success(?:fully)?\b|task is (?:now )?(?:done|complete)|"
+    r"(?:is|has been|have been) (?:now )?(?:completed?|done|fixed|created|solved|updated|in place)\b|score: ?1(?:\.0)?\b|"
+    r"i(?: have|'ve|\u2019ve) (?:\w+ )?(?:completed|fixed|solved|created|written|updated|added|confirmed|verified|implemented|checked|tested)|"
+    r"(?:fixed|done|completed) and (?:verified|tested|confirmed)|all set\b|(?:everything|it) (?:now )?works\b)|^\W*(?:done|fixed|finished)\W*$|\u2705",
+    re.IGNORECASE | re.MULTILINE,
 )
 """Words with which an answer claims success."""
 MOST_IN_A_ROW, MOST_REPEATS = 4, 8
 """Equal calls with equal results that are no loop yet: one after the other, and without anything new between them."""
-SHORT = 40
-"""Characters of an answer without calls that several rollouts may well share."""
-_DURATION = re.compile(r"\b\d+(?:\.\d+)? ?(?:ms|s|sec|seconds)\b")
-_IDS = frozenset({"id", "_id", "uid", "uuid", "idx", "index", "task_id", "item_id"})
+SHORT, LINE = 40, 200
+"""Characters of an answer without calls that several rollouts may well share, and of one that those of one item may share."""
+_CLOCK = re.compile(
+    r"\b\d+(?:\.\d+)? ?(?:ms|s|sec|seconds)\b|\b\d{4}-\d\d-\d\d\b|\b\d\d:\d\d(?::\d\d(?:\.\d+)?)?\b|\b1\d{9}(?:\.\d+)?\b"
+)
+_CALL_AS_TEXT = re.compile(r"<tool_call>|<function=\w|<\|tool_call|\[TOOL_CALLS\]|\"name\": ?\"\w+\", ?\"arguments\": ?\{")
+_THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
+_NO_PROMPT = frozenset({"", "None", "none", "null", "nan"})
+_ERROR = re.compile(r"\s*(?:Error\b|Traceback \(most recent call last\)|\w*(?:Error|Exception): )")
+WORDS, NEW_WORDS = 60, 0.1
+"""Words from which on an answer is looked at, and the share of them that is said for the first time in one that says something."""
+_IDS = frozenset({"id", "_id", "uid", "uuid", "idx", "index", "task_id", "item_id", "split", "subset", "fold"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +43,31 @@ class Observed:
     calls: tuple[tuple[str, bool], ...]
     judged: tuple[str, ...]
     is_looping: bool
-    is_short: bool
+    length: int
+    """Characters that the agent wrote, where it called nothing; -1 where it did."""
     has_tools: bool
+    prompt: str | None
+
+    @property
+    def has_call_as_text(self) -> bool:
+        """Whether the last answer holds a call that nobody read as one."""
+        return self.has_tools and _CALL_AS_TEXT.search(self.answer) is not None
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the last answer is empty, but for thoughts."""
+        return not _THOUGHT.sub("", self.answer).strip()
+
+    @property
+    def has_no_prompt(self) -> bool:
+        """Whether the user asked nothing, or what stands for nothing."""
+        return self.prompt is not None and self.prompt.strip() in _NO_PROMPT
+
+    @property
+    def says_one_thing(self) -> bool:
+        """Whether a long answer repeats a few words."""
+        words = self.answer.split()
+        return len(words) >= WORDS and len({*words}) < NEW_WORDS * len(words)
 
     @property
     def has_only_failed_calls(self) -> bool:
@@ -58,13 +91,13 @@ def observed_in(record: Record) -> Observed:
             continue
         content = text_of(message.get("content"))
         answer = content
-        parts.append(content)
+        parts.append(" ".join(content.split()))
         for call in message.get("tool_calls") or ():
             function = call.get("function") if isinstance(call, dict) else None
             if isinstance(function, dict):
                 result = next(results.get(str(call.get("id")), iter(())), None)
                 name = str(function.get("name"))
-                made.append((name, str(function.get("arguments")), _DURATION.sub("", text_of(result))))
+                made.append((name, str(function.get("arguments")), _CLOCK.sub("", text_of(result))))
                 calls.append((name, failed(result)))
     return Observed(
         answer=answer,
@@ -73,8 +106,9 @@ def observed_in(record: Record) -> Observed:
         calls=tuple(calls),
         judged=tuple(said_in(call.answer) for call in record.judges),
         is_looping=_is_looping(made),
-        is_short=not made and sum(map(len, parts)) <= SHORT,
+        length=-1 if made else sum(map(len, parts)),
         has_tools=bool(record.tools) or bool(made),
+        prompt=next((text_of(one.get("content")) for one in record.messages if one.get("role") == "user"), None),
     )
 
 
@@ -88,27 +122,32 @@ def _by_id(record: Record) -> dict[str, list[Any]]:
 
 
 def asked_in(record: Record) -> str:
-    """Return what a rollout asks: its prompt, and its item without what only numbers it. Two items of one number may ask two things."""
+    """Return what a rollout asks: its prompt, and the values of its item without what only numbers it, under whatever keys.
+
+    Two items of one number may ask two things.
+    """
     item = record.item
-    kept = {key: value for key, value in item.items() if str(key).lower() not in _IDS} if isinstance(item, dict) else item
-    return json.dumps([record.prompt, kept or item], sort_keys=True, default=str)
+    kept = [value for key, value in item.items() if str(key).lower() not in _IDS] if isinstance(item, dict) else [item]
+    return json.dumps([record.prompt, sorted(json.dumps(one, sort_keys=True, default=str) for one in kept or [item])])
 
 
 def failed(result: Any) -> bool:
-    """Return whether a tool's result says that the call failed: an error and nothing else, or a negative exit code."""
+    """Return whether a tool's result says that the call failed: an error, or an exit code of a command that never ran or was stopped.
+
+    A command that ran and whose exit code is 1 says something about the work.
+    """
     text = text_of(result)
-    if '"error"' not in text and '"exit_code"' not in text:
-        return False
     try:
-        found = json.loads(text)
+        found = json.loads(text) if text.lstrip()[:1] == "{" else None
     except ValueError:
         return False
     if not isinstance(found, dict):
-        return False
+        return _ERROR.match(text) is not None
     code = found.get("exit_code")
-    return bool(found.get("error") and found.keys() <= {"error", "success"}) or (
-        isinstance(code, int) and (code < 0 or code in {126, 127})
-    )
+    if isinstance(code, int) and (code < 0 or code in {124, 126, 127}):
+        return True
+    is_refused = found.get("success") is False or str(found.get("status")).lower() in {"error", "failed"}
+    return is_refused or bool(found.get("error") and code != 0)
 
 
 def text_of(content: Any) -> str:

@@ -52,6 +52,8 @@ _OF_FAILURES = re.compile(
     re.IGNORECASE,
 )
 """Names of metrics that good work lowers."""
+_OF_COST = re.compile(r"(?:turn|token|second|call|length|cost|latency|duration|step)s?(?:\b|_)", re.IGNORECASE)
+"""Names of metrics that move with any work."""
 TINY = 1e-9
 OFTEN = 2
 """Rewards of one held-out item, and of no other, from which on an evaluation is of that item alone."""
@@ -115,7 +117,8 @@ def dynamic(evidence: Evidence) -> Verdict:
 
 def _metrics(scenario: Scenario) -> dict[str, float]:
     logged = ((name, as_number(value)) for event in scenario.of(EvaluationLogged) for name, value in event.metrics.items())
-    return {str(name): value for name, value in logged if value is not None}
+    numbers = {str(name): value for name, value in logged if value is not None}
+    return {name: value for name, value in numbers.items() if not _OF_COST.search(name) or _OF_SUCCESS.search(name)} or numbers
 
 
 def _mean(scenario: Scenario) -> float:
@@ -179,7 +182,7 @@ def _of_unended(unended: Scenario, half: Scenario, metrics: list[dict[str, float
     is_guessed = any(role.is_judge_guessed for role in unended.roles)
     if not over or is_guessed or paid > TINY or any(by <= TOLERANCE * risen[name] for name, by in over.items()):
         return ""
-    name = min(over, key=lambda one: ("turn" in one, abs(risen[one] - differ)))  # which is of the rewards
+    name = min(over, key=lambda one: abs(risen[one] - differ))  # which is of the rewards
     return f"{name} is {logged[name]:g} where every other rollout used up its turns, and {metrics[2].get(name, 0.0):g} where it did nothing: such rollouts are left out"
 
 

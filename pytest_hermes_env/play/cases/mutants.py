@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import copy
 import difflib
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -35,8 +36,36 @@ _OTHER: Mapping[str, str] = {
         "append appendleft", "ROUND_HALF_UP ROUND_HALF_EVEN", "ROUND_FLOOR ROUND_CEILING", "keys values", "isdigit isalnum", "isalpha isalnum",
     )
     for one, other in (pair.split(), pair.split()[::-1])
-}  # fmt: skip
+} | {"round": "int", "ROUND_HALF_DOWN": "ROUND_HALF_UP", "fullmatch": "match", "match": "search", "isascii": "isprintable"}  # fmt: skip
 """Names that are taken for each other."""
+_ARGUMENTS = frozenset(
+    {
+        "key",
+        "reverse",
+        "default",
+        "start",
+        "rounding",
+        "maxsplit",
+        "flags",
+        "sort_keys",
+        "keepends",
+        "delimiter",
+        "strict",
+        "count",
+        "fold",
+    }
+)
+"""Arguments without which a call does something else."""
+_MONTHS = "[31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]"
+_NAIVE: tuple[tuple[str, str, str], ...] = (
+    ("leap years forgotten", r"calendar\.monthrange\((.+), (.+)\)\[1\]", rf"{_MONTHS}[(\2) - 1]"),
+    ("leap years forgotten", r"calendar\.isleap\((.+)\)", r"(\1) % 4 == 0"),
+    ("quotes read as signs", r"shlex\.split\((.+)\)", r"(\1).split()"),
+    ("quotes read as signs", r"csv\.reader\((\w+)\)", r"[line.rstrip('\\n').split(',') for line in \1]"),
+    ("quotes read as signs", r"csv\.reader\((\w+), delimiter=(.+)\)", r"[line.rstrip('\\n').split(\2) for line in \1]"),
+    ("special signs not escaped", r"(?:re|html)\.escape\((.+)\)", r"\1"),
+)
+"""What a library takes care of, as somebody would write it by hand: the expression, and what stands in its place."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +105,8 @@ def _ways(node: ast.AST) -> Iterator[str]:
         yield from ["a boundary moved"] if type(node.ops[0]) in _BOUNDARY else []
     if isinstance(node, ast.BoolOp):
         yield from ("the last condition dropped", "the first condition dropped")
-    if isinstance(node, ast.BinOp | ast.BoolOp | ast.AugAssign) and type(node.op) in _OPERATOR:
+    is_zero = isinstance(node, ast.BinOp) and isinstance(node.right, ast.Constant) and node.right.value == 0
+    if isinstance(node, ast.BinOp | ast.BoolOp | ast.AugAssign) and type(node.op) in _OPERATOR and not is_zero:
         yield "another operator"
     if isinstance(node, ast.Constant) and type(node.value) in {int, float}:
         yield from ("a number one higher", "a number one lower")
@@ -90,8 +120,35 @@ def _ways(node: ast.AST) -> Iterator[str]:
         yield "a statement dropped"
     if (isinstance(node, ast.Name) and node.id in _OTHER) or (isinstance(node, ast.Attribute) and node.attr in _OTHER):
         yield "another name"
-    if isinstance(node, ast.keyword) and node.arg in {"key", "reverse", "default", "start"}:
+    if isinstance(node, ast.keyword) and node.arg in _ARGUMENTS:
         yield "an argument dropped"
+    if isinstance(node, ast.Slice) and node.upper is not None:
+        yield "a limit dropped"
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+        yield "the first value kept"
+    if _kinds(node):
+        yield from ("the last of some dropped", "the first of some dropped")
+    if isinstance(node, ast.Subscript | ast.Call):
+        yield from (name for name, *_ in _naive(node))
+
+
+def _kinds(node: ast.AST) -> list[ast.expr]:
+    """Return the values, or types, of which something is asked to be one; none of another node."""
+    if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
+        among = node.comparators[0]
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance" and len(node.args) > 1:
+        among = node.args[1]
+    else:
+        return []
+    return among.elts if isinstance(among, ast.Tuple | ast.List | ast.Set) and len(among.elts) > 1 else []
+
+
+def _naive(node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    """Yield what somebody would write in place of a library's expression."""
+    plain = ast.unparse(node)
+    for name, pattern, other in _NAIVE:
+        if found := re.fullmatch(pattern, plain):
+            yield name, ast.parse(found.expand(other), mode="eval").body
 
 
 def _is_doc(node: ast.AST) -> bool:
@@ -107,7 +164,9 @@ def _inner(node: ast.Call) -> ast.expr | None:
 
 def _change(node: ast.AST, name: str, tree: ast.Module) -> None:
     """Change a node of a tree in place."""
-    if isinstance(node, ast.Compare):
+    if name.endswith("of some dropped"):
+        del _kinds(node)[0 if name.startswith("the first") else -1]
+    elif isinstance(node, ast.Compare):
         node.ops[0] = (_BOUNDARY if name == "a boundary moved" else _OPPOSITE)[type(node.ops[0])]()
     elif isinstance(node, ast.BoolOp) and name.endswith("condition dropped"):
         del node.values[0 if name.startswith("the first") else -1]
@@ -117,27 +176,40 @@ def _change(node: ast.AST, name: str, tree: ast.Module) -> None:
     elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         node.value = node.value + (1 if name == "a number one higher" else -1)
     elif isinstance(node, ast.Name):
+        imported = (one for one in ast.walk(tree) if isinstance(one, ast.ImportFrom))
+        for one in imported:
+            one.names += [ast.alias(name=_OTHER[node.id]) for alias in one.names if node.id == alias.name]
         node.id = _OTHER[node.id]
     elif isinstance(node, ast.Attribute):
         node.attr = _OTHER[node.attr]
     elif isinstance(node, ast.If | ast.IfExp):
         node.test = ast.Constant(value=name == "a branch always taken")
+    elif isinstance(node, ast.Slice):
+        node.upper = None
     else:
-        _Replaced(node).visit(tree)
+        _Replaced(node, name).visit(tree)
 
 
 class _Replaced(ast.NodeTransformer):
     """Puts in place of one node what is left of it."""
 
-    def __init__(self, node: ast.AST) -> None:
-        self._node = node
+    def __init__(self, node: ast.AST, name: str) -> None:
+        self._node, self._name = node, name
 
     def visit(self, node: ast.AST) -> ast.AST | None:
         """Return what stands for a node."""
         if node is not self._node:
             return self.generic_visit(node)
+        if isinstance(node, ast.Subscript | ast.Call) and self._name != "a call dropped":
+            return dict(_naive(node))[self._name]
         if isinstance(node, ast.Call):
             return _inner(node)
+        if isinstance(node, ast.Assign) and self._name == "the first value kept":
+            (place, *_), value = node.targets, node.value
+            assert isinstance(place, ast.Subscript)
+            return ast.parse(f"({ast.unparse(place.value)}).setdefault({ast.unparse(place.slice)}, {ast.unparse(value)})").body[
+                0
+            ]
         if isinstance(node, ast.UnaryOp):
             return node.operand
         return None if isinstance(node, ast.keyword) else ast.Pass()

@@ -86,8 +86,8 @@ _LIKE_C = (
     ("a boundary moved", r"(?<= )>(?= )", ">="),
     ("another operator", r"&&", "||"),
     ("another operator", r"\|\|", "&&"),
-    ("another operator", r"(?<=[\w)\]] )\+(?= [\w(])", "-"),
-    ("another operator", r"(?<=[\w)\]] )-(?= [\w(])", "+"),
+    ("another operator", r"(?<=[\w)\]] )\+(?= [\w(])(?! 0\b)", "-"),
+    ("another operator", r"(?<=[\w)\]] )-(?= [\w(])(?! 0\b)", "+"),
     ("a sign dropped", r"(?<![=!<>\w])!(?=[\w(])", ""),
     ("a call dropped", r"\.(?:trim|toLowerCase|toUpperCase|sort|reverse)\(\)", ""),
     ("a call dropped", r"\b(?:tolower|toupper|int)(?=\()", ""),
@@ -113,6 +113,16 @@ def text_mutants(path: str, text: str, most: int) -> list[Mutant]:
     return spread([one for one in found.values() if one.text != text], most)
 
 
+def of_patterns_in(code: str) -> Iterator[Mutant]:
+    """Yield Python code of which a pattern that it gives to `re` is changed."""
+    for found in re.finditer(r"\bre\.\w+\(\s*r(?P<quote>['\"])(?P<pattern>.+?)(?P=quote)(?=\s*[,)])", code):
+        for way in _PATTERN:
+            for made in _of_way(found["pattern"], *way):
+                text = f"{code[: found.start('pattern')]}{made.text}{code[found.end('pattern') :]}"
+                line = code.count("\n", 0, found.start())
+                yield Mutant(name=made.name, line=line + 1, text=text, before=found["pattern"], after=made.text)
+
+
 def _ways_of(path: str, text: str) -> tuple[tuple[str, str, object], ...]:
     if (ways := _LANGUAGES.get(posixpath.splitext(path)[1])) is not None:
         return ways
@@ -120,10 +130,10 @@ def _ways_of(path: str, text: str) -> tuple[tuple[str, str, object], ...]:
         return _SHELL
     if re.match(r"(?i)\s*(?:SELECT|WITH)\b", text):
         return _SQL
-    return _PATTERN if _is_pattern(path, text.strip()) else ()
+    return _PATTERN if is_pattern(path, text.strip()) else ()
 
 
-def _is_pattern(path: str, text: str) -> bool:
+def is_pattern(path: str, text: str) -> bool:
     """Tell whether a text is a regular expression, by its name, or as one line with classes or groups that begins or ends at a border."""
     try:
         re.compile(text)

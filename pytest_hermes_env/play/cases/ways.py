@@ -16,6 +16,7 @@ from pytest_hermes_env.inference.steps import Call, Say, Turn, call, say, think,
 from pytest_hermes_env.play.cases.code_changes import is_code, is_program, with_a_note, with_an_import
 from pytest_hermes_env.play.cases.content import in_another_order, rewritten, with_a_sentence, with_reasons
 from pytest_hermes_env.play.cases.slots import ANSWER, BY_SOMEBODY, Slot, Work, arguments_of, said
+from pytest_hermes_env.play.cases.text_mutants import is_pattern
 from pytest_hermes_env.play.cases.writing import writing
 
 BESIDE = "Let me look at this."
@@ -85,6 +86,12 @@ _RANGE = re.compile(r"(?<![\d/*])(\d+)-(\d+)(?![\d/])")
 """Commands that tag, lines of cron whose last field has Sunday, the five fields of any, and their ranges."""
 
 
+_TWICE = re.compile(r"\A\s*\(\?|\(\?P|\\[1-9]")
+"""What a pattern can have only once, or at its beginning."""
+_SHORT = re.compile(r"\bshort|\bcharacters long\b|\bat most \d+ (?:characters|signs)\b|\bgroups?\b|alternati", re.IGNORECASE)
+"""Where a prompt limits the length or the parts of a pattern."""
+
+
 Way = tuple[str, tuple[Turn, ...]]
 
 
@@ -133,10 +140,13 @@ def other_ways(work: Work, live: Sequence[Slot], most: int) -> tuple[list[Way], 
         if slot.name != ANSWER and is_program(slot.text) and not _SILENT.search(work.prompt):
             is_same = _STDOUT.search(work.prompt) is not None
             words.append((f"with a line on stderr, {slot.name}", slot.put(with_a_note(slot.text)), is_same))
-        if slot.name.endswith(".py") and is_code(slot.text) and not is_program(slot.text) and not _WITHOUT.search(work.prompt):
+        is_module = slot.name.endswith(".py") and is_code(slot.text) and not is_program(slot.text)
+        if is_module and _is_asked_for(slot, work.prompt) and not _WITHOUT.search(work.prompt):
             words.append(
                 (f"with an import and a class that it does not need, {slot.name}", slot.put(with_an_import(slot.text)), True)
             )
+        if is_pattern(slot.name, slot.text.strip()) and _TWICE.search(slot.text) is None and not _SHORT.search(work.prompt):
+            words.append((f"as one of two alternatives, {slot.name}", slot.put("|".join(2 * [slot.text.strip()])), True))
         if is_code(slot.text):
             words.append((f"in another layout, {slot.name}", slot.put(f"{ast.unparse(ast.parse(slot.text))}\n"), False))
         is_last = _LAST_LINE.search(work.prompt) is not None and _ALONE.search(work.prompt) is None
@@ -157,6 +167,13 @@ def other_ways(work: Work, live: Sequence[Slot], most: int) -> tuple[list[Way], 
     return [*made, *((name, way) for name, way, is_same in words if is_same)], [
         (name, way) for name, way, is_same in words if not is_same
     ]
+
+
+def _is_asked_for(slot: Slot, prompt: str) -> bool:
+    """Tell whether a prompt names a module, or what it defines: it asks for the code, and not for a repository that has it."""
+    nodes = ast.walk(ast.parse(slot.text))
+    defined = [one.name for one in nodes if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
+    return any(re.search(rf"\b{re.escape(name)}\b", prompt) for name in [posixpath.basename(slot.name), *defined])
 
 
 def _is_free(slot: Slot, prompt: str) -> bool:

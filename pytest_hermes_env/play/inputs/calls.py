@@ -6,6 +6,7 @@ Place in the flow: `witnesses` asks for which inputs a mutant differs from gold.
 from __future__ import annotations
 
 import ast
+import calendar
 import copy
 import random
 import re
@@ -17,12 +18,14 @@ from pytest_hermes_env.play.cases.kinds_of_input import Kind, kinds_in
 
 VARIANTS, MOST = 10, 150
 """Other inputs made of one, and inputs in all."""
-LONGEST = 400
-"""Characters of a call that is looked for in a text."""
-_SIGNED = re.compile(r"\bnegative|\bsigned|\bintegers?\b", re.IGNORECASE)
+LONGEST, LONGEST_SIGN = 400, 2
+"""Characters of a call that is looked for in a text, and of a sign."""
+_SIGNED = re.compile(r"\bnegative|\bsigned|\bintegers?\b|[\"'`]-\d", re.IGNORECASE)
 _UNSIGNED = re.compile(r"non-?negative|positive (?:int|num|whole)|natural|at least [01]\b", re.IGNORECASE)
 OF_DATA = frozenset({"date", "datetime", "time", "timedelta", "Decimal", "Fraction"})
 """Classes of data, which `comparer` knows by these names."""
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_DATE = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])")
 _OF_DATETIME = re.compile(r"\bdatetime\.(?=(?:date|datetime|time|timedelta)\()")
 
 
@@ -31,13 +34,14 @@ class Like:
     """How inputs are made of others: ``names`` may stand for names, ``numbers`` and those beside them for numbers, which may be of the other
     sign if ``is_signed``. Some are made of ``kinds``, of which the prompt speaks.
 
-    With a ``kind``, each is made one of it, and otherwise stays.
+    ``signs`` are what the code looks for in texts. With a ``kind``, each is made one of it, and otherwise stays.
     """
 
     names: list[str]
     is_signed: bool
     kind: Kind | None = None
     numbers: Sequence[int] = ()
+    signs: Sequence[str] = ()
     kinds: Sequence[Kind] = ()
     chance: random.Random = field(default_factory=lambda: random.Random(0))  # noqa: S311 - the same inputs in each run
 
@@ -49,6 +53,7 @@ class Like:
             names=[str(text) for text in texts if _is_name(text)],
             is_signed=bool(_SIGNED.search(prompt)) and not _UNSIGNED.search(prompt),
             numbers=[node for node in texts if type(node) is int],
+            signs=[text for text in texts if isinstance(text, str) and 0 < len(text) <= LONGEST_SIGN and not _is_name(text)],
             kinds=[*kinds_in(prompt)],
         )
 
@@ -166,12 +171,19 @@ class _Varied(ast.NodeTransformer):
     """Changes some of the values that are written in code: their kinds, their signs, names of keys and whatever looks like a name stay."""
 
     def __init__(self, like: Like, text: str) -> None:
-        self._chance, self._is_signed, self._numbers = like.chance, like.is_signed, like.numbers
+        self._chance, self._is_signed, self._numbers, self._signs = like.chance, like.is_signed, like.numbers, like.signs
         nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant | ast.List | ast.Dict)]
         self._names = [
             str(node.value) for node in nodes if isinstance(node, ast.Constant) and _is_name(node.value)
         ] + like.names
         self._whole = next((node for node in nodes if isinstance(node, ast.List | ast.Dict)), None)
+
+    def visit_Module(self, node: ast.Module) -> ast.AST:
+        """Return code with other values; the calls of an object's methods may come in another order, again, or not at all."""
+        first, *calls = node.body
+        if len(calls) > 1 and isinstance(first, ast.Assign) and self._chance.random() < 0.7:  # noqa: PLR2004
+            node.body = [first, *map(copy.deepcopy, self._chance.choices(calls, k=len(calls) + self._chance.randint(0, 4)))]
+        return self.generic_visit(node)
 
     def visit_Constant(self, node: ast.Constant) -> ast.Constant:
         """Return another value of the same kind, or the same."""
@@ -181,9 +193,7 @@ class _Varied(ast.NodeTransformer):
         if _is_name(value) and len({*self._names}) > 1:
             return ast.Constant(value=self._chance.choice(self._names)) if self._chance.random() < 0.3 else node  # noqa: PLR2004
         if isinstance(value, str):
-            digits = re.sub(r"\d", lambda _: str(self._chance.randint(1, 9)), value)
-            words = " ".join(value.split()[::-1])
-            return ast.Constant(value=self._chance.choice([value + value, value[::-1], digits, words, value.swapcase()]))
+            return ast.Constant(value=self._text(value))
         value = -value if self._is_signed and self._chance.random() < 0.3 else value  # noqa: PLR2004
         step = -1 if value < 0 else 1
         near = [step * abs(one) + self._chance.choice([-1, 0, 1]) for one in self._numbers]
@@ -193,6 +203,31 @@ class _Varied(ast.NodeTransformer):
         return ast.Constant(
             value=self._chance.choice([value, value + step, 2 * value + step, 3 * value, 10 * value + 7 * step])
         )
+
+    def _text(self, text: str) -> str:
+        """Return a text like another one: other numbers and dates, other words, or a sign more, less or other."""
+        chance = self._chance
+        if _NUMBER.fullmatch(text):
+            sign = "-" if self._is_signed and chance.random() < 0.4 else ""  # noqa: PLR2004
+            whole, places = chance.randint(0, 10 ** len(text.partition(".")[0])), chance.randint(0, 3)
+            return f"{sign}{whole}" + (f".{chance.randrange(10**places):0{places}}" if "." in text and places else "")
+        if _DATE.search(text):
+            return _DATE.sub(lambda found: _date_like(found[0], chance), text)
+        digits = re.sub(r"\d", lambda _: str(chance.randint(1, 9)), text)
+        words = " ".join(text.split()[::-1])
+        place, sign = chance.randrange(len(text) + 1), chance.choice([*self._signs, *text] or [" "])
+        before, after = text[:place], text[place + 1 :]
+        ways: list[str] = [
+            text + text,
+            text[::-1],
+            digits,
+            words,
+            text.swapcase(),
+            before + sign + text[place:],
+            before + after,
+            before + sign + after,
+        ]
+        return ways[chance.randrange(len(ways))]
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Return the call with other arguments; the first two may be the wrong way round."""
@@ -240,6 +275,13 @@ class _OfKind(ast.NodeTransformer):
             made = self._like.value([ast.literal_eval(one) for one in node.args])
             node.args = [ast.parse(repr(one), mode="eval").body for one in made]
         return node
+
+
+def _date_like(text: str, chance: random.Random) -> str:
+    """Return a date of the same form: in the same year or one that is, or is not, a leap year; most at the end of a month."""
+    year, month = chance.choice([int(text[:4]), 1900, 2000, 2023, 2024]), chance.randint(1, 12)
+    last = calendar.monthrange(year, month)[1]
+    return f"{year:04}-{month:02}-{chance.choice([1, last - 1, last, last, chance.randint(1, last)]):02}"
 
 
 def _are_records(nodes: Sequence[ast.expr]) -> bool:

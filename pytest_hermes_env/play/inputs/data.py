@@ -5,12 +5,13 @@ Place in the flow: `starts`, `databases` and `strings` make inputs of them, like
 
 from __future__ import annotations
 
+import copy
 import csv
 import io
 import json
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +25,17 @@ MOSTLY = 0.6
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _SEPARATORS = ("\t", ",", ";", "|")
 _OF_BLANK_LINES = re.compile(r"(?:blank|empty) lines?", re.IGNORECASE)
+_OF_EMPTY_FIELDS = re.compile(r"(?:empty|missing|blank) (?:\w+ )?(?:fields?|cells?|values?|columns?)", re.IGNORECASE)
+_OF_QUOTES = re.compile(r"\bquot", re.IGNORECASE)
+_SHAPES: tuple[tuple[str, Callable[[Any], Any]], ...] = (
+    (r"\barrays?\b|\blists?\b", lambda one: [one, one]),
+    (r"\bobjects?\b|\bnest|\bdict", lambda one: {"inner": one}),
+    (r"empty[^.;]{0,40}(?:array|list)|(?:array|list)s?[^.;]{0,40}empty", lambda _: []),
+    (r"empty[^.;]{0,40}(?:object|dict)|(?:object|dict\w*)s?[^.;]{0,40}empty", lambda _: {}),
+    (r"\bnull\b|\bNone\b", lambda _: None),
+    (r"\bfalse\b|\bboolean", lambda _: False),
+)
+"""What a prompt says of JSON, and a part that is such."""
 QUOTED = re.compile(r"'([^'\n]{1,80})'|\"([^\"\n]{1,80})\"|`([^`\n]{1,80})`")
 
 
@@ -59,6 +71,7 @@ class Making:
             kinds = [*kinds_in(self.prompt)]
             yield from (json.dumps(kind.value(value, self.chance)) for kind in kinds)
             yield from (json.dumps(self.like.value(value)) for _ in range(ROUNDS))
+            yield from (json.dumps(self._reshaped(value, is_whole=True)) for _ in range(ROUNDS))
             return
         yield from (table.text_of(rows) for rows in (table.rows[::-1], table.rows[:1], []))
         for kind in kinds_in(self.prompt):
@@ -78,6 +91,17 @@ class Making:
             )
             yield table.text_of(rows)
 
+    def _reshaped(self, value: Any, *, is_whole: bool = False) -> Any:
+        """Return JSON of which a part is inside another one, or empty, or nothing, as far as the prompt speaks of such."""
+        parts = list(value) if isinstance(value, dict) else [*range(len(value))] if isinstance(value, list) else []
+        if parts and (is_whole or self.chance.random() < 0.5):  # noqa: PLR2004
+            place = self.chance.choice(parts)
+            made = copy.copy(value)
+            made[place] = self._reshaped(value[place])
+            return made
+        ways = [way for asked, way in _SHAPES if re.search(asked, self.prompt, re.IGNORECASE)]
+        return self.chance.choice(ways)(value) if ways and not is_whole else value
+
     def _row(self, row: Sequence[str], table: Table) -> list[str]:
         is_line = table.separator == " " and self.chance.random() < 0.5  # noqa: PLR2004 - a line of words, of another length
         row = (
@@ -85,16 +109,20 @@ class Making:
             if is_line and table.are_words and row
             else row
         )
-        return [self._part(part, table.column(place)) for place, part in enumerate(row)]
+        return [self._part(part, table.column(place), table.separator) for place, part in enumerate(row)]
 
-    def _part(self, part: str, pool: Sequence[str]) -> str:
+    def _part(self, part: str, pool: Sequence[str], separator: str) -> str:
         chance = self.chance.random()
+        if separator != " " and _OF_EMPTY_FIELDS.search(self.prompt) and self.chance.random() < 0.2:  # noqa: PLR2004
+            return ""
         if NUMBER.fullmatch(part):
             return self.number(part, pool, chance)
         if chance < 0.2 and self.texts:  # noqa: PLR2004
             return self.chance.choice(self.texts)
         if chance < 0.3:  # noqa: PLR2004
             return part.swapcase()
+        if separator != " " and chance < 0.5 and _OF_QUOTES.search(self.prompt):  # noqa: PLR2004
+            return self.chance.choice([f"{part}{separator}{part}", f'{part} "{part}"', f'"{part}"'])
         return self.chance.choice([part, *(one for one in pool if not NUMBER.fullmatch(one))])
 
     def number(self, part: str, pool: Sequence[str], chance: float) -> str:

@@ -36,30 +36,47 @@ def _told(own, most):
         os.dup2(os.open(given, os.O_RDONLY), 0)
         sys.stdin = os.fdopen(0)
     exec(compile(CODE, spaces.get("__file__", "solution.py"), "exec"), spaces)
-    depth, calls = [], []
-    def watched(name, function):
+    depth, calls, objects = [], [], {}
+    def note(kind, number, name, args, kwargs):
+        try:
+            text = "%s(%s)" % (name, ", ".join([*map(repr, args), *("%s=%r" % one for one in kwargs.items())]))
+            text = re.sub(r"\\bdatetime\\.(?=(?:date|datetime|time|timedelta)\\()", "", text)
+            ast.parse(text)
+            calls.append(text)
+            with open(os.path.join(own, "%d.%s" % (os.getpid(), kind)), "a") as file:
+                file.write(json.dumps([number, text]) + chr(10))
+        except Exception:  # what has no text is no input that can be given again
+            pass
+    def watched(name, function, cls=None):
         @functools.wraps(function)
         def call(*args, **kwargs):
             if not depth and len(calls) < most:
-                text = "%s(%s)" % (name, ", ".join([*map(repr, args), *("%s=%r" % one for one in kwargs.items())]))
-                try:
-                    text = re.sub(r"\\bdatetime\\.(?=(?:date|datetime|time|timedelta)\\()", "", text)
-                    ast.parse(text)
-                    calls.append(text)
-                    with open(os.path.join(own, "%d.calls" % os.getpid()), "a") as file:
-                        file.write(json.dumps(text) + chr(10))
-                except Exception:  # what has no text is no input that can be given again
-                    pass
+                if cls is None:
+                    note("calls", 0, name, args, kwargs)
+                elif name == "__init__":
+                    objects[id(args[0])] = len(calls), args[0]
+                    note("objects", len(calls), cls, args[1:], kwargs)
+                else:
+                    if id(args[0]) not in objects:
+                        objects[id(args[0])] = len(calls), args[0]
+                        note("objects", len(calls), cls, (), {})
+                    note("objects", objects[id(args[0])][0], "one." + name, args[1:], kwargs)
             depth.append(name)
             try:
                 return function(*args, **kwargs)
             finally:
                 depth.pop()
         return call
+    plain = {"__init__", "__len__", "__contains__", "__getitem__", "__setitem__", "__delitem__", "__call__"}
     if __name__ != "__main__":
         for name, value in [*spaces.items()]:
-            if isinstance(value, types.FunctionType) and value is not _told and value.__module__ == __name__:
+            if getattr(value, "__module__", "") != __name__ or value is _told:
+                continue
+            if isinstance(value, types.FunctionType):
                 spaces[name] = watched(name, value)
+            for method, function in [*vars(value).items()] if isinstance(value, type) else ():
+                if isinstance(function, types.FunctionType) and (method in plain or not method.startswith("_")):
+                    setattr(value, method, watched(method, function, name))
 
 CODE = {code!r}
 _told({own!r}, {most})
@@ -89,7 +106,7 @@ _QUERY = "VACUUM INTO '{own}/' || hex(randomblob(8)) || '.base'"
 
 @dataclass(frozen=True, kw_only=True)
 class Used:
-    """How a verifier used gold's program: the ``starts`` of it, the ``calls`` of its functions, and the ``databases`` it asked, as SQL."""
+    """How a verifier used gold's program: the ``starts`` of it, Python that prints what its ``calls`` gave, and the ``databases`` it asked, as SQL."""
 
     starts: tuple[Mapping[str, Any], ...] = ()
     calls: tuple[str, ...] = ()
@@ -136,14 +153,23 @@ def used(files: Mapping[str, bytes], path: str) -> Used:
     """Return the uses that a telling program at ``path`` has written, from all files of its sandbox."""
     told = {name: data for name, data in files.items() if name.startswith(f"{OWN}/")}
     starts = [json.loads(told[name]) for name in sorted(told) if name.endswith(".start")]
-    calls = [json.loads(line) for name in sorted(told) if name.endswith(".calls") for line in told[name].splitlines()]
-    calls = [one for one in calls if is_of_data(one)]
+    calls = [f"print(repr({call}))" for name in sorted(told) if name.endswith(".calls") for _, call in _calls(told[name])]
+    for name in sorted(told):
+        uses: dict[int, list[str]] = {}
+        for number, call in _calls(told[name]) if name.endswith(".objects") else ():
+            uses.setdefault(number, []).append(f"print(repr({call}))" if call.startswith("one.") else f"one = {call}")
+        calls += ["\n".join(one) for one in uses.values()]
     databases = [_script_of(data) for name, data in told.items() if name.endswith(".base")]
     return Used(
         starts=tuple(_plain(start, path) for start in starts),
         calls=tuple(dict.fromkeys(calls)),
         databases=tuple(sorted(one for one in {*databases} if one)),
     )
+
+
+def _calls(data: bytes) -> list[tuple[int, str]]:
+    """Return the calls that were written, with the number of their object: those that can be given again."""
+    return [(number, call) for number, call in map(json.loads, data.splitlines()) if is_of_data(call)]
 
 
 def _plain(start: Mapping[str, Any], path: str) -> Mapping[str, Any]:

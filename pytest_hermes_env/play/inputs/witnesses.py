@@ -137,8 +137,7 @@ class Witnesses:
         """Compare what functions and classes of Python give."""
         if not programs or language_of(self._path, self.slot.text) != "python":
             return {}
-        calls = [f"print(repr({one}))" for one in self.used.calls]
-        snippets = snippets_of(self.slot.text, self._said(), like, calls)
+        snippets = snippets_of(self.slot.text, self._said(), like, self.used.calls)
         if not snippets:
             return {}
         by_input = self._answers("calls", [self.slot.text, self.slot.text, *programs], snippets)

@@ -24,7 +24,7 @@ from pytest_hermes_env.play.cases.slots import said, without
 from pytest_hermes_env.play.cases.values import AT_LENGTH, ENDLESS, GOLD, HACK, NEAR_MISS, NOTHING, Cases, ItemCases, Transcript
 from pytest_hermes_env.play.cases.ways import without_last_part
 from pytest_hermes_env.play.held_out import items_asked
-from pytest_hermes_env.play.journal import ContextOpened, Journal, current_journal, current_rollout
+from pytest_hermes_env.play.journal import ContextOpened, Journal, current_journal, current_rollout, last_rollout
 from pytest_hermes_env.play.scenario import Cause, RolePlayed, Rung, Unavailable
 from pytest_hermes_env.play.scenarios.family import family
 from pytest_hermes_env.play.stage import Stage, configure
@@ -84,7 +84,7 @@ class Roles:
         """Answer one request: of an agent by its role, or of a judge."""
         task, phase = current_rollout.get()
         if phase == "reward" or (not phase and not conversation.tools):
-            return self._judged(task)
+            return self._judged(task or last_rollout.get())
         if conversation.turn == 0:
             self._of_task[task] = self._begun(task, conversation.first_user)
         # in token mode no task is known, and only gold goes on after its first turn

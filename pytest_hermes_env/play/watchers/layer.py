@@ -26,6 +26,7 @@ from pytest_hermes_env.play.journal import (
     current_faults,
     current_journal,
     current_rollout,
+    last_rollout,
     note,
 )
 from pytest_hermes_env.play.watchers.call_site import called_by_layer, outside_place
@@ -104,6 +105,7 @@ def _recorded_end(journal: Journal, task_id: str) -> Iterator[list[Any]]:
     error = ""
     results: list[Any] = []
     token = current_rollout.set((task_id, "loop"))
+    last_rollout.set(task_id)
     try:
         yield results
     except BaseException as raised:

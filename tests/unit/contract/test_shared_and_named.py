@@ -163,6 +163,7 @@ def test_code_may_have_more_than_it_needs() -> None:
         ("Write add to add.py, with the standard library only.", True),
         ("Write add to add.py. Do not use any library.", False),
         ("Write add to add.py in pure Python.", False),
+        ("Fold the last two commits into one.", False),
     ],
 )
 def test_more_than_code_needs_is_tried_unless_the_prompt_limits_it(prompt: str, is_tried: bool) -> None:

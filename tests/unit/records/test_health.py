@@ -15,7 +15,7 @@ from hermes_env_shared.rollout_record import FORMAT, JudgeCall, Record, Sequence
 from pytest_hermes_env.cli import main
 from pytest_hermes_env.errors import UsageError
 from pytest_hermes_env.records.health import CHECKS, Verdict, health_of
-from pytest_hermes_env.records.observed import observed_in
+from pytest_hermes_env.records.observed import failed, observed_in
 
 
 def rollout(chance: random.Random, number: int) -> dict[str, Any]:
@@ -65,6 +65,13 @@ def called(row: dict[str, Any], result: str, times: int = 1, text: str | None = 
 
 FAILED = json.dumps({"error": "no such tool"})
 SICK: dict[str, Change] = {
+    "reward_outliers": lambda row, chance: {"reward": 1000.0} if chance.random() < 0.03 else {},
+    "no_prompt": lambda row, _: {"messages": [{"role": "user", "content": "None"}, *row["messages"][1:]]},
+    "one_item": lambda row, _: {"item": {"question": "held out" if row["source"] == "evaluate" else "one"}, "source": "process"},
+    "calls_as_text": lambda row, _: said(row, f'<tool_call>{{"name": "terminal", "arguments": {{"command": "ls {row["id"]}"}}}}'),
+    "repeated_words": lambda row, chance: said(row, "ok yes " * 60 + row["id"]) if chance.random() < 0.3 else {},
+    "reward_by_place": lambda row, _: {"reward": float(row["place"] == 2)},
+    "labels_without_logprobs": lambda row, _: {"sequences": [Sequence(tokens=[1, 2, 3], masks=[-100, 2, 3], logprobs=[1.0, 1.0, 1.0])]},
     "trained_on_evaluation": lambda row, _: {"item": {"number": row["item"]["number"], "question": "training 1"}},
     "repeated_records": lambda row, _: {"id": "0", "group": 1, "place": 1, "source": "process"},
     "failed_rollouts": lambda row, chance: {"reward": None, "end": "model_failed"} if chance.random() < 0.3 else {},
@@ -95,6 +102,7 @@ ALSO = {
     "failing_tools": {"failures_as_zeros"},
     "constant_groups": {"items_never_earn"},
     "repeated_records": {"constant_groups"},
+    "claims_pay": {"reward_by_place"},
 }
 """What such a run is, besides."""
 
@@ -222,3 +230,49 @@ def test_a_directory_stands_for_its_rollouts(tmp_path):
     assert all(one.status != "unhealthy" for one in health_of([tmp_path / "runs"]))
     with pytest.raises(UsageError, match=r"is a directory without rollouts(?s:.*)fix"):
         health_of([tmp_path / "empty"])
+
+
+@pytest.mark.parametrize(
+    ("result", "is_failed"),
+    [
+        ('{"success": false, "message": "no"}', True),
+        ('{"status": "error", "detail": "x"}', True),
+        ('{"error": "File not found: a", "similar_files": []}', True),
+        ('{"output": "", "exit_code": 124, "error": null}', True),
+        ('{"output": "", "exit_code": 1, "error": "boom"}', True),
+        ("Error executing tool: connection refused", True),
+        ('{"output": "1 failed", "exit_code": 1, "error": null}', False),
+        ('{"output": "x", "exit_code": 0, "error": "a warning"}', False),
+        ('{"output": "Error: none", "exit_code": 0, "error": null}', False),
+        ("The error is in line 3.", False),
+    ],
+)
+def test_a_call_that_failed_is_told_from_a_command_that_says_no(result, is_failed):
+    """A red test is something about the work."""
+    assert failed(result) is is_failed
+
+
+def test_items_that_earn_seldom_are_told_from_those_that_never_earn(tmp_path):
+    """Of eight rollouts that each earn in one of 15, more than half earn nothing."""
+    seldom = run_of(
+        tmp_path / "r.jsonl",
+        lambda row, chance: {"reward": float(chance.random() < 0.07), "item": {"question": str(row["group"])}},
+    )
+
+    assert next(one.status for one in seldom if one.name == "items_never_earn") == "healthy"
+
+
+def test_a_failure_that_earned_zero_is_one(tmp_path):
+    """Whatever scored it."""
+    found = run_of(
+        tmp_path / "r.jsonl", lambda row, chance: {"reward": 0.0, "end": "environment_failed"} if chance.random() < 0.2 else {}
+    )
+
+    assert next(one.status for one in found if one.name == "failed_rollouts") == "unhealthy"
+
+
+def test_a_limit_below_zero_is_refused(tmp_path):
+    """Nothing could be healthy; and a limit that is no number would hold for everything."""
+    for limit in (-1.0, float("nan")):
+        with pytest.raises(UsageError, match="the limit of constant_groups is"):
+            health_of([tmp_path], {"constant_groups": limit})
