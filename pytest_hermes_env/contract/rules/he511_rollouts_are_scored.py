@@ -29,6 +29,10 @@ from pytest_hermes_env.play.scenario import Scenario
 GROUPS = ("happy", "silent", "unequal_rewards", "concurrent_groups")
 AGAIN = "group_without_gold"
 PAIR = "tuple of 2"
+IN_PLACE = (
+    "Keep the columns of a group in one order: what sorts, filters or scales one of `tokens`, `masks`, `scores`, `messages` and the others "
+    "does so to each of them, by the same places."
+)
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -46,10 +50,12 @@ def dynamic(evidence: Evidence) -> Verdict:
     with_rows = [scenario for scenario in ran if rows_of(scenario)]
     for scenario in evidence.scenarios(*UNEQUAL) if with_rows else ():
         if scenario.roles and not scenario.error and (strange := strange_scores(scenario)):
-            return Verdict.failed([evidence.finding(strange, *OF_GROUPS, scenario=scenario.name)])
+            found = evidence.finding(strange, *OF_GROUPS, scenario=scenario.name)
+            return Verdict.failed([dataclasses.replace(found, fix=IN_PLACE) if "scores" in strange else found])
     both = evidence.scenarios(*OF_LENGTHS)
     if with_rows and len(both) == len(OF_LENGTHS) and (strange := strange_places(*both)):
-        return Verdict.failed([evidence.finding(strange, *OF_GROUPS, scenario=both[1].name)])
+        found = evidence.finding(strange, *OF_GROUPS, scenario=both[1].name)
+        return Verdict.failed([dataclasses.replace(found, fix=IN_PLACE)])
     if with_rows and (strange := strange_attempt(again := evidence.scenario(AGAIN))):
         return Verdict.failed([evidence.finding(strange, *OF_GROUPS, scenario=again.name)])
     if with_rows:

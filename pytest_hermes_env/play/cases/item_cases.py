@@ -104,6 +104,17 @@ async def play_item(
     return found
 
 
+async def play_other_first(
+    stage: Stage, entry: ItemCases | None, item: Any, label: str, others: tuple[Any, ...], turn: int
+) -> list[PlayedCase]:
+    """Play the gold of another item where the item's own was not played yet: a reward that is measured by the best so far is another one then."""
+    work = (
+        work_of(_gold(entry.cases, item), item, None, tuple(_gold(entry.cases, one).turns for one in others)) if entry else None
+    )
+    policy = _automatic_cases(stage, work, 0, turn)[OTHER_GOLD] if work is not None and work.turns else None
+    return [await _automatic(stage, OTHER_GOLD, policy, item, label, entry.around)] if entry is not None and policy else []
+
+
 _OBJECTS = "/.git/objects/"
 
 
@@ -170,7 +181,7 @@ def _automatic_cases(stage: Stage, work: Work, depth: int, turn: int) -> dict[st
     """Return the policies of the automatic cases; None where there is none."""
     bad = work.all_wrong(work.slots()) if work.turns else ()
     wrong = scripted(bad) if said(bad) != said(work.turns) else _wrong_content
-    others = [turns for turns in work.others if said(turns) != said(work.turns)]
+    others = [turns for turns in work.others if turns and said(turns) != said(work.turns)]
     other = scripted(others[(depth + turn) % len(others)]) if others else None  # of another item for each
     if depth > 1:
         return {WRONG_CONTENT: wrong, OTHER_GOLD: other}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -42,7 +42,7 @@ MOST_PARTS = 4
 LONG_TEXT = 80
 MUCH = 5
 """How much longer than gold wrong work is, for rewards that also count words."""
-_WORD = re.compile(r"\b[A-Za-z]{3,}\b")
+_WORD, _MARK = re.compile(r"\b[A-Za-z]{3,}\b"), re.compile(r"(?=\w*\d)\w[\w-]{7,}")
 TINY = 1e-9
 MOST_TRIED = 8
 """Changes of gold that are played until the judge is asked about one."""
@@ -158,16 +158,28 @@ class Judged:
                     f"was not shown {slot.name}", slot.put(text), self.transcript.judge[0], Worth.JUDGED_UNSEEN
                 )
                 if one.judged:  # what a check before the judge refuses says nothing
-                    unseen += [one] if one.judged == self.gold.judged else []
+                    unseen += [one] if await self._is_unseen(one) else []
                     bad, is_asked = bad if is_asked else slot.put(text), True
                     break
             for part, text in () if unseen else _wrong_at_its_end(slot.text):
                 name, verdict = f"was not shown {part} of {slot.name}", self.transcript.judge[0]
                 one = await self._one(name, slot.put(text), verdict, Worth.JUDGED_UNSEEN)
                 if one.judged:
-                    unseen += [one] if one.judged == self.gold.judged else []
+                    unseen += [one] if await self._is_unseen(one) else []
                     bad, is_asked = bad if is_asked else slot.put(text), True
         return bad, unseen, is_asked
+
+    async def _is_unseen(self, one: PlayedCase) -> bool:
+        """Tell whether the judge was asked about other work what it was asked about gold, but for what is drawn anew each time."""
+        if one.judged == self.gold.judged or _drawn(one.judged) != _drawn(self.gold.judged):
+            return one.judged == self.gold.judged
+        again = await self._one("was asked again", self.work.turns, self.transcript.judge[0], Worth.JUDGED_UNSEEN)
+        return again.judged != self.gold.judged
+
+
+def _drawn(asked: Sequence[str]) -> list[str]:
+    """Return what a judge was asked without what may be drawn: long words with digits."""
+    return [_MARK.sub("", text) for text in asked]
 
 
 def _wrong_at_its_end(text: str) -> Iterator[tuple[str, str]]:

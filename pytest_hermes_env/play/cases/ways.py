@@ -9,7 +9,7 @@ import ast
 import posixpath
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pytest_hermes_env.inference.steps import Call, Say, Turn, call, say, think, turn
@@ -76,6 +76,9 @@ _ONE_COMMIT = re.compile(
 )
 """Commands that commit, and where the history may be what is asked for."""
 _PARTS = re.compile(r"\s*(?:&&|;|\n)\s*")
+_OF_GIT = re.compile(
+    r"\bgit((?: -C [\w./-]+)?) (?:-c \S+ )*(?:commit|rebase|merge|cherry-pick|tag|branch|reset|revert|filter-branch)\b[^\n|]*\Z"
+)
 _TAG, _KIND_OF_TAG = (
     re.compile(r"\b(git)((?: -C \S+)?) tag (?=[\w\"'$])"),
     re.compile(r"\b(?:annotated|lightweight)\b", re.IGNORECASE),
@@ -86,9 +89,10 @@ _RANGE = re.compile(r"(?<![\d/*])(\d+)-(\d+)(?![\d/])")
 """Commands that tag, lines of cron whose last field has Sunday, the five fields of any, and their ranges."""
 
 
-_TWICE = re.compile(r"\A\s*\(\?|\(\?P|\\[1-9]")
+_TWICE = re.compile(r"\A\s*\(\?[a-zA-Z]+\)|\(\?P|\\[1-9]")
 """What a pattern can have only once, or at its beginning."""
-_SHORT = re.compile(r"\bshort|\bcharacters long\b|\bat most \d+ (?:characters|signs)\b|\bgroups?\b|alternati", re.IGNORECASE)
+_SHORT = re.compile(r"\bshort|\bcharacters long\b|\bgroups?\b|alternati", re.IGNORECASE)
+_AT_MOST = re.compile(r"\bat most (\d+) (?:characters|signs)\b", re.IGNORECASE)
 """Where a prompt limits the length or the parts of a pattern."""
 
 
@@ -125,7 +129,10 @@ def other_ways(work: Work, live: Sequence[Slot], most: int) -> tuple[list[Way], 
         is_open = not _ONE_COMMIT.search(f"{work.prompt}\n{commands}") and _has_committed(work)
         made += [("in a commit for each file", apart)] if is_open else []
     if _TAG.search(commands) and not _KIND_OF_TAG.search(work.prompt):
-        made.append(("with an annotated tag", tuple(_with_annotated_tags(one) for one in turns)))
+        tagged = rf"\1 {BY_SOMEBODY}\2 tag -a -m tagged "
+        made.append(("with an annotated tag", _with_commands(turns, lambda command: _TAG.sub(tagged, command))))
+    if (packed := _with_commands(turns, _and_packed)) != turns:
+        made.append(("with a repository that was packed", packed))
     other = tuple(Turn(steps=tuple(_by_other_means(step, work.tools) for step in one.steps)) for one in turns)
     if not _NAMED.search(work.prompt) and not any(found[0] in work.prompt for found in _RUN.finditer(_commands(turns))):
         made.append(("by other commands", other))
@@ -145,7 +152,9 @@ def other_ways(work: Work, live: Sequence[Slot], most: int) -> tuple[list[Way], 
             words.append(
                 (f"with an import and a class that it does not need, {slot.name}", slot.put(with_an_import(slot.text)), True)
             )
-        if is_pattern(slot.name, slot.text.strip()) and _TWICE.search(slot.text) is None and not _SHORT.search(work.prompt):
+        longest = min([int(one) for one in _AT_MOST.findall(work.prompt)], default=2 * len(slot.text))
+        is_twice = 2 * len(slot.text) <= longest and not (_TWICE.search(slot.text) or _SHORT.search(work.prompt))
+        if is_twice and is_pattern(slot.name, slot.text.strip()):
             words.append((f"as one of two alternatives, {slot.name}", slot.put("|".join(2 * [slot.text.strip()])), True))
         if is_code(slot.text):
             words.append((f"in another layout, {slot.name}", slot.put(f"{ast.unparse(ast.parse(slot.text))}\n"), False))
@@ -225,15 +234,23 @@ def _by_other_means(step: Any, tools: Sequence[str]) -> Any:
     return step
 
 
-def _with_annotated_tags(one: Turn) -> Turn:
-    """Return a turn whose tags have a message and an author."""
-    steps = []
-    for step in one.steps:
+def _with_commands(turns: tuple[Turn, ...], change: Callable[[str], str]) -> tuple[Turn, ...]:
+    """Return turns whose commands are changed."""
+
+    def changed(step: Any) -> Any:
         given = arguments_of(step) if isinstance(step, Call) else {}
         command = given.get("command")
-        made = _TAG.sub(rf"\1 {BY_SOMEBODY}\2 tag -a -m tagged ", command) if isinstance(command, str) else command
-        steps.append(call("terminal", **{**given, "command": made}) if made != command else step)
-    return Turn(steps=tuple(steps))
+        made = change(command) if isinstance(command, str) else command
+        return call("terminal", **{**given, "command": made}) if made != command else step
+
+    return tuple(Turn(steps=tuple(map(changed, one.steps))) for one in turns)
+
+
+def _and_packed(command: str) -> str:
+    """Return a command that changes a repository, and packs its references behind that, as git does when it cleans up."""
+    found = _OF_GIT.search(command)
+    is_plain = "<<" not in command and command.count("(") == command.count("$(")
+    return f"{command.rstrip()} && git{found[1]} pack-refs --all" if found is not None and is_plain else command
 
 
 def _commands(turns: tuple[Turn, ...]) -> str:

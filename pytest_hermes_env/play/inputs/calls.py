@@ -215,18 +215,11 @@ class _Varied(ast.NodeTransformer):
             return _DATE.sub(lambda found: _date_like(found[0], chance), text)
         digits = re.sub(r"\d", lambda _: str(chance.randint(1, 9)), text)
         words = " ".join(text.split()[::-1])
-        place, sign = chance.randrange(len(text) + 1), chance.choice([*self._signs, *text] or [" "])
+        signs = self._signs if self._signs and chance.random() < 0.7 else [*text] or [" "]  # noqa: PLR2004
+        place, sign = chance.randrange(len(text) + 1), chance.choice(signs)
         before, after = text[:place], text[place + 1 :]
-        ways: list[str] = [
-            text + text,
-            text[::-1],
-            digits,
-            words,
-            text.swapcase(),
-            before + sign + text[place:],
-            before + after,
-            before + sign + after,
-        ]
+        ways: list[str] = [text + text, text[::-1], digits, words, text.swapcase()]
+        ways += 2 * [before + sign + text[place:], before + after, before + sign + after]
         return ways[chance.randrange(len(ways))]
 
     def visit_Call(self, node: ast.Call) -> ast.AST:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_hermes_env.play.buffers import fields_of, picture
 from pytest_hermes_env.play.cases.choice import scattered, with_new_traits
-from pytest_hermes_env.play.cases.item_cases import play_item
+from pytest_hermes_env.play.cases.item_cases import play_item, play_other_first
 from pytest_hermes_env.play.cases.neighbours import Tried
 from pytest_hermes_env.play.cases.one_value import spread
 from pytest_hermes_env.play.cases.playing import PlayedCase
@@ -115,8 +115,11 @@ async def played_elsewhere(stage: Stage) -> None:
     chosen = [one for one in _chosen(declared, drawn.items, "")[0] if not one.depth]
     played: list[PlayedCase] = []
     sandbox = stage.sandbox
+    first: list[PlayedCase] = []
     for one in reversed(chosen):
-        played += await play_item(stage, one.entry, one.item, one.label, one.others)
+        first += await play_other_first(stage, one.entry, one.item, one.label, one.others, one.turn)
+        played += await play_item(stage, one.entry, one.item, one.label, one.others, turn=one.turn)
+    played += first  # of two with one name, the last one is compared
     stage.sandbox = sandbox
     needs_probes = stage.item is not None and not any(case.rung.name == GOLD and case.rung.reward for case in played)
     found = await probe(stage, "probes elsewhere") if needs_probes and not stage.nothing_to_train else None

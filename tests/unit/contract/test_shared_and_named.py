@@ -174,3 +174,44 @@ def test_more_than_code_needs_is_tried_unless_the_prompt_limits_it(prompt: str, 
     ways, _ = other_ways(work, [slot for slot in work.slots() if slot.name == "add.py"], most=9)
 
     assert any("with an import and a class" in name for name, _ in ways) is is_tried
+
+
+@pytest.mark.parametrize(
+    ("command", "is_packed"),
+    [
+        ("cd repo && git rebase -q --onto main~2 main~1 main", True),
+        ("git -C repo commit -qm done", True),
+        ("cd repo && git log | head -3", False),
+        ("(cd repo && git commit -qm done)", False),
+    ],
+)
+def test_a_repository_may_be_packed(command: str, is_packed: bool) -> None:
+    """Git does so by itself, and what reads its files in place of asking it finds no branch."""
+    work = Work(
+        turns=(turn(call("terminal", command=command)), turn(say("Done."))), prompt="Tidy the history.", tools=("terminal",)
+    )
+
+    ways, _ = other_ways(work, (), most=9)
+
+    assert any("packed" in name for name, _ in ways) is is_packed
+
+
+@pytest.mark.parametrize(
+    ("pattern", "prompt", "is_tried"),
+    [
+        ("(?:0|[1-9][0-9]*)", "Write a pattern.", True),
+        ("(?:0|[1-9][0-9]*)", "Write a pattern of at most 20 characters.", False),
+        ("(?:0|[1-9][0-9]*)", "Write a pattern of at most 400 characters.", True),
+        ("(?i)[a-z]+", "Write a pattern.", False),
+        (r"([a-z]+) \1", "Write a pattern.", False),
+        ("(?:0|[1-9][0-9]*)", "Write a pattern without alternatives.", False),
+    ],
+)
+def test_a_pattern_may_have_alternatives(pattern: str, prompt: str, is_tried: bool) -> None:
+    """A verifier that puts something before and behind it has to put it into a group."""
+    gold = (turn(call("write_file", path="pattern.txt", content=pattern)), turn(say("Done.")))
+    work = Work(turns=gold, prompt=prompt, tools=("write_file",))
+
+    ways, _ = other_ways(work, [slot for slot in work.slots() if slot.name == "pattern.txt"], most=9)
+
+    assert any("two alternatives" in name for name, _ in ways) is is_tried
