@@ -91,6 +91,7 @@ def _rescore(options: argparse.Namespace) -> int:
 
     from pytest_hermes_env.records.rescored_run import Settings, findings, rescore_files, summary_lines  # noqa: PLC0415
 
+    _check_outputs(options, *options.files, options.target)
     if not 0 <= options.threshold <= 1:
         raise UsageError(f"--threshold {options.threshold:g}: expected a share from 0 to 1")
     settings = Settings(
@@ -174,6 +175,15 @@ def _progress(done: int, total: int) -> None:
         sys.stderr.flush()
 
 
+def _check_outputs(options: argparse.Namespace, *inputs: str) -> None:
+    """Refuse an output that would replace what is read. Raises: it is → UsageError."""
+    read = {os.path.realpath(one) for one in inputs}
+    for name in ("json", "html", "output"):
+        path = getattr(options, name, "")
+        if path not in {"", "-"} and os.path.realpath(path) in read:
+            raise UsageError(f"--{name} {path} is a file that is read: it would be replaced.\n  fix  name another file")
+
+
 def _report(options: argparse.Namespace, lines: Iterable[str], document: Any, **page: Any) -> None:
     """Write what was found for a terminal, as data and as a page, as was asked for."""
     from pytest_hermes_env.atomic_files import write_text  # noqa: PLC0415
@@ -204,6 +214,7 @@ def _add_health(commands: Any) -> None:
 def _health(options: argparse.Namespace) -> int:
     from pytest_hermes_env.records.health import CHECKS, as_json, counted, findings, health_of, verdict_lines  # noqa: PLC0415
 
+    _check_outputs(options, *options.files)
     if options.list:
         sys.stdout.writelines(f"{check.name:<23}{check.limit:>6g}   {check.says}\n" for check in CHECKS)
         return 0
@@ -258,14 +269,15 @@ def _add_compare(commands: Any) -> None:
 def _compare(options: argparse.Namespace) -> int:
     from pytest_hermes_env.records.comparing import as_json, compare, compared_lines, findings, side_of  # noqa: PLC0415
 
+    _check_outputs(options, options.before, options.after)
     sides = side_of(options.before, options.env), side_of(options.after, options.env)
     if len({bool(side.files) for side in sides}) > 1:
         raise UsageError(
             "a recording and an environment that is played have no rollout in common.\n"
             "  fix  `hermes-env rescore ENVIRONMENT RECORDING` computes the rewards of the recording again; two recordings can be compared"
         )
-    found, unstable = compare(*sides, mode=options.mode)
-    lines = list(compared_lines(found, options.before, options.after, unstable))
+    found, unstable, failed = compare(*sides, mode=options.mode)
+    lines = list(compared_lines(found, options.before, options.after, unstable, failed))
     _report(
         options,
         lines,

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -37,6 +37,7 @@ from pytest_hermes_env.records.record_facts import (
     paired,
 )
 
+LONGEST_REASON = 1_000
 PLAY = Path(__file__).with_name("play_for_compare.py")
 
 
@@ -64,12 +65,16 @@ def differences(
     noise = Noise(before, again) if again is not None else None
     found: dict[tuple[str, str], list[Difference]] = defaultdict(list)
     pairs = [*paired(before, after)]
+    items = {one.item for one in before} & {one.item for one in after}
     lost = tuple(f"{one.source}, " for pair in pairs if pair.is_item for one in (pair.before, pair.after) if one is not None)
     for pair in pairs:
+        is_known = pair.is_item and {one.item for one in (pair.before, pair.after) if one is not None} <= items
         for fact, one, other in _of_pair(pair, noise):
+            if fact[0] == "item order" and sorted((one or "").split("\n")) != sorted((other or "").split("\n")):
+                continue  # other items, which are told as such
             if None in (one, other) and fact[0] == "judge request" and fact[1].startswith(lost):
                 continue  # about an item that is not there
-            aspect, called = fact[0], fact[1] if fact[0] in NAMED else ""
+            aspect, called = "rollout" if is_known else fact[0], fact[1] if fact[0] in NAMED else ""
             first = (pair.before or pair.after).where(fact)  # type: ignore[union-attr]  # one is there
             sides = {"before_place": pair.before, "after_place": pair.after}
             places = {name: side.place for name, side in sides.items() if side is not None}
@@ -109,7 +114,8 @@ def _of_pair(pair: Pair, noise: Noise | None) -> Iterator[tuple[Fact, str | None
             prompts = [int(found[1]) for text in labels if (found := re.match(r"(\d+) not trained", text))]
             is_later = bool(prompts) and len(os.path.commonprefix([one.split(), other.split()])) >= max(prompts)  # noqa: RUF071
             fact = (LATER_TOKENS if is_later else TOKENS, fact[1])  # noqa: PLW2901
-        if one != other:
+        is_effect = None in (one, other) and fact[0] in {TOKENS, "label"}  # a rollout without a reward has none
+        if one != other and not (is_effect and before.facts.get(("reward", "")) != after.facts.get(("reward", ""))):
             yield fact, one, other
 
 
@@ -145,7 +151,7 @@ def side_of(text: str, target: str) -> Side:
     Raises: it is none of these, or a Python or a revision without an environment → UsageError.
     """
     path = Path(text)
-    if path.suffix in {".jsonl", ".json"} or (path.is_dir() and not target):
+    if path.suffix in {".jsonl", ".json", ".gz"} or (path.is_dir() and not target):
         return Side(name=text, files=(text,))
     if path.suffix == ".py" or ".py:" in text:
         return Side(name=text, target=text)
@@ -189,10 +195,11 @@ class _Placed:
             env = {**os.environ, "PYTHONHASHSEED": "0"}
             ran = subprocess.run(words, capture_output=True, text=True, check=False, cwd=self.place, env=env)
             if ran.returncode or not os.path.exists(output):
-                said = (ran.stderr.strip().splitlines() or ["no output"])[-1]
+                lines = ran.stderr.strip().splitlines() or ["no output"]
+                said = lines[-1] if "Traceback (most recent call last):" in lines else "\n".join(lines)
                 has_kit = not re.search(r"No module named '(?:pytest_hermes_env|hermes_env_shared)", said)
                 fix = "" if has_kit else f"\n  fix       {self.side.python} -m pip install pytest-hermes-env"
-                raise BadTarget(f"{self.side.name} could not be played: {shorten(said)}{fix}")
+                raise BadTarget(f"{self.side.name} could not be played: {said[:LONGEST_REASON]}{fix}")
             run = facts_of_run(json.loads(Path(f"{output}.facts.json").read_text(encoding="utf-8")))
             return [
                 run,
@@ -219,8 +226,8 @@ def _placed(side: Side, directory: str) -> _Placed:
     return _Placed(side=side, target=f"{path}{':' if name else ''}{name}", place=tree)
 
 
-def compare(before: Side, after: Side, *, mode: str = "token") -> tuple[list[Difference], int]:
-    """Return what differs, and how many facts were left out because the first side differs from itself.
+def compare(before: Side, after: Side, *, mode: str = "token") -> tuple[list[Difference], int, dict[str, str]]:
+    """Return what differs, how many facts were left out because the first side differs from itself, and what failed alike on both sides.
 
     Both play the cases of the second one, or of the first where that has none.
     """
@@ -232,14 +239,23 @@ def compare(before: Side, after: Side, *, mode: str = "token") -> tuple[list[Dif
         found, unstable = differences(one, other)
         if found and not before.files:
             found, unstable = differences(one, other, sides[0].facts(mode, files))
-    return found, unstable
+    errors = [
+        {fact[1]: text for run in side for fact, text in run.facts.items() if fact[0] == "error" and text and not run.source}
+        for side in (one, other)
+    ]
+    return found, unstable, {name: text for name, text in errors[0].items() if errors[1].get(name) == text}
 
 
-def compared_lines(found: Sequence[Difference], before: str, after: str, unstable: int = 0) -> Iterator[str]:
+def compared_lines(
+    found: Sequence[Difference], before: str, after: str, unstable: int = 0, failed: Mapping[str, str] | None = None
+) -> Iterator[str]:
     """Yield the comparison as Markdown that fits a screen."""
     left_out = f" (words in {unstable} places that differ from themselves are left out)" if unstable else ""
+    is_part = " as far as they could be played" if failed else ""
+    alike = [f"not compared: {name}, which fails on both sides: {shorten(text, 200)}" for name, text in (failed or {}).items()]
     if not found:
-        yield f"`{before}` and `{after}` are the same{left_out}"
+        yield f"`{before}` and `{after}` are the same{is_part}{left_out}"
+        yield from alike
         return
     yield f"`{before}` and `{after}` differ in {', '.join(dict.fromkeys(one.aspect for one in found))}{left_out}"
     for one, shown in zip(found, findings(found), strict=True):
@@ -252,6 +268,7 @@ def compared_lines(found: Sequence[Difference], before: str, after: str, unstabl
         yield f"- {one.before}"
         yield f"+ {one.after}"
         yield "```"
+    yield from ["", *alike] if alike else []
 
 
 def findings(found: Sequence[Difference]) -> list[Found]:

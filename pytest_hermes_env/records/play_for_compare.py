@@ -5,6 +5,7 @@ It is run by its path, with the packages of that Python. ``python play_for_compa
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import re
@@ -15,7 +16,8 @@ from typing import Any
 
 PLACES = re.compile(r"tokenizer|path|url|(?:^|_)dir|wandb|(?:^|_)port$", re.IGNORECASE)
 """Names of settings whose values name a place or a run."""
-SCENARIOS = ("items", "happy", "silent", "evaluate", "cases")
+MOST_ITEMS = 1_000
+SCENARIOS = ("items", "happy", "silent", "evaluate", "wandb_log", "cases")
 
 
 def main(target: str, output: str, mode: str, *files: str) -> None:
@@ -47,6 +49,7 @@ def main(target: str, output: str, mode: str, *files: str) -> None:
             env = builder.build(env_class, server_type=None if mode == "chat" else server_type)
             schemas, _ = env._resolve_tools_for_group()  # noqa: SLF001 - the layer's own name for it
             settings = env.config.model_dump(mode="json")
+            items = asyncio.run(first_items(env))
             builder.release()
         own = str(getattr(initial_config(env_class), "tokenizer_name", ""))
         template = rendered_by(own, schemas)
@@ -57,6 +60,7 @@ def main(target: str, output: str, mode: str, *files: str) -> None:
     rows = [row for name in SCENARIOS for row in rows_of(played.scenarios.get(name), prepared)]
     facts = {
         "tools": schemas,
+        "items": items,
         "settings": {
             **{name: value for name, value in settings.items() if not PLACES.search(name)},
             "tokenizer_name": Path(own).name if Path(own).is_absolute() else own,
@@ -68,6 +72,19 @@ def main(target: str, output: str, mode: str, *files: str) -> None:
     }
     Path(output).write_text("".join(f"{Record(**{'format': FORMAT, **row}).line()}\n" for row in rows), encoding="utf-8")
     Path(f"{output}.facts.json").write_text(json.dumps(facts, default=str), encoding="utf-8")
+
+
+async def first_items(env: Any) -> list[str]:
+    """Return the first training items in their order, up to one that comes again; none where they cannot be had, as the rollouts tell."""
+    found: dict[str, None] = {}
+    with contextlib.suppress(Exception):
+        await env.setup()
+        while len(found) < MOST_ITEMS:
+            text = json.dumps(await env.get_next_item(), sort_keys=True, default=str)
+            if text in found:
+                break
+            found[text] = None
+    return [*found]
 
 
 def parts_of(scenario: Any) -> list[Any]:
@@ -128,6 +145,22 @@ def rows_of(scenario: Any, prepared: dict[str, dict[str, str]]) -> Iterator[dict
         events = getattr(one, "events", ())
         ends = {event.task_id: event for event in events if type(event).__name__ == "LoopEnded"}
         scored = {event.task_id: event for event in events if type(event).__name__ == "ItemScored"}
+        rewarded = {event.task_id for event in events if type(event).__name__ == "Reward"}
+        asked = [
+            event
+            for event in events
+            if type(event).__name__ == "LoopStarted" and event.task_id not in rewarded and one.name == "evaluate"
+        ]
+        for number, event in enumerate(asked, start=1):  # an evaluation that scores by itself
+            messages = [dict(message) for message in event.messages if isinstance(message, dict)]
+            prompt = next((str(message.get("content")) for message in messages if message.get("role") == "user"), "")
+            yield {
+                "id": f"{one.name} {number}",
+                "environment": one.name,
+                "prompt": prompt,
+                "messages": messages,
+                "tools": [*event.tools],
+            }
         for number, event in enumerate([event for event in events if type(event).__name__ == "Reward"], start=1):
             end, item = ends.get(event.task_id), scored.get(event.task_id)
             columns = {"tokens": list(item.tokens), "masks": list(item.masks), "logprobs": None} if item is not None else None
@@ -148,9 +181,15 @@ def rows_of(scenario: Any, prepared: dict[str, dict[str, str]]) -> Iterator[dict
 def logged_by(scenario: Any) -> Any:
     """Return the metrics that a scenario logged, without those of time."""
     metrics = [getattr(event, "metrics", None) for event in scenario.events if type(event).__name__ == "EvaluationLogged"]
-    return [one for one in metrics if one]
+    logged = [row for row in getattr(scenario, "logged", ()) or () if scenario.name == "wandb_log"]
+    return [*(one for one in metrics if one), *({name: type(value).__name__ for name, value in row.items()} for row in logged)]
 
 
 if __name__ == "__main__":
     del sys.path[0]  # this directory: its modules have names of their own
-    main(*sys.argv[1:])
+    from pytest_hermes_env.errors import HermesEnvError
+
+    try:
+        main(*sys.argv[1:])
+    except HermesEnvError as error:
+        sys.exit(str(error))

@@ -5,12 +5,16 @@ Lines that hold no rollout are yielded as problems, so that no reader drops them
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import glob
+import gzip
 import json
 import math
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -57,12 +61,19 @@ def read_lines(files: Sequence[str | Path]) -> Iterator[Line]:
             yield from _of_document(file)
             continue
         try:
-            with file.open("rb") as lines:
+            with _opened(file) as lines:
                 for number, text in enumerate(lines, start=1):
                     if text.strip():
-                        yield from _of_line(file, number, text)
-        except OSError as error:
-            raise UsageError(f"{file} cannot be read: {error.strerror}.\n{EXPECTED}\n{FIX}") from error
+                        yield from _of_line(file, number, text.removeprefix(codecs.BOM_UTF8))
+        except (OSError, EOFError, zlib.error) as error:
+            raise UsageError(f"{file} cannot be read: {getattr(error, 'strerror', '') or error}.\n{EXPECTED}\n{FIX}") from error
+
+
+def _opened(file: Path) -> gzip.GzipFile | BufferedReader:
+    """Return a file to be read, also one that gzip has compressed."""
+    with file.open("rb") as held:
+        is_compressed = held.read(2) == b"\x1f\x8b"
+    return gzip.open(file) if is_compressed else file.open("rb")
 
 
 def _files_of(path: Path) -> list[Path]:
@@ -101,16 +112,17 @@ def _of_line(file: Path, number: int, text: bytes) -> Iterator[Line]:
     try:
         row = json.loads(text)
     except (ValueError, RecursionError):
-        is_torn = text.startswith(b"{") and not text.endswith(b"\n")
-        yield Line(
-            file=file, line=number, problem="this line is torn: its process was killed" if is_torn else "this line is not JSON"
-        )
+        yield Line(file=file, line=number, problem=_no_json(text))
         return
     kind = row.get("format") if isinstance(row, dict) else None
     if kind == FORMAT:
         yield _of_record(file, number, text)
     elif isinstance(kind, str) and kind.startswith("hermes-rollout/"):
-        yield Line(file=file, line=number, problem=f"its format is {shorten(kind)}; this version reads {FORMAT}")
+        yield Line(
+            file=file,
+            line=number,
+            problem=f"its format is {shorten(kind)}, and this version reads {FORMAT}: pip install --upgrade pytest-hermes-env",
+        )
     elif isinstance(row, dict) and str(row.get("schema_version", "")).startswith("ATIF"):
         yield from _of_atif(file, number, row)
     elif isinstance(row, dict) and "score" in row and "messages" in row:
@@ -127,8 +139,13 @@ def _of_record(file: Path, number: int, text: bytes) -> Line:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         if first["type"] == "json_invalid":
-            return Line(file=file, line=number, problem="this line is torn: its process was killed")
+            return Line(file=file, line=number, problem=_no_json(text, f": {first['msg'].partition(': ')[2]}"))
         return Line(file=file, line=number, problem=f"its field {'.'.join(map(str, first['loc']))} is wrong: {first['msg']}")
+
+
+def _no_json(text: bytes, why: str = "") -> str:
+    is_torn = text.startswith(b"{") and not text.endswith(b"\n")
+    return "this line is torn: its process was killed" if is_torn else f"this line is not JSON{why}"
 
 
 def _of_document(file: Path) -> Iterator[Line]:
@@ -142,6 +159,10 @@ def _of_document(file: Path) -> Iterator[Line]:
         return
     if isinstance(document, dict) and ("schema_version" in document or "steps" in document):
         yield from _of_atif(file, 1, document)
+        return
+    if not isinstance(document, dict):
+        kind = "a list" if isinstance(document, list) else "a value"
+        yield Line(file=file, line=1, problem=f"it is {kind} of JSON, and rollouts stand one in a line (*.jsonl)")
         return
     yield from _of_cassette(file)
 

@@ -20,7 +20,7 @@ from pytest_hermes_env.records.reading import Line
 
 TOKENS, LATER_TOKENS = "chat template or tokens", "tokens after the prompt"
 ASPECTS = (
-    "item", "version", "tools", "tool order", "tool schema", "setting", "prompt", "prepared file", TOKENS,
+    "item order", "item", "version", "tools", "tool order", "tool schema", "setting", "prompt", "prepared file", TOKENS,
     "tool call", "tool result", "answer", LATER_TOKENS, "label", "end", "judge request", "judge answer", "reward", "metric", "rollout", "error",
 )  # fmt: skip
 """What may differ, causes first."""
@@ -118,6 +118,7 @@ def facts_of_run(facts: dict[str, Any]) -> Rollout:
             for number, call in enumerate(calls, start=1)
         }
     found |= {("metric", name): plain(json.dumps(metrics)) for name, metrics in facts["metrics"].items()}
+    found |= {("item order", "training"): "\n".join(map(plain, facts.get("items") or ()))}
     found |= {("error", name): plain(error) for name, error in facts["errors"].items()}
     return Rollout(facts=found)
 
@@ -160,7 +161,8 @@ def _conversation(messages: Sequence[dict[str, Any]]) -> Iterator[tuple[Fact, st
             turn, part = turn + 1, 0
             yield ("answer", f"turn {turn}"), plain(text_of(message.get("content")))
             for number, call in enumerate(message.get("tool_calls") or (), start=1):
-                function = call.get("function") or {}
+                held = call.get("function") if isinstance(call, dict) else None
+                function = held if isinstance(held, dict) else {}
                 text = f"{function.get('name')} {function.get('arguments')}"
                 yield ("tool call", f"turn {turn}, call {number}"), plain(text)
         elif role == "tool":

@@ -18,7 +18,7 @@ from pytest_hermes_env.cli import main
 from pytest_hermes_env.errors import UsageError
 from pytest_hermes_env.records.comparing import Difference, compared_lines, differences, side_of
 from pytest_hermes_env.records.reading import Line
-from pytest_hermes_env.records.record_facts import Rollout, facts_of_records, paired
+from pytest_hermes_env.records.record_facts import Rollout, facts_of_records, facts_of_run, paired
 
 
 def rollout(number: int = 1, **fields: Any) -> Record:
@@ -53,6 +53,9 @@ def rollout(number: int = 1, **fields: Any) -> Record:
         "sequences": [Sequence(tokens=[1, 2, 3], masks=[-100, 2, 3])],
     }
     return Record(**{**default, **fields})
+
+
+FACTS: dict[str, Any] = {"tools": [], "settings": {}, "template": "", "judges": {}, "metrics": {}, "errors": {}}
 
 
 def facts(records: list[Record]) -> list[Rollout]:
@@ -460,3 +463,31 @@ def test_files_judges_and_templates_of_an_environment_are_compared(environment, 
     assert found["prepared file"]["after"] == "The task: write"
     assert "strictly" in found["judge request"]["after"]
     assert "Be good." in found["chat template or tokens"]["after"]
+
+
+def test_another_order_of_the_items_is_told_as_that():
+    """Items of other places are paired by their places, and would be told one by one."""
+    before = facts_of_run(FACTS | {"items": ["a", "b", "c"]})
+    after = facts_of_run(FACTS | {"items": ["c", "b", "a"]})
+    other = facts_of_run(FACTS | {"items": ["a", "b", "d"]})
+
+    assert [found.aspect for found in differences([before], [after])[0]] == ["item order"]
+    assert differences([before], [other])[0] == []
+
+
+def test_what_fails_on_both_sides_was_not_compared():
+    """Equal errors are no equal evaluations."""
+    lines = [*compared_lines([], "a", "b", failed={"evaluate": "ValueError: no items"})]
+
+    assert lines == [
+        "`a` and `b` are the same as far as they could be played",
+        "not compared: evaluate, which fails on both sides: ValueError: no items",
+    ]
+
+
+def test_an_item_whose_rollout_could_not_be_played_is_there():
+    """The cause is not the item."""
+    both = [Rollout(source="gold", item="one", facts={("tools", ""): tools}) for tools in ("a", "b")]
+    lost = Rollout(source="near_miss", item="one", facts={("tools", ""): "a"})
+
+    assert [found.aspect for found in differences([both[0], lost], [both[1]])[0]] == ["tools", "rollout"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 import re
@@ -16,6 +17,7 @@ from pytest_hermes_env.cli import main
 from pytest_hermes_env.errors import UsageError
 from pytest_hermes_env.records.health import CHECKS, Verdict, health_of
 from pytest_hermes_env.records.observed import failed, observed_in
+from pytest_hermes_env.records.reading import read_lines
 
 
 def rollout(chance: random.Random, number: int) -> dict[str, Any]:
@@ -276,3 +278,35 @@ def test_a_limit_below_zero_is_refused(tmp_path):
     for limit in (-1.0, float("nan")):
         with pytest.raises(UsageError, match="the limit of constant_groups is"):
             health_of([tmp_path], {"constant_groups": limit})
+
+
+@pytest.mark.parametrize("option", ["--json", "--html"])
+def test_what_is_read_is_not_replaced(tmp_path, capsys, option):
+    """A slip such as ``--json *.jsonl`` would cost the rollouts."""
+    run_of(tmp_path / "r.jsonl")
+    before = (tmp_path / "r.jsonl").read_bytes()
+
+    code = main(["health", option, str(tmp_path / "r.jsonl"), str(tmp_path / "r.jsonl")])
+
+    assert (code, (tmp_path / "r.jsonl").read_bytes() == before) == (2, True)
+    assert "is a file that is read: it would be replaced" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "problem"),
+    [
+        ("r.jsonl", lambda data: b"\xef\xbb\xbf" + data, ""),
+        ("r.jsonl.gz", gzip.compress, ""),
+        ("r.jsonl", lambda data: data.replace(b'"process"', b'"\\ud83d"', 1), "this line is not JSON: "),
+        ("r.jsonl", lambda data: data.replace(b"rollout/1", b"rollout/2", 1), "pip install --upgrade"),
+        ("r.json", lambda data: b"[" + data.replace(b"\n", b",")[:-1] + b"]", "it is a list of JSON"),
+    ],
+)
+def test_files_of_other_forms_are_read_or_told(tmp_path, name, change, problem):
+    """A mark of the byte order and gzip are read; of what is not, the line says why."""
+    run_of(tmp_path / "plain.jsonl")
+    (tmp_path / name).write_bytes(change((tmp_path / "plain.jsonl").read_bytes()))
+
+    lines = [line.problem for line in read_lines([tmp_path / name]) if line.record is None]
+
+    assert [problem in lines[0]] == [True] if problem else lines == []
