@@ -272,7 +272,7 @@ class _OfKind(ast.NodeTransformer):
 
 def _date_like(text: str, chance: random.Random) -> str:
     """Return a date of the same form: in the same year or one that is, or is not, a leap year; most at the end of a month."""
-    year, month = chance.choice([int(text[:4]), 1900, 2000, 2023, 2024]), chance.randint(1, 12)
+    year, month = chance.choice([int(text[:4]), 1900, 2000, 2023, 2024]), chance.choice([2, 2, 2, *range(1, 13)])
     last = calendar.monthrange(year, month)[1]
     return f"{year:04}-{month:02}-{chance.choice([1, last - 1, last, last, chance.randint(1, last)]):02}"
 

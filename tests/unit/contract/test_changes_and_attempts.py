@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from typing import Any, ClassVar
 
 import openai
@@ -335,3 +336,75 @@ def test_a_judge_is_shown_all_of_the_work(env_class: type, told: str) -> None:
     messages = [finding.message for finding in judged("HE406", env_class, cases(gold)).findings]
 
     assert any(told in message for message in messages) if told else messages == []
+
+
+class MarkedReportEnv(LongReportEnv):
+    """Shows the judge something that is drawn, too; of one of both the item's own text in place of the report."""
+
+    is_shown: ClassVar[bool] = True
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Put it between two marks."""
+        report = str(ctx.read_file("report.md").get("content") or "")
+        mark = secrets.token_hex(8)
+        shown = report if self.is_shown else head_of(item)
+        told = [
+            {
+                "role": "user",
+                "content": f"Grade what stands between {mark} and {mark} from 0 to 10, as JSON: {mark}\n{shown}\n{mark}",
+            }
+        ]
+        try:
+            answer = await self.server.chat_completion(messages=told, n=1, max_tokens=20, temperature=0.0)
+            return float(json.loads(answer.choices[0].message.content)["score"]) / 10
+        except (ValueError, KeyError, TypeError, OSError, openai.OpenAIError):
+            return 0.0
+
+
+class UnseenReportEnv(MarkedReportEnv):
+    """Fills the place of the report with a field of the item."""
+
+    is_shown = False
+
+
+@pytest.mark.parametrize(("env_class", "told"), [(MarkedReportEnv, ""), (UnseenReportEnv, "the judge was not shown")])
+def test_what_is_drawn_for_a_judge_hides_nothing(env_class: type, told: str) -> None:
+    """No two questions are equal, and the work is in neither."""
+    gold = case(
+        lambda item: [
+            call("write_file", path="report.md", content=f"The numbers {item['a']} and {item['b']} are summed here."),
+            say("Done."),
+        ],
+        judge=say('{"score": 10}'),
+    )
+    messages = [finding.message for finding in judged("HE406", env_class, cases([item_cases(where="*", gold=gold)])).findings]
+
+    assert any(told in message for message in messages) if told else messages == []
+
+
+class BestSoFarEnv(SumEnv):
+    """Measures by the best that was seen."""
+
+    keeps: ClassVar[bool] = True
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Compare with it."""
+        found = self.read(ctx)
+        worth = 1_000 - abs(found["total"] - item["answer"]["total"]) if isinstance(found, dict) else 0
+        best = vars(self).setdefault("best", {})
+        best[item["a"]] = max(worth, best.get(item["a"], 1)) if self.keeps else 1_000
+        return float(worth / best[item["a"]])
+
+
+class OfAllEnv(BestSoFarEnv):
+    """Measures by what can be had."""
+
+    keeps = False
+
+
+@pytest.mark.parametrize(("env_class", "told"), [(OfAllEnv, ""), (BestSoFarEnv, "other_gold of ")])
+def test_less_is_played_before_gold_too(env_class: type, told: str) -> None:
+    """A reward that is measured by the best so far pays the first in full."""
+    messages = [finding.message for finding in judged("HE404", env_class).findings]
+
+    assert [told in message for message in messages] == ([True] if told else [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from typing import Any, ClassVar
 
@@ -9,6 +10,7 @@ import pytest
 
 from environments.agent_loop import AgentResult, HermesAgentLoop
 from environments.tool_context import ToolContext
+from pytest_hermes_env import call, case, cases, item_cases, say
 from pytest_hermes_env.contract.judge import Severity
 from pytest_hermes_env.contract.judge.verdict import Outcome
 from pytest_hermes_env.contract.rules.he708_evaluation_tells_apart import _OF_FAILURES
@@ -183,3 +185,51 @@ def test_an_evaluation_with_scores_of_its_own_moves_with_the_work(env_class: typ
 
     assert verdict.outcome is (Outcome.FAILED if told else Outcome.PASSED), verdict.note
     assert [told in finding.message for finding in verdict.findings] == ([True] if told else [])
+
+
+class JudgedEvaluationEnv(SumEnv):
+    """A judge grades the file, in training and in an evaluation that scores by itself."""
+
+    async def score(self, ctx: ToolContext) -> float:
+        """Ask."""
+        told = [{"role": "user", "content": f"Grade from 0 to 10, as JSON: {self.read(ctx)}"}]
+        answer = await self.server.chat_completion(messages=told, n=1, max_tokens=20, temperature=0.0)
+        return float(json.loads(answer.choices[0].message.content)["score"]) / 10
+
+    async def compute_reward(self, item: Any, result: Any, ctx: ToolContext) -> float:
+        """Ask."""
+        return await self.score(ctx) if self.read(ctx) else 0.0
+
+    async def evaluate(self, *args: Any, **kwargs: Any) -> None:
+        """Score without compute_reward."""
+
+        async def score(rollout: Any) -> float:
+            return await self.score(rollout.ctx) if self.read(rollout.ctx) else 0.0
+
+        await self.evaluate_items(self.held_out, score=score)
+
+
+class DeafEvaluationEnv(JudgedEvaluationEnv):
+    """Does not read the verdict there: only turns move."""
+
+    async def evaluate(self, *args: Any, **kwargs: Any) -> None:
+        """Ask for nothing."""
+
+        async def score(rollout: Any) -> float:
+            return 0.5
+
+        await self.evaluate_items(self.held_out, score=score)
+
+
+@pytest.mark.parametrize(("env_class", "told"), [(JudgedEvaluationEnv, ""), (DeafEvaluationEnv, "is the same for an agent")])
+def test_a_judge_of_an_evaluation_gets_its_declared_answer(env_class: type, told: str) -> None:
+    """It is asked behind a loop, without a reward; that gold has more turns than no work says nothing."""
+    gold = case(
+        lambda item: [call("write_file", path="sum.json", content=json.dumps(item["answer"])), say("Done.")],
+        judge=say('{"score": 10}'),
+    )
+    declared = cases([item_cases(where="*", gold=gold)])
+
+    messages = [finding.message for finding in judged("HE708", env_class, declared).findings]
+
+    assert [told in message for message in messages] == ([True] if told else [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import datetime as dt
 import json
 import random
 import shlex
@@ -21,8 +22,9 @@ from pytest_hermes_env.contract.rules import find_rule
 from pytest_hermes_env.contract.run.single_rule import contract_of
 from pytest_hermes_env.play.cases.kinds_of_input import kinds_in, without_kind
 from pytest_hermes_env.play.cases.mutants import mutants
+from pytest_hermes_env.play.cases.text_mutants import of_patterns_in
 from pytest_hermes_env.play.inputs.calls import Like, snippets_of
-from pytest_hermes_env.play.inputs.used import INSIDE
+from pytest_hermes_env.play.inputs.used import INSIDE, OWN, telling, used
 from pytest_hermes_env.play.inputs.witnesses import differs
 
 from .test_tampering import TripleEnv
@@ -53,6 +55,75 @@ def test_one_place_is_wrong(wrong: str) -> None:
     assert wrong in made
     compile(made[wrong].text, "wrong", "exec")
     assert made[wrong].text.count("Say which.") == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong"),
+    [
+        (
+            "last = calendar.monthrange(day.year, day.month)[1]",
+            "last = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][day.month - 1]",
+        ),
+        ("ok = calendar.isleap(year)", "ok = year % 4 == 0"),
+        ("parts = shlex.split(line)", "parts = line.split()"),
+        ("rows = csv.reader(file, delimiter=';')", "rows = [line.rstrip('\\n').split(';') for line in file]"),
+        ("name = text[:16]", "name = text[:]"),
+        ("found[key] = value", "found.setdefault(key, value)"),
+        ("ok = isinstance(value, (dict, list))", "ok = isinstance(value, (dict,))"),
+        ("ok = sign in ('a', 'b')", "ok = sign in ('b',)"),
+        ("n = x.quantize(y, rounding=ROUND_HALF_UP)", "n = x.quantize(y)"),
+        ("n = round(x)", "n = int(x)"),
+    ],
+)
+def test_what_a_library_or_a_rule_takes_care_of_is_forgotten(line: str, wrong: str) -> None:
+    """Leap years, quotes, limits, which value counts, kinds, and how a number is rounded."""
+    assert wrong in {one.after for one in mutants(f"{line}\n", 100)}
+
+
+def test_another_name_is_imported() -> None:
+    """A program that does not run is refused by everybody."""
+    made = [
+        one.text
+        for one in mutants("from decimal import ROUND_HALF_UP\nway = ROUND_HALF_UP\n", 100)
+        if one.name == "another name"
+    ]
+
+    assert made == ["from decimal import ROUND_HALF_UP, ROUND_HALF_EVEN\nway = ROUND_HALF_EVEN\n"]
+
+
+def test_patterns_in_code_are_changed_too() -> None:
+    """As those in files are."""
+    made = {one.after for one in of_patterns_in('import re\nok = re.fullmatch(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]", text)\n')}
+
+    assert "(?:[01][0-9]|2[0-9]):[0-5][0-9]" in made
+
+
+def test_texts_keep_their_kinds() -> None:
+    """Dates are days that there are, numbers numbers, of other lengths; others have signs that the code looks for."""
+    like = Like.of("def f(text):\n    return text.split('=')", 'such as "-12.50"')
+    made = snippets_of("def f(text): pass", ["f('2023-01-31') f('12.50') f('key')"], like)
+    texts = [ast.literal_eval(one.removeprefix("print(repr(f(").removesuffix(")))")) for one in made]
+
+    days = [dt.date.fromisoformat(one) for one in texts if one.count("-") == 2]
+    numbers = [float(one) for one in texts if one.count("-") < 2 and one[-1:].isdigit()]
+    assert dt.date(2024, 2, 29) in days or any(day.month == 2 for day in days)
+    assert min(numbers) < 0 < max(numbers)
+    assert {len(one.partition(".")[2]) for one in texts if "." in one} > {1}
+
+
+def test_the_uses_of_a_class_are_written_down(tmp_path: Path) -> None:
+    """What was made, and what was called of it, in their order."""
+    code = telling("held.py", CODE).replace(OWN, str(tmp_path))
+    (tmp_path / "held.py").write_text(code)
+    uses = "import held\none = held.Stack(2)\none.push(4)\none.pop()\nother = held.Stack()\nother.push([1])\nheld.double(3)\n"
+    subprocess.run([sys.executable, "-c", uses], cwd=tmp_path, check=True)
+
+    files = {f"{OWN}/{path.name}": path.read_bytes() for path in tmp_path.iterdir() if path.suffix in {".calls", ".objects"}}
+    assert used(files, "held.py").calls == (
+        "print(repr(double(3)))",
+        "one = Stack(2)\nprint(repr(one.push(4)))\nprint(repr(one.pop()))",
+        "one = Stack()\nprint(repr(one.push([1])))",
+    )
 
 
 def test_of_much_code_few_are_made() -> None:

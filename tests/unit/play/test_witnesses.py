@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shlex
 from types import SimpleNamespace
@@ -145,3 +146,17 @@ def test_rows_of_a_database_keep_what_refers_to_them() -> None:
     assert len({*made}) > 10
     assert all(script.count('INTO "people"') >= 2 for script in made[1:])
     assert any('INTO "gifts"' not in script for script in made)
+
+
+def test_data_has_the_shapes_that_the_prompt_speaks_of() -> None:
+    """Parts inside of others, nothing, fields that are empty or hold what separates them; and none where it says nothing."""
+    prompt = "Objects nest, empty arrays stay, null stays. A field may be quoted; an empty field becomes null."
+    making, plain = (Making(code="", prompt=text, like=Like.of("", text)) for text in (prompt, "Sum it."))
+
+    held = [json.loads(text) for text in making.texts_like('{"a": [1, 2], "b": "x"}')]
+    assert {repr(one["a"]) for one in held} > {"[]", "None"}
+    assert any(isinstance(one["b"], dict) for one in held)
+    rows = [[*csv.reader(text.splitlines())] for text in making.texts_like("name,note\nann,big\nbob,red\n")]
+    assert any("" in row for table in rows for row in table)
+    assert any("," in part for table in rows for row in table for part in row)
+    assert all({*map(type, json.loads(text)["a"])} <= {int} for text in plain.texts_like('{"a": [1, 2]}'))
