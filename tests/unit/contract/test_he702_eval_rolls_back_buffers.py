@@ -43,6 +43,15 @@ CASES = (
         APPENDS + "\n    async def evaluate(self):\n        await self.evaluate_items()  # <- here\n",
         f"evaluate calls evaluate_items, {FORGOTTEN}",
     ),
+    broken(
+        "evaluate_items with no score of its own",
+        APPENDS + "\n    async def evaluate(self):\n        await self.evaluate_items(score=None)  # <- here\n",
+        f"evaluate calls evaluate_items, {FORGOTTEN}",
+    ),
+    sound(
+        "evaluate_items with a score of its own",
+        APPENDS + "\n    async def evaluate(self):\n        await self.evaluate_items(self.held_out, score=self.score_of)\n",
+    ),
     sound(
         "put back in a helper",
         APPENDS
