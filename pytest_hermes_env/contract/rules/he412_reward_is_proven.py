@@ -21,6 +21,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import dataclasses
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +29,7 @@ from pathlib import Path
 from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
 from pytest_hermes_env.contract.rules.he102_async_where_awaited import forgotten
 from pytest_hermes_env.contract.rules.he413_verifier_stays_in_the_sandbox import host_calls
+from pytest_hermes_env.errors import shorten
 from pytest_hermes_env.play.cases.values import GOLD, NOTHING
 from pytest_hermes_env.play.journal import HostUsed
 from pytest_hermes_env.play.scenario import CASES, Cause, Rung
@@ -125,6 +127,17 @@ def _unpaid(evidence: Evidence, message: str, rung: Rung) -> Finding:
         found = finding_at(first.function, first.node, message)
         fix = f"Run it in the sandbox by `ctx.terminal`: {first.dotted} runs on the host, where the files of the agent are not."
         return dataclasses.replace(found, scenario=CASES, fix=fix)
+    if (refused := _refused_write(evidence)) is not None:
+        method, path, error = refused
+        reach = reach_of(evidence.source) if evidence.source is not None else None
+        writes = [one for one in reach.calls(method) if last_name(one.node.func) == "write_file"] if reach is not None else []
+        message += f", where write_file of {method} was refused for {path}: {shorten(error, 160)}"
+        found = finding_at(writes[0].function, writes[0].node, message) if writes else evidence.finding(message, method)
+        fix = (
+            "hermes checks what is written, and `ctx.write_file` returns an 'error' in place of raising: correct the content, or write it by "
+            "`ctx.upload_file` or `ctx.terminal`. Raise where the result has an error."
+        )
+        return dataclasses.replace(found, scenario=CASES, fix=fix)
     if (asked := _wrong_key(evidence.source)) is not None:
         function, node = asked
         found = finding_at(
@@ -136,6 +149,20 @@ def _unpaid(evidence: Evidence, message: str, rung: Rung) -> Finding:
     looked = f"compute_reward looked for {missing[0]}, which is not there, and gold wrote" if missing and rung.work else ""
     fix = f"{looked} {', '.join(rung.work)}: name one file in both." if looked else _FIX_OF_GOLD
     return _finding(evidence, message, rung, fix=_fix_of_call(rung) or fix)
+
+
+def _refused_write(evidence: Evidence) -> tuple[str, str, str] | None:
+    """Return the method, path and error of the first file that the environment itself could not write; None where it could write all."""
+    for record in evidence.played_cases:
+        has_begun = False
+        for one in record.tool_calls:
+            has_begun |= one.by_agent
+            if one.by_agent or one.name != "write_file":
+                continue
+            with contextlib.suppress(TypeError, ValueError, AttributeError):
+                if error := json.loads(one.result).get("error"):
+                    return "compute_reward" if has_begun else "prepare_sandbox", str(one.arguments.get("path")), str(error)
+    return None
 
 
 def _wrong_key(source: ClassSource | None) -> tuple[Function, ast.Call] | None:

@@ -208,6 +208,37 @@ def test_a_key_that_no_result_of_the_terminal_has_is_named() -> None:
     assert finding.fix.startswith("It has 'output' and 'exit_code'")
 
 
+class RefusedFileEnv(ManyEnv):
+    """Prepares a file of settings that hermes takes for broken, and so does not write; nor does it raise."""
+
+    @classmethod
+    def config_init(cls) -> Any:
+        """With files."""
+        config, servers = super().config_init()
+        return config.model_copy(update={"enabled_toolsets": ["terminal", "file"]}), servers
+
+    async def prepare_sandbox(self, item: Any, ctx: ToolContext) -> None:
+        """Write it."""
+        ctx.write_file("app.toml", "name = demo\nword = unset\n")
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Read it."""
+        return float(item["word"] in str(ctx.read_file("app.toml").get("content")))
+
+
+def test_a_file_that_was_not_prepared_is_named() -> None:
+    """With the error that nobody read, at the line that wrote it."""
+    gold = [
+        item_cases(
+            where="*", gold=lambda item: [call("terminal", command=f"sed -i s/unset/{item['word']}/ app.toml"), say("Done.")]
+        )
+    ]
+    (finding,) = judged("HE412", RefusedFileEnv, cases(gold)).findings
+
+    assert "where write_file of prepare_sandbox was refused for app.toml: Refusing to write" in finding.message
+    assert 'ctx.write_file("app.toml"' in Path(__file__).read_text(encoding="utf-8").splitlines()[finding.line - 1]
+
+
 def test_entries_take_turns() -> None:
     """The items of the second are not left out because the first selects many."""
     gold = {"gold": lambda item: [say(item["word"])]}
