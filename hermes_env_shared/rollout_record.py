@@ -134,7 +134,7 @@ class Record(_Part):
 
 def files_of(file: Path) -> Path:
     """Return the directory of the sandboxes' files that belong to a file of records."""
-    return file.with_name(f"{file.name.removesuffix('.jsonl')}.files")
+    return file.with_name(f"{file.name.removesuffix('.gz').removesuffix('.jsonl')}.files")
 
 
 def blob_path(directory: Path, sha256: str) -> Path:

@@ -70,8 +70,15 @@ def differences(
     for pair in pairs:
         is_known = pair.is_item and {one.item for one in (pair.before, pair.after) if one is not None} <= items
         for fact, one, other in _of_pair(pair, noise):
-            if fact[0] == "item order" and sorted((one or "").split("\n")) != sorted((other or "").split("\n")):
-                continue  # other items, which are told as such
+            mine, others = ((text or "").split("\n") for text in (one, other))
+            if fact[0] == "item order" and sorted(mine) != sorted(others):
+                if noise is not None and noise.is_unstable(pair.before, fact):  # type: ignore[arg-type]  # there is one
+                    continue
+                fact = ("item", "training")  # noqa: PLW2901
+                one, other = (  # noqa: PLW2901
+                    ", ".join(item for item in these if item not in those) or None
+                    for these, those in ((mine, others), (others, mine))
+                )
             if None in (one, other) and fact[0] == "judge request" and fact[1].startswith(lost):
                 continue  # about an item that is not there
             aspect, called = "rollout" if is_known else fact[0], fact[1] if fact[0] in NAMED else ""
@@ -114,9 +121,18 @@ def _of_pair(pair: Pair, noise: Noise | None) -> Iterator[tuple[Fact, str | None
             prompts = [int(found[1]) for text in labels if (found := re.match(r"(\d+) not trained", text))]
             is_later = bool(prompts) and len(os.path.commonprefix([one.split(), other.split()])) >= max(prompts)  # noqa: RUF071
             fact = (LATER_TOKENS if is_later else TOKENS, fact[1])  # noqa: PLW2901
-        is_effect = None in (one, other) and fact[0] in {TOKENS, "label"}  # a rollout without a reward has none
-        if one != other and not (is_effect and before.facts.get(("reward", "")) != after.facts.get(("reward", ""))):
+        lost = before if one is None else after if other is None else None
+        is_effect = lost is not None and fact[0] in {TOKENS, "label"} and not _is_number(lost.facts.get(("reward", ""), "0"))
+        if one != other and not is_effect:  # a rollout without a reward has none
             yield fact, one, other
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _sides(one: str | None, other: str | None) -> dict[str, str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
-from statistics import fmean, median, pvariance
+from statistics import fmean, pvariance
 from typing import Any, Literal
 
 from hermes_env_shared.rollout_record import IGNORED, Record
@@ -26,7 +26,8 @@ SPREAD = 0.02
 """The least standard deviation of lengths and turns, as a share of their mean, that a reward can follow."""
 SAME = 1e-6
 """By how much rewards differ that count as one."""
-OUTLIER = 100.0
+OUTLIER, TINY = 100.0, 0.01
+"""How many times what nine of ten rewards are at most an outlier is, and the logprob above which there is none."""
 OFTEN, MANY = 4, 20
 """Rollouts of an item, after which one of them should have earned, and of a place in the groups, whose mean says something."""
 Status = Literal["healthy", "unhealthy", "unobserved"]
@@ -47,7 +48,7 @@ CHECKS = (
     Check(name="unreadable_lines", says="of the lines hold no rollout", limit=0.0),
     Check(name="repeated_records", says="of the rollouts are in the files twice", limit=0.0),
     Check(name="rewards_no_numbers", says="of the rewards are no finite number", limit=0.0),
-    Check(name="reward_outliers", says="of the rewards are more than 100 times what is usual", limit=0.0, least=20),
+    Check(name="reward_outliers", says="of the rewards are more than 100 times what nine of ten are", limit=0.0, least=20),
     Check(name="no_prompt", says="of the rollouts were asked nothing", limit=0.0),
     Check(name="failed_rollouts", says="of the rollouts failed, whatever they earned", limit=0.05),
     Check(name="failures_as_zeros", says="of the zeros come from rollouts whose tool calls all failed", limit=0.1, least=5),
@@ -163,6 +164,7 @@ class Health:
         self._limits = dict(limits or {})
         self._tallies = {check.name: _Tally() for check in CHECKS}
         self._identities: set[int] = set()
+        self._contents: set[int] = set()
         self._groups: dict[int, list[Any]] = {}
         self._items: dict[int, list[Any]] = {}
         self._tools: dict[str, _Tally] = {}
@@ -192,9 +194,11 @@ class Health:
     def _look(self, record: Record, seen: Observed, place: str) -> None:
         identity = hash((record.run, record.source, record.group, record.place, record.attempt, record.id))
         self._add("repeated_records", identity in self._identities, place)
-        if identity in self._identities:
+        content = hash((identity, seen.fingerprint, seen.item, record.reward))
+        if content in self._contents:
             return
         self._identities.add(identity)
+        self._contents.add(content)
         is_failed = record.reward is None or record.end.endswith("_failed") or bool(record.error)
         self._add("failed_rollouts", is_failed, place)
         self._add("no_prompt", seen.has_no_prompt, place)
@@ -219,7 +223,7 @@ class Health:
             }
             self._add("uneven_tokens", len(lengths) > 1, place)
             trained = zip(columns.masks, columns.logprobs or (), strict=False)
-            self._add("labels_without_logprobs", any(label != IGNORED and logprob > 0 for label, logprob in trained), place)
+            self._add("labels_without_logprobs", any(label != IGNORED and logprob > TINY for label, logprob in trained), place)
         kind = "evaluate" if record.source == "evaluate" else "train"
         if record.item is not None:
             self._known[kind].setdefault(hash(asked_in(record)), place)
@@ -251,7 +255,7 @@ class Health:
         self._count(self._items, item, reward, 0, place)
         if record.group is not None:
             group = self._count(self._groups, hash((record.run, record.source, record.group)), reward, seen.fingerprint, place)
-            if group[0] == 1:
+            if group[0] == 1 and record.item is not None:
                 self._grouped[item] = self._grouped.get(item, 0) + 1
             is_elsewhere = self._said.setdefault(seen.fingerprint, item) != item if seen.length > SHORT else False
             is_case = seen.length < 0 or seen.length > (SHORT if is_elsewhere else LINE)
@@ -306,8 +310,9 @@ class Health:
         usual = [abs(one) for rewards in self._rewards.values() for one in rewards if one]
         self._tallies["reward_outliers"] = outliers = _Tally(seen=len(usual))
         if usual:
-            outliers.count = sum(one > OUTLIER * median(usual) for one in usual)
-            outliers.places = [place for one, place in self._largest if one > OUTLIER * median(usual)]
+            least = OUTLIER * sorted(usual)[len(usual) * 9 // 10]
+            outliers.count = sum(one > least for one in usual)
+            outliers.places = [place for one, place in self._largest if one > least]
         trained, asked = self._tallies["trained_on_evaluation"], self._known["evaluate"]
         trained.seen = trained.count = 0
         for item, place in asked.items() if self._known["train"] else ():

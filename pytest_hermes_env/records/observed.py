@@ -13,7 +13,7 @@ CLAIM = re.compile(
     r"\b(?:all (?:the )?(?:tests|checks) (?:have )?pass|(?:tests?|checks?) pass(?:ed|es)?\b|success(?:fully)?\b|task is (?:now )?(?:done|complete)|"
     r"(?:is|has been|have been) (?:now )?(?:completed?|done|fixed|created|solved|updated|in place)\b|score: ?1(?:\.0)?\b|"
     r"i(?: have|'ve|\u2019ve) (?:\w+ )?(?:completed|fixed|solved|created|written|updated|added|confirmed|verified|implemented|checked|tested)|"
-    r"(?:fixed|done|completed) and (?:verified|tested|confirmed)|all set\b|(?:everything|it) (?:now )?works\b)|^\W*(?:done|fixed|finished)\W*$|\u2705",
+    r"(?:fixed|done|completed) and (?:verified|tested|confirmed)|all set\b|everything (?:now )?works\b|it now works\b)|^\W*(?:done|fixed|finished)\W*$",
     re.IGNORECASE | re.MULTILINE,
 )
 """Words with which an answer claims success."""
@@ -22,12 +22,13 @@ MOST_IN_A_ROW, MOST_REPEATS = 4, 8
 SHORT, LINE = 40, 200
 """Characters of an answer without calls that several rollouts may well share, and of one that those of one item may share."""
 _CLOCK = re.compile(
-    r"\b\d+(?:\.\d+)? ?(?:ms|s|sec|seconds)\b|\b\d{4}-\d\d-\d\d\b|\b\d\d:\d\d(?::\d\d(?:\.\d+)?)?\b|\b1\d{9}(?:\.\d+)?\b"
+    r"\b\d+(?:\.\d+)? ?(?:ms|s|sec|seconds)\b|(?:\b\d{4}-\d\d-\d\d[T ])?\b\d\d:\d\d:\d\d(?:\.\d+)?\b|\b1\d{9}(?:\.\d+)?\b"
 )
 _CALL_AS_TEXT = re.compile(r"<tool_call>|<function=\w|<\|tool_call|\[TOOL_CALLS\]|\"name\": ?\"\w+\", ?\"arguments\": ?\{")
 _THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
 _NO_PROMPT = frozenset({"", "None", "none", "null", "nan"})
-_ERROR = re.compile(r"\s*(?:Error\b|Traceback \(most recent call last\)|\w*(?:Error|Exception): )")
+_ERROR = re.compile(r"\s*(?:Error(?: executing tool)?: |Traceback \(most recent call last\))", re.IGNORECASE)
+_OF_STATUS = frozenset({"status", "error", "message", "detail", "reason", "code"})
 WORDS, NEW_WORDS = 60, 0.1
 """Words from which on an answer is looked at, and the share of them that is said for the first time in one that says something."""
 _IDS = frozenset({"id", "_id", "uid", "uuid", "idx", "index", "task_id", "item_id", "split", "subset", "fold"})
@@ -66,7 +67,7 @@ class Observed:
     @property
     def says_one_thing(self) -> bool:
         """Whether a long answer repeats a few words."""
-        words = self.answer.split()
+        words = [word for word in self.answer.split() if word.isalpha()]
         return len(words) >= WORDS and len({*words}) < NEW_WORDS * len(words)
 
     @property
@@ -108,8 +109,14 @@ def observed_in(record: Record) -> Observed:
         is_looping=_is_looping(made),
         length=-1 if made else sum(map(len, parts)),
         has_tools=bool(record.tools) or bool(made),
-        prompt=next((text_of(one.get("content")) for one in record.messages if one.get("role") == "user"), None),
+        prompt=next((_asked(one.get("content")) for one in record.messages if one.get("role") == "user"), None),
     )
+
+
+def _asked(content: Any) -> str | None:
+    """Return the text of a prompt; None where it has more than text."""
+    parts = content if isinstance(content, list) else []
+    return None if any(isinstance(part, dict) and part.get("type", "text") != "text" for part in parts) else text_of(content)
 
 
 def _by_id(record: Record) -> dict[str, list[Any]]:
@@ -122,13 +129,10 @@ def _by_id(record: Record) -> dict[str, list[Any]]:
 
 
 def asked_in(record: Record) -> str:
-    """Return what a rollout asks: its prompt, and the values of its item without what only numbers it, under whatever keys.
-
-    Two items of one number may ask two things.
-    """
+    """Return what a rollout asks: its prompt, and its item without what only numbers it. Two items of one number may ask two things."""
     item = record.item
-    kept = [value for key, value in item.items() if str(key).lower() not in _IDS] if isinstance(item, dict) else [item]
-    return json.dumps([record.prompt, sorted(json.dumps(one, sort_keys=True, default=str) for one in kept or [item])])
+    kept = {key: value for key, value in item.items() if str(key).lower() not in _IDS} if isinstance(item, dict) else item
+    return json.dumps([record.prompt, kept or item], sort_keys=True, default=str)
 
 
 def failed(result: Any) -> bool:
@@ -144,10 +148,10 @@ def failed(result: Any) -> bool:
     if not isinstance(found, dict):
         return _ERROR.match(text) is not None
     code = found.get("exit_code")
-    if isinstance(code, int) and (code < 0 or code in {124, 126, 127}):
-        return True
-    is_refused = found.get("success") is False or str(found.get("status")).lower() in {"error", "failed"}
-    return is_refused or bool(found.get("error") and code != 0)
+    if isinstance(code, int):
+        return code < 0 or code in {124, 126, 127}
+    is_refused = str(found.get("status")).lower() in {"error", "failed"} and found.keys() <= _OF_STATUS
+    return found.get("success") is False or is_refused or bool(found.get("error"))
 
 
 def text_of(content: Any) -> str:

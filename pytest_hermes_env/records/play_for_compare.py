@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import random
 import re
 import sys
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from typing import Any
 
 PLACES = re.compile(r"tokenizer|path|url|(?:^|_)dir|wandb|(?:^|_)port$", re.IGNORECASE)
 """Names of settings whose values name a place or a run."""
-MOST_ITEMS = 1_000
+MOST_ITEMS, LONGEST_S = 1_000, 60
 SCENARIOS = ("items", "happy", "silent", "evaluate", "wandb_log", "cases")
 
 
@@ -77,10 +78,11 @@ def main(target: str, output: str, mode: str, *files: str) -> None:
 async def first_items(env: Any) -> list[str]:
     """Return the first training items in their order, up to one that comes again; none where they cannot be had, as the rollouts tell."""
     found: dict[str, None] = {}
+    random.seed(0)
     with contextlib.suppress(Exception):
-        await env.setup()
+        await asyncio.wait_for(env.setup(), LONGEST_S)
         while len(found) < MOST_ITEMS:
-            text = json.dumps(await env.get_next_item(), sort_keys=True, default=str)
+            text = json.dumps(await asyncio.wait_for(env.get_next_item(), LONGEST_S), sort_keys=True, default=str)
             if text in found:
                 break
             found[text] = None

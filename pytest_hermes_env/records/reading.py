@@ -12,9 +12,8 @@ import gzip
 import json
 import math
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -69,11 +68,11 @@ def read_lines(files: Sequence[str | Path]) -> Iterator[Line]:
             raise UsageError(f"{file} cannot be read: {getattr(error, 'strerror', '') or error}.\n{EXPECTED}\n{FIX}") from error
 
 
-def _opened(file: Path) -> gzip.GzipFile | BufferedReader:
-    """Return a file to be read, also one that gzip has compressed."""
+@contextlib.contextmanager
+def _opened(file: Path) -> Iterator[Iterable[bytes]]:
+    """Open a file for reading, also one that gzip has compressed, and a pipe."""
     with file.open("rb") as held:
-        is_compressed = held.read(2) == b"\x1f\x8b"
-    return gzip.open(file) if is_compressed else file.open("rb")
+        yield gzip.GzipFile(fileobj=held) if held.peek(2)[:2] == b"\x1f\x8b" else held
 
 
 def _files_of(path: Path) -> list[Path]:

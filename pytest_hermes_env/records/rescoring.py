@@ -39,6 +39,7 @@ PASS = 0.5
 """The reward above which a rollout counts as good, unless the caller says otherwise."""
 SAME = 1e-9
 _ASYNCIO = os.path.dirname(asyncio.__file__) + os.sep
+_OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _SUSPENDS = inspect.CO_COROUTINE | inspect.CO_ITERABLE_COROUTINE
 LONGEST_S = 600.0
 LONGEST_CPU_S = 60.0
@@ -121,8 +122,8 @@ def _made_to_end(cpu_s: float) -> Iterator[list[str]]:
 
 
 def _schedules(frame: FrameType | None) -> bool:
-    """Whether a function of asyncio runs here, for a task or in one: a callback that it does not get to schedule never comes."""
-    while frame is not None and frame.f_code is not asyncio.Handle._run.__code__:  # noqa: SLF001 - what runs each step of a task
+    """Whether a function of asyncio runs here, or what the kit puts around it: a callback that it does not get to schedule never comes."""
+    while frame is not None and frame.f_code.co_filename.startswith((_ASYNCIO, _OWN)):
         if not frame.f_code.co_flags & _SUSPENDS and frame.f_code.co_filename.startswith(_ASYNCIO):
             return True
         frame = frame.f_back

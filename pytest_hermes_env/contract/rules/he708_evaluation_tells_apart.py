@@ -52,7 +52,7 @@ _OF_FAILURES = re.compile(
     re.IGNORECASE,
 )
 """Names of metrics that good work lowers."""
-_OF_COST = re.compile(r"(?:turn|token|second|call|length|cost|latency|duration|step)s?(?:\b|_)", re.IGNORECASE)
+_OF_COST = re.compile(r"(?<![a-z])(?:turn|token|second|call|length|cost|latency|duration|step)s?(?:\b|_)", re.IGNORECASE)
 """Names of metrics that move with any work."""
 TINY = 1e-9
 OFTEN = 2

@@ -158,28 +158,28 @@ class Judged:
                     f"was not shown {slot.name}", slot.put(text), self.transcript.judge[0], Worth.JUDGED_UNSEEN
                 )
                 if one.judged:  # what a check before the judge refuses says nothing
-                    unseen += [one] if await self._is_unseen(one) else []
+                    unseen += [one] if await self._is_unseen(one, f"{slot.text}\n{text}") else []
                     bad, is_asked = bad if is_asked else slot.put(text), True
                     break
             for part, text in () if unseen else _wrong_at_its_end(slot.text):
                 name, verdict = f"was not shown {part} of {slot.name}", self.transcript.judge[0]
                 one = await self._one(name, slot.put(text), verdict, Worth.JUDGED_UNSEEN)
                 if one.judged:
-                    unseen += [one] if await self._is_unseen(one) else []
+                    unseen += [one] if await self._is_unseen(one, f"{slot.text}\n{text}") else []
                     bad, is_asked = bad if is_asked else slot.put(text), True
         return bad, unseen, is_asked
 
-    async def _is_unseen(self, one: PlayedCase) -> bool:
-        """Tell whether the judge was asked about other work what it was asked about gold, but for what is drawn anew each time."""
-        if one.judged == self.gold.judged or _drawn(one.judged) != _drawn(self.gold.judged):
+    async def _is_unseen(self, one: PlayedCase, known: str) -> bool:
+        """Tell whether the judge was asked about other work what it was asked about gold, but for what is drawn anew each time; ``known`` is not."""
+        if one.judged == self.gold.judged or _drawn(one.judged, known) != _drawn(self.gold.judged, known):
             return one.judged == self.gold.judged
         again = await self._one("was asked again", self.work.turns, self.transcript.judge[0], Worth.JUDGED_UNSEEN)
         return again.judged != self.gold.judged
 
 
-def _drawn(asked: Sequence[str]) -> list[str]:
-    """Return what a judge was asked without what may be drawn: long words with digits."""
-    return [_MARK.sub("", text) for text in asked]
+def _drawn(asked: Sequence[str], known: str) -> list[str]:
+    """Return what a judge was asked without what may be drawn: long words with digits that are not known."""
+    return [_MARK.sub(lambda found: found[0] if found[0] in known else "", text) for text in asked]
 
 
 def _wrong_at_its_end(text: str) -> Iterator[tuple[str, str]]:

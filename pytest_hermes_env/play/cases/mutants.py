@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import copy
 import difflib
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -36,10 +35,12 @@ _OTHER: Mapping[str, str] = {
         "append appendleft", "ROUND_HALF_UP ROUND_HALF_EVEN", "ROUND_FLOOR ROUND_CEILING", "keys values", "isdigit isalnum", "isalpha isalnum",
     )
     for one, other in (pair.split(), pair.split()[::-1])
-} | {"round": "int", "ROUND_HALF_DOWN": "ROUND_HALF_UP", "fullmatch": "match", "match": "search", "isascii": "isprintable"}  # fmt: skip
+}  # fmt: skip
 """Names that are taken for each other."""
+_CALLED: Mapping[str, str] = {"round": "int", "fullmatch": "match", "match": "search", "isascii": "isprintable"}
+"""Functions of one argument, and methods, that are called in place of others."""
 _ARGUMENTS = frozenset(
-    {
+    [
         "key",
         "reverse",
         "default",
@@ -53,19 +54,18 @@ _ARGUMENTS = frozenset(
         "strict",
         "count",
         "fold",
-    }
+    ]
 )
 """Arguments without which a call does something else."""
-_MONTHS = "[31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]"
-_NAIVE: tuple[tuple[str, str, str], ...] = (
-    ("leap years forgotten", r"calendar\.monthrange\((.+), (.+)\)\[1\]", rf"{_MONTHS}[(\2) - 1]"),
-    ("leap years forgotten", r"calendar\.isleap\((.+)\)", r"(\1) % 4 == 0"),
-    ("quotes read as signs", r"shlex\.split\((.+)\)", r"(\1).split()"),
-    ("quotes read as signs", r"csv\.reader\((\w+)\)", r"[line.rstrip('\\n').split(',') for line in \1]"),
-    ("quotes read as signs", r"csv\.reader\((\w+), delimiter=(.+)\)", r"[line.rstrip('\\n').split(\2) for line in \1]"),
-    ("special signs not escaped", r"(?:re|html)\.escape\((.+)\)", r"\1"),
+_NAIVE = (
+    ("leap years forgotten", "calendar.monthrange[1]", 2, "[31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][{1} - 1]"),
+    ("leap years forgotten", "calendar.isleap", 1, "{0} % 4 == 0"),
+    ("quotes read as signs", "shlex.split", 1, "{0}.split()"),
+    ("quotes read as signs", "csv.reader", 1, "[line.rstrip('\\n').split({delimiter}) for line in {0}]"),
+    ("special signs not escaped", "re.escape", 1, "{0}"),
+    ("special signs not escaped", "html.escape", 1, "{0}"),
 )
-"""What a library takes care of, as somebody would write it by hand: the expression, and what stands in its place."""
+"""What a library takes care of, of so many arguments, and what somebody would write by hand in its place."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,8 +124,14 @@ def _ways(node: ast.AST) -> Iterator[str]:
         yield "an argument dropped"
     if isinstance(node, ast.Slice) and node.upper is not None:
         yield "a limit dropped"
-    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+    if (
+        isinstance(node, ast.Assign)
+        and isinstance(held := node.targets[0], ast.Subscript)
+        and not isinstance(held.slice, ast.Slice)
+    ):
         yield "the first value kept"
+    if isinstance(node, ast.Call) and _called(node):
+        yield "another function"
     if _kinds(node):
         yield from ("the last of some dropped", "the first of some dropped")
     if isinstance(node, ast.Subscript | ast.Call):
@@ -143,12 +149,28 @@ def _kinds(node: ast.AST) -> list[ast.expr]:
     return among.elts if isinstance(among, ast.Tuple | ast.List | ast.Set) and len(among.elts) > 1 else []
 
 
+def _called(node: ast.Call) -> str:
+    """Return the function or method that may be called in place of the one that is; empty for another call."""
+    if isinstance(node.func, ast.Attribute):
+        return _CALLED.get(node.func.attr, "")
+    return _CALLED.get(node.func.id, "") if isinstance(node.func, ast.Name) and len(node.args) == 1 else ""
+
+
 def _naive(node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
     """Yield what somebody would write in place of a library's expression."""
-    plain = ast.unparse(node)
-    for name, pattern, other in _NAIVE:
-        if found := re.fullmatch(pattern, plain):
-            yield name, ast.parse(found.expand(other), mode="eval").body
+    call = node.value if isinstance(node, ast.Subscript) else node
+    if not isinstance(call, ast.Call) or any(isinstance(one, ast.Starred) for one in call.args):
+        return
+    called = ast.unparse(call.func) + (f"[{ast.unparse(node.slice)}]" if isinstance(node, ast.Subscript) else "")
+    named = {one.arg: ast.unparse(one.value) for one in call.keywords}
+    for name, function, count, other in _NAIVE:
+        if (
+            called == function
+            and len(call.args) == count
+            and (not named or ("{delimiter}" in other and [*named] == ["delimiter"]))
+        ):
+            given = [f"({ast.unparse(one)})" for one in call.args]
+            yield name, ast.parse(other.format(*given, delimiter=named.get("delimiter", "','")), mode="eval").body
 
 
 def _is_doc(node: ast.AST) -> bool:
@@ -186,6 +208,10 @@ def _change(node: ast.AST, name: str, tree: ast.Module) -> None:
         node.test = ast.Constant(value=name == "a branch always taken")
     elif isinstance(node, ast.Slice):
         node.upper = None
+    elif isinstance(node, ast.Call) and name == "another function":
+        node.func = (
+            ast.Attribute(node.func.value, _called(node)) if isinstance(node.func, ast.Attribute) else ast.Name(_called(node))
+        )
     else:
         _Replaced(node, name).visit(tree)
 

@@ -91,8 +91,8 @@ _RANGE = re.compile(r"(?<![\d/*])(\d+)-(\d+)(?![\d/])")
 
 _TWICE = re.compile(r"\A\s*\(\?[a-zA-Z]+\)|\(\?P|\\[1-9]")
 """What a pattern can have only once, or at its beginning."""
-_SHORT = re.compile(r"\bshort|\bcharacters long\b|\bgroups?\b|alternati", re.IGNORECASE)
-_AT_MOST = re.compile(r"\bat most (\d+) (?:characters|signs)\b", re.IGNORECASE)
+_SHORT = re.compile(r"\bshort|\bgroups?\b|alternati|captur|\|", re.IGNORECASE)
+_AT_MOST = re.compile(r"\b(\d+) (?:char|sign)", re.IGNORECASE)
 """Where a prompt limits the length or the parts of a pattern."""
 
 
@@ -154,7 +154,7 @@ def other_ways(work: Work, live: Sequence[Slot], most: int) -> tuple[list[Way], 
             )
         longest = min([int(one) for one in _AT_MOST.findall(work.prompt)], default=2 * len(slot.text))
         is_twice = 2 * len(slot.text) <= longest and not (_TWICE.search(slot.text) or _SHORT.search(work.prompt))
-        if is_twice and is_pattern(slot.name, slot.text.strip()):
+        if is_twice and is_pattern(slot.name, slot.text.strip()) and not re.compile(slot.text.strip()).groups:
             words.append((f"as one of two alternatives, {slot.name}", slot.put("|".join(2 * [slot.text.strip()])), True))
         if is_code(slot.text):
             words.append((f"in another layout, {slot.name}", slot.put(f"{ast.unparse(ast.parse(slot.text))}\n"), False))
@@ -250,7 +250,8 @@ def _and_packed(command: str) -> str:
     """Return a command that changes a repository, and packs its references behind that, as git does when it cleans up."""
     found = _OF_GIT.search(command)
     is_plain = "<<" not in command and command.count("(") == command.count("$(")
-    return f"{command.rstrip()} && git{found[1]} pack-refs --all" if found is not None and is_plain else command
+    whole = command.rstrip(" ;\n")
+    return f"{whole} && git{found[1]} pack-refs --all" if found is not None and is_plain and whole[-1] != "&" else command
 
 
 def _commands(turns: tuple[Turn, ...]) -> str:

@@ -24,6 +24,8 @@ _SIGNED = re.compile(r"\bnegative|\bsigned|\bintegers?\b|[\"'`]-\d", re.IGNORECA
 _UNSIGNED = re.compile(r"non-?negative|positive (?:int|num|whole)|natural|at least [01]\b", re.IGNORECASE)
 OF_DATA = frozenset({"date", "datetime", "time", "timedelta", "Decimal", "Fraction"})
 """Classes of data, which `comparer` knows by these names."""
+_OF_ORDER = re.compile(r"\b(?:once|before|after|first)\b", re.IGNORECASE)
+"""Where a prompt may say in which order something is called, and how often."""
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _DATE = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])")
 _OF_DATETIME = re.compile(r"\bdatetime\.(?=(?:date|datetime|time|timedelta)\()")
@@ -34,7 +36,7 @@ class Like:
     """How inputs are made of others: ``names`` may stand for names, ``numbers`` and those beside them for numbers, which may be of the other
     sign if ``is_signed``. Some are made of ``kinds``, of which the prompt speaks.
 
-    ``signs`` are what the code looks for in texts. With a ``kind``, each is made one of it, and otherwise stays.
+    ``signs`` are what the code looks for in texts. Methods are called again where they ``may_repeat``. With a ``kind``, each is made one of it, and otherwise stays.
     """
 
     names: list[str]
@@ -42,6 +44,7 @@ class Like:
     kind: Kind | None = None
     numbers: Sequence[int] = ()
     signs: Sequence[str] = ()
+    may_repeat: bool = True
     kinds: Sequence[Kind] = ()
     chance: random.Random = field(default_factory=lambda: random.Random(0))  # noqa: S311 - the same inputs in each run
 
@@ -53,7 +56,10 @@ class Like:
             names=[str(text) for text in texts if _is_name(text)],
             is_signed=bool(_SIGNED.search(prompt)) and not _UNSIGNED.search(prompt),
             numbers=[node for node in texts if type(node) is int],
-            signs=[text for text in texts if isinstance(text, str) and 0 < len(text) <= LONGEST_SIGN and not _is_name(text)],
+            signs=[
+                text for text in texts if isinstance(text, str) and 0 < len(text.strip()) <= LONGEST_SIGN and not _is_name(text)
+            ],
+            may_repeat=not _OF_ORDER.search(prompt),
             kinds=[*kinds_in(prompt)],
         )
 
@@ -172,6 +178,7 @@ class _Varied(ast.NodeTransformer):
 
     def __init__(self, like: Like, text: str) -> None:
         self._chance, self._is_signed, self._numbers, self._signs = like.chance, like.is_signed, like.numbers, like.signs
+        self._may_repeat = like.may_repeat
         nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant | ast.List | ast.Dict)]
         self._names = [
             str(node.value) for node in nodes if isinstance(node, ast.Constant) and _is_name(node.value)
@@ -179,10 +186,11 @@ class _Varied(ast.NodeTransformer):
         self._whole = next((node for node in nodes if isinstance(node, ast.List | ast.Dict)), None)
 
     def visit_Module(self, node: ast.Module) -> ast.AST:
-        """Return code with other values; the calls of an object's methods may come in another order, again, or not at all."""
+        """Return code with other values; of the calls of an object's methods some may be left out at the end, or come again."""
         first, *calls = node.body
-        if len(calls) > 1 and isinstance(first, ast.Assign) and self._chance.random() < 0.7:  # noqa: PLR2004
-            node.body = [first, *map(copy.deepcopy, self._chance.choices(calls, k=len(calls) + self._chance.randint(0, 4)))]
+        if self._may_repeat and len(calls) > 1 and isinstance(first, ast.Assign) and self._chance.random() < 0.7:  # noqa: PLR2004
+            kept = calls[: self._chance.randint(1, len(calls))]
+            node.body = [first, *kept, *map(copy.deepcopy, self._chance.choices(kept, k=self._chance.randint(1, 4)))]
         return self.generic_visit(node)
 
     def visit_Constant(self, node: ast.Constant) -> ast.Constant:
@@ -215,16 +223,24 @@ class _Varied(ast.NodeTransformer):
             return _DATE.sub(lambda found: _date_like(found[0], chance), text)
         digits = re.sub(r"\d", lambda _: str(chance.randint(1, 9)), text)
         words = " ".join(text.split()[::-1])
-        signs = self._signs if self._signs and chance.random() < 0.7 else [*text] or [" "]  # noqa: PLR2004
-        place, sign = chance.randrange(len(text) + 1), chance.choice(signs)
-        before, after = text[:place], text[place + 1 :]
+        signs = self._signs if self._signs and chance.random() < 0.7 else [*"".join(text.split())] or ["x"]  # noqa: PLR2004
         ways: list[str] = [text + text, text[::-1], digits, words, text.swapcase()]
-        ways += 2 * [before + sign + text[place:], before + after, before + sign + after]
+        if len(text) > 2:  # noqa: PLR2004 - its ends stay
+            place, sign = chance.randrange(1, len(text) - 1), chance.choice(signs)
+            before, after = text[:place], text[place + 1 :]
+            ways += 2 * [before + sign + text[place:], before + after, before + sign + after]
         return ways[chance.randrange(len(ways))]
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """Return the call with other arguments; the first two may be the wrong way round."""
+        """Return the call with other arguments; the first two may be the wrong way round. Days that are in order stay so."""
+        days = _days_in(node)
         self.generic_visit(node)
+        before = [str(one.value) for one in days]
+        if len(days) > 1 and before == sorted(before):
+            others = _days_in(node)
+            for one, day in zip(others, sorted(str(one.value) for one in others), strict=True):
+                one.value = day
+            return node
         if len(node.args) > 1 and _is_like(*node.args[:2]) and self._chance.random() < 0.2:  # noqa: PLR2004
             node.args[:2] = node.args[1::-1]
         return node
@@ -268,6 +284,13 @@ class _OfKind(ast.NodeTransformer):
             made = self._like.value([ast.literal_eval(one) for one in node.args])
             node.args = [ast.parse(repr(one), mode="eval").body for one in made]
         return node
+
+
+def _days_in(node: ast.Call) -> list[ast.Constant]:
+    """Return the arguments of a call that are days."""
+    return [
+        one for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str) and _DATE.fullmatch(one.value)
+    ]
 
 
 def _date_like(text: str, chance: random.Random) -> str:

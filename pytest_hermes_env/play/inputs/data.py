@@ -28,8 +28,8 @@ _OF_BLANK_LINES = re.compile(r"(?:blank|empty) lines?", re.IGNORECASE)
 _OF_EMPTY_FIELDS = re.compile(r"(?:empty|missing|blank) (?:\w+ )?(?:fields?|cells?|values?|columns?)", re.IGNORECASE)
 _OF_QUOTES = re.compile(r"\bquot", re.IGNORECASE)
 _SHAPES: tuple[tuple[str, Callable[[Any], Any]], ...] = (
-    (r"\barrays?\b|\blists?\b", lambda one: [one, one]),
-    (r"\bobjects?\b|\bnest|\bdict", lambda one: {"inner": one}),
+    (r"\bnest|\bany (?:\w+ )?values?\b|\bany depth|\bflatten", lambda one: [one, one]),
+    (r"\bnest|\bany (?:\w+ )?values?\b|\bany depth|\bflatten", lambda one: {"inner": one}),
     (r"empty[^.;]{0,40}(?:array|list)|(?:array|list)s?[^.;]{0,40}empty", lambda _: []),
     (r"empty[^.;]{0,40}(?:object|dict)|(?:object|dict\w*)s?[^.;]{0,40}empty", lambda _: {}),
     (r"\bnull\b|\bNone\b", lambda _: None),

@@ -53,14 +53,13 @@ def _told(own, most):
             if not depth and len(calls) < most:
                 if cls is None:
                     note("calls", 0, name, args, kwargs)
-                elif name == "__init__":
-                    objects[id(args[0])] = len(calls), args[0]
-                    note("objects", len(calls), cls, args[1:], kwargs)
                 else:
-                    if id(args[0]) not in objects:
-                        objects[id(args[0])] = len(calls), args[0]
-                        note("objects", len(calls), cls, (), {})
-                    note("objects", objects[id(args[0])][0], "one." + name, args[1:], kwargs)
+                    is_new = id(args[0]) not in objects
+                    number, _ = objects.setdefault(id(args[0]), (len(objects), args[0]))
+                    if is_new:
+                        note("objects", number, type(args[0]).__name__, *((args[1:], kwargs) if name == "__init__" else ((), {})))
+                    if name != "__init__":
+                        note("objects", number, "one." + name, args[1:], kwargs)
             depth.append(name)
             try:
                 return function(*args, **kwargs)
@@ -76,7 +75,10 @@ def _told(own, most):
                 spaces[name] = watched(name, value)
             for method, function in [*vars(value).items()] if isinstance(value, type) else ():
                 if isinstance(function, types.FunctionType) and (method in plain or not method.startswith("_")):
-                    setattr(value, method, watched(method, function, name))
+                    try:
+                        setattr(value, method, watched(method, function, name))
+                    except Exception:  # which its class may forbid
+                        pass
 
 CODE = {code!r}
 _told({own!r}, {most})
@@ -158,7 +160,7 @@ def used(files: Mapping[str, bytes], path: str) -> Used:
         uses: dict[int, list[str]] = {}
         for number, call in _calls(told[name]) if name.endswith(".objects") else ():
             uses.setdefault(number, []).append(f"print(repr({call}))" if call.startswith("one.") else f"one = {call}")
-        calls += ["\n".join(one) for one in uses.values()]
+        calls += ["\n".join(one) for one in uses.values() if one[0].startswith("one = ")]
     databases = [_script_of(data) for name, data in told.items() if name.endswith(".base")]
     return Used(
         starts=tuple(_plain(start, path) for start in starts),
