@@ -80,6 +80,25 @@ def test_what_a_library_or_a_rule_takes_care_of_is_forgotten(line: str, wrong: s
     assert wrong in {one.after for one in mutants(f"{line}\n", 100)}
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "t = html.escape(s, quote=True)",
+        "t = html.escape(s).replace('x', 'y')",
+        "t = shlex.split(s, comments=True)",
+        "n = calendar.monthrange(*divmod(d, 12))[1]",
+        "a[1:3] = [0]",
+        "rows = csv.reader(f, dialect='excel')",
+        "n = round(x, 2)",
+        "match = re.match(p, s)",
+    ],
+)
+def test_every_mutant_is_a_program(line: str) -> None:
+    """Arguments of any kind may stand there."""
+    for one in mutants(f"{line}\n", 100):
+        compile(one.text, "wrong", "exec")
+
+
 def test_another_name_is_imported() -> None:
     """A program that does not run is refused by everybody."""
     made = [
@@ -109,6 +128,20 @@ def test_texts_keep_their_kinds() -> None:
     assert dt.date(2024, 2, 29) in days or any(day.month == 2 for day in days)
     assert min(numbers) < 0 < max(numbers)
     assert {len(one.partition(".")[2]) for one in texts if "." in one} > {1}
+
+
+def test_what_has_an_order_keeps_it() -> None:
+    """Methods that are called once, or before others; the first day of two."""
+    block = "t = Timer()\nt.start()\nprint(repr(t.tick()))\n"
+    code = "class Timer:\n    def start(self): self.n = 0\n    def tick(self): return self.n\n"
+    made = snippets_of(code, [], Like.of(code, "start() is called once, before tick()."), [block])
+    free = snippets_of(code, [], Like.of(code, "A timer."), [block, "one = Timer()\none.start()\nprint(repr(one.tick()))"])
+    days = snippets_of("def f(a, b): pass", ["f('2024-01-05', '2024-03-01')"], Like.of("def f(a, b): pass", ""))
+
+    assert all(one.splitlines()[1] == "t.start()" and one.count("start") == 1 for one in made)
+    assert all("start" in one.splitlines()[1] for one in free)
+    assert any(one.count("tick") > 1 for one in free)
+    assert all(first <= last for first, last in (ast.literal_eval(one[12:-2]) for one in days))
 
 
 def test_the_uses_of_a_class_are_written_down(tmp_path: Path) -> None:

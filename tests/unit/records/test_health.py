@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import random
 import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -254,6 +256,41 @@ def test_a_directory_stands_for_its_rollouts(tmp_path):
 def test_a_call_that_failed_is_told_from_a_command_that_says_no(result, is_failed):
     """A red test is something about the work."""
     assert failed(result) is is_failed
+
+
+HONEST: dict[str, Change] = {
+    "an explanation": lambda row, _: said(
+        {**row, "messages": [row["messages"][0], row["messages"][-1]]}, f"Here is how it works: {row['id']}"
+    ),
+    "a reward for the form": lambda row, chance: {"reward": chance.choice([0.005, 0.005, 0.005, 0.005, 1.0])},
+    "items that were not stored": lambda row, _: {
+        "item": None,
+        "item_problem": "it is a class",
+        "messages": [{"role": "user", "content": "Play."}, *row["messages"][1:]],
+    },
+    "a prompt with a picture": lambda row, _: {
+        "messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}, *row["messages"][1:]]
+    },
+    "grids": lambda row, _: said(row, f"{row['id']}\n" + "0 1 0 2 " * 40),
+    "days from a tool": lambda row, chance: called(
+        row, json.dumps({"slot": f"2024-0{chance.randint(1, 9)}-1{chance.randint(0, 9)} 10:00"}), 1
+    ),
+    "a sure token": lambda row, _: {"sequences": [Sequence(tokens=[1, 2, 3], masks=[-100, 2, 3], logprobs=[1.0, 1e-7, -0.2])]},
+}
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_what_only_looks_sick_is_healthy(tmp_path, name):
+    """Each was taken for a sickness once."""
+    assert [str(one) for one in run_of(tmp_path / "r.jsonl", HONEST[name]) if one.status == "unhealthy"] == []
+
+
+def test_a_pipe_is_read_to_its_end(tmp_path):
+    """It cannot be opened twice."""
+    run_of(tmp_path / "r.jsonl")
+    os.mkfifo(pipe := tmp_path / "pipe.jsonl")
+    with subprocess.Popen(["sh", "-c", 'cat "$1" > "$2"', "sh", tmp_path / "r.jsonl", pipe]):
+        assert sum(line.record is not None for line in read_lines([pipe])) == 240
 
 
 def test_items_that_earn_seldom_are_told_from_those_that_never_earn(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -190,6 +191,16 @@ def test_an_end_that_comes_while_a_step_is_scheduled_loses_no_step(environment, 
         found = {rescorer.rescore(line).status for _ in range(40)}
 
     assert found == {"failed"}
+
+
+@pytest.mark.parametrize("kind", ["_PyTask", "_CTask"])
+def test_a_reward_that_computes_ends_whatever_steps_its_task(rescore, monkeypatch, kind):
+    """Steps of tasks that are written in Python are functions of asyncio, too."""
+    monkeypatch.setattr("pytest_hermes_env.records.rescoring.LONGEST_CPU_S", 0.2)
+    monkeypatch.setattr(asyncio, "Task", getattr(asyncio.tasks, kind))
+    monkeypatch.setattr(asyncio.tasks, "Task", getattr(asyncio.tasks, kind))
+
+    assert rescore("while True:\n    pass").why == "it did not end within 0.2 s of CPU time"
 
 
 def test_a_record_whose_settings_are_not_known_is_not_scored(rescore):
