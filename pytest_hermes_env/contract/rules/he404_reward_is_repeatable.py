@@ -3,7 +3,7 @@ The same item, transcript and sandbox have the same reward.
 
 What: Each probe calls `compute_reward` twice, on equal copies of item and result and on machines with the same files,
 and both rewards are equal. Declared cases are played twice. Another process plays and calls all of it too, with another `PYTHONHASHSEED`,
-in another working directory, in another order and on another day. Two rewards of 0 prove nothing: where there are no others,
+in another working directory, in another order (the gold of another item before the item's own) and on another day. Two rewards of 0 prove nothing: where there are no others,
 the rule is not exercised until a good transcript is declared, which is played twice.
 
 Why: Within a group all rollouts share one item, and the differences of their rewards are the training signal. A random
