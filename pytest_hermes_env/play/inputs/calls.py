@@ -165,7 +165,7 @@ def _with_variants(snippets: list[str], like: Like) -> list[str]:
     for kind in like.kinds if like.kind is None else ():
         for snippet in snippets[:VARIANTS]:
             made[ast.unparse(replace(like, kind=kind).varied(snippet).visit(ast.parse(snippet)))] = None
-    for _ in range(max(VARIANTS, MOST // (2 * max(1, len(snippets))))):
+    for _ in range(max(VARIANTS, MOST // max(1, len(snippets)))):
         for snippet in snippets:
             if len(made) >= MOST:
                 return [*made]
