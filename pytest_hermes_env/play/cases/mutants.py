@@ -39,23 +39,9 @@ _OTHER: Mapping[str, str] = {
 """Names that are taken for each other."""
 _CALLED: Mapping[str, str] = {"round": "int", "fullmatch": "match", "match": "search", "isascii": "isprintable"}
 """Functions of one argument, and methods, that are called in place of others."""
-_ARGUMENTS = frozenset(
-    [
-        "key",
-        "reverse",
-        "default",
-        "start",
-        "rounding",
-        "maxsplit",
-        "flags",
-        "sort_keys",
-        "keepends",
-        "delimiter",
-        "strict",
-        "count",
-        "fold",
-    ]
-)
+_ARGUMENTS = frozenset({
+    "key", "reverse", "default", "start", "rounding", "maxsplit", "flags", "sort_keys", "keepends", "delimiter", "strict", "count", "fold",
+})  # fmt: skip
 """Arguments without which a call does something else."""
 _NAIVE = (
     ("leap years forgotten", "calendar.monthrange[1]", 2, "[31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][{1} - 1]"),
@@ -124,12 +110,9 @@ def _ways(node: ast.AST) -> Iterator[str]:
         yield "an argument dropped"
     if isinstance(node, ast.Slice) and node.upper is not None:
         yield "a limit dropped"
-    if (
-        isinstance(node, ast.Assign)
-        and isinstance(held := node.targets[0], ast.Subscript)
-        and not isinstance(held.slice, ast.Slice)
-    ):
-        yield "the first value kept"
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+        parts = ast.walk(node.targets[0].slice)
+        yield from [] if any(isinstance(part, ast.Slice) for part in parts) else ["the first value kept"]
     if isinstance(node, ast.Call) and _called(node):
         yield "another function"
     if _kinds(node):
@@ -233,9 +216,7 @@ class _Replaced(ast.NodeTransformer):
         if isinstance(node, ast.Assign) and self._name == "the first value kept":
             (place, *_), value = node.targets, node.value
             assert isinstance(place, ast.Subscript)
-            return ast.parse(f"({ast.unparse(place.value)}).setdefault({ast.unparse(place.slice)}, {ast.unparse(value)})").body[
-                0
-            ]
+            return ast.Expr(ast.Call(ast.Attribute(place.value, "setdefault", ast.Load()), [place.slice, value], []))
         if isinstance(node, ast.UnaryOp):
             return node.operand
         return None if isinstance(node, ast.keyword) else ast.Pass()

@@ -88,6 +88,7 @@ def test_what_a_library_or_a_rule_takes_care_of_is_forgotten(line: str, wrong: s
         "t = shlex.split(s, comments=True)",
         "n = calendar.monthrange(*divmod(d, 12))[1]",
         "a[1:3] = [0]",
+        "a[1:3, 0] = 1",
         "rows = csv.reader(f, dialect='excel')",
         "n = round(x, 2)",
         "match = re.match(p, s)",
