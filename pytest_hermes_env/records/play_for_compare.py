@@ -76,16 +76,18 @@ def main(target: str, output: str, mode: str, *files: str) -> None:
 
 
 async def first_items(env: Any) -> list[str]:
-    """Return the first training items in their order, up to one that comes again; none where they cannot be had, as the rollouts tell."""
+    """Return the first training items in their order, up to one that comes again, or to an error, which is the last."""
     found: dict[str, None] = {}
     random.seed(0)
-    with contextlib.suppress(Exception):
+    try:
         await asyncio.wait_for(env.setup(), LONGEST_S)
         while len(found) < MOST_ITEMS:
             text = json.dumps(await asyncio.wait_for(env.get_next_item(), LONGEST_S), sort_keys=True, default=str)
             if text in found:
                 break
             found[text] = None
+    except Exception as error:  # noqa: BLE001 - of the environment: the other side has the same one, or differs
+        found[f"then {type(error).__name__}: {error}"] = None
     return [*found]
 
 

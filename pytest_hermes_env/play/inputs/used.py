@@ -77,7 +77,7 @@ def _told(own, most):
                 if isinstance(function, types.FunctionType) and (method in plain or not method.startswith("_")):
                     try:
                         setattr(value, method, watched(method, function, name))
-                    except Exception:  # which its class may forbid
+                    except (AttributeError, TypeError):  # which its class may forbid
                         pass
 
 CODE = {code!r}

@@ -17,7 +17,8 @@ import pytest
 from hermes_env_shared.rollout_record import FORMAT, JudgeCall, Record, Sequence, ToolFailure
 from pytest_hermes_env.cli import main
 from pytest_hermes_env.errors import UsageError
-from pytest_hermes_env.records.health import CHECKS, Verdict, health_of
+from pytest_hermes_env.records.checks import CHECKS
+from pytest_hermes_env.records.health import Verdict, health_of
 from pytest_hermes_env.records.observed import failed, observed_in
 from pytest_hermes_env.records.reading import read_lines
 
@@ -313,7 +314,7 @@ def test_a_failure_that_earned_zero_is_one(tmp_path):
 
 
 def test_a_limit_below_zero_is_refused(tmp_path):
-    """Nothing could be healthy; and a limit that is no number would hold for everything."""
+    """No share is below zero, and none is above NaN, so that every run would be healthy."""
     for limit in (-1.0, float("nan")):
         with pytest.raises(UsageError, match="the limit of constant_groups is"):
             health_of([tmp_path], {"constant_groups": limit})
