@@ -213,7 +213,8 @@ def _add_health(commands: Any) -> None:
 
 def _health(options: argparse.Namespace) -> int:
     from pytest_hermes_env.records.checks import CHECKS  # noqa: PLC0415
-    from pytest_hermes_env.records.health import as_json, counted, findings, health_of, verdict_lines  # noqa: PLC0415
+    from pytest_hermes_env.records.health import health_of  # noqa: PLC0415
+    from pytest_hermes_env.records.verdicts import as_json, counted, findings, verdict_lines  # noqa: PLC0415
 
     _check_outputs(options, *options.files)
     if options.list:

@@ -68,7 +68,8 @@ def _view(options: argparse.Namespace) -> int:
 
 def _write_page(file: Path) -> Path:
     """Write the page of a file with what is unhealthy about its rollouts, and return it."""
-    from pytest_hermes_env.records.health import findings, health_of  # noqa: PLC0415 - pydantic
+    from pytest_hermes_env.records.health import health_of  # noqa: PLC0415 - pydantic
+    from pytest_hermes_env.records.verdicts import findings  # noqa: PLC0415 - pydantic
 
     page: Path = rollout_file().write_page(file)  # its rollouts have links once it is there
     if found := [linked(one, str(file.parent)) for one in findings(health_of([file]))]:

@@ -12,9 +12,9 @@ import pytest
 from pytest_hermes_env.errors import RewardsChanged, UnhealthyRun, UsageError
 
 if TYPE_CHECKING:
-    from pytest_hermes_env.records.health import Verdict
     from pytest_hermes_env.records.reading import Line
     from pytest_hermes_env.records.rescored_run import Summary
+    from pytest_hermes_env.records.verdicts import Verdict
 
 MARKER = "hermes_rollouts"
 
@@ -87,7 +87,8 @@ def health(request: pytest.FixtureRequest) -> Callable[..., list[Verdict]]:
     """``health()``: the run of the marker's files is healthy; `UnhealthyRun` says what is not. ``limits`` replace the usual ones."""
 
     def check(limits: Mapping[str, float] | None = None) -> list[Verdict]:
-        from pytest_hermes_env.records.health import health_of, verdict_lines  # noqa: PLC0415 - pydantic
+        from pytest_hermes_env.records.health import health_of  # noqa: PLC0415 - pydantic
+        from pytest_hermes_env.records.verdicts import verdict_lines  # noqa: PLC0415 - pydantic
 
         __tracebackhide__ = True
         verdicts = health_of(_files(request.node.get_closest_marker(MARKER), request.config), limits)

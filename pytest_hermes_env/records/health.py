@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from statistics import fmean, pvariance
-from typing import Any, Literal
+from typing import Any
 
 from hermes_env_shared.rollout_record import IGNORED, Record
 from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.records.checks import CHECKS, Check
-from pytest_hermes_env.records.found import Found
-from pytest_hermes_env.records.observed import LINE, SHORT, Observed, asked_in, observed_in
+from pytest_hermes_env.records.observed import LINE, SHORT, Observed, asked_in, observed_in, refuses, tests_in
 from pytest_hermes_env.records.reading import Line, none_in, read_lines
+from pytest_hermes_env.records.verdicts import Status, Verdict
 
 SHOWN = 3
 """Rollouts that each check names."""
@@ -29,28 +29,10 @@ SAME = 1e-6
 """By how much rewards differ that count as one."""
 OUTLIER, TINY = 100.0, 0.01
 """How many times what nine of ten rewards are at most an outlier is, and the logprob above which there is none."""
+PAID = 0.5
+"""The usual score of a pass."""
 OFTEN, MANY = 4, 20
 """Rollouts of an item, after which one of them should have earned, and of a place in the groups, whose mean says something."""
-Status = Literal["healthy", "unhealthy", "unobserved"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Verdict:
-    """What a check found. ``seen``: how many cases it looked at; ``rollouts``: places to look at; ``why``: more about the value."""
-
-    name: str
-    status: Status
-    says: str
-    value: float | None
-    limit: float
-    seen: int
-    rollouts: tuple[str, ...] = ()
-    why: str = ""
-
-    def __str__(self) -> str:
-        check = next(one for one in CHECKS if one.name == self.name)
-        shown = "" if self.value is None else f"{self.value:.1%}" if check.is_share else f"{self.value:+.2f}"
-        return " ".join(filter(None, [shown, self.says, f"({self.why})" if self.why else ""]))
 
 
 @dataclass(kw_only=True)
@@ -133,7 +115,11 @@ class Health:
         """Groups of each item."""
         self._said: dict[int, int] = {}
         """The item for which something was first said."""
-        self._times = array("d")
+        self._models: dict[int, dict[int, _Tally]] = {}
+        """What answered in each run: the model, and the versions."""
+        self._tests: dict[int, tuple[set[str], list[tuple[set[str], str]]]] = {}
+        """Tests of each item that the environment left in a sandbox, and those that the agent left in one that was paid."""
+        self._times, self._lengths = array("d"), array("d")
         self._last: list[tuple[float, str]] = []
         self.rollouts = 0
 
@@ -165,7 +151,7 @@ class Health:
                 continue  # which the model made up
             self._tools.setdefault(name, _Tally()).add(failed, place)
         for answer in seen.judged:
-            self._add("judge_falls_back", not answer, place)
+            self._add("judge_falls_back", not answer or refuses(answer), place)
             said = self._answers.setdefault(hash(answer), [0, answer, []])
             said[0] += 1
             if len(said[2]) < SHOWN:
@@ -180,6 +166,10 @@ class Health:
             trained = zip(columns.masks, columns.logprobs or (), strict=False)
             self._add("labels_without_logprobs", any(label != IGNORED and logprob > TINY for label, logprob in trained), place)
         kind = "evaluate" if record.source == "evaluate" else "train"
+        if record.model:
+            answered = (record.model, *sorted(record.versions.items()))
+            run = self._models.setdefault(hash((record.run, record.source)), {})
+            run.setdefault(hash(answered), _Tally(why=record.model)).add(True, place)
         if record.item is not None:
             self._known[kind].setdefault(hash(asked_in(record)), place)
         if record.reward is not None:
@@ -193,7 +183,7 @@ class Health:
         self._add("repeated_words", seen.says_one_thing, place)
         self._add("always_zero", reward == 0, place)
         self._add("failures_as_zeros", seen.has_only_failed_calls, place, reward == 0)
-        self._add("claims_pay", reward > 0.5, place, seen.claims_without_work)  # noqa: PLR2004 - the usual pass score
+        self._add("claims_pay", reward > PAID, place, seen.claims_without_work)
         if record.sequences:
             trained = any(label != IGNORED for columns in record.sequences for label in columns.masks[1:])
             self._add("tokens_without_labels", not trained, place)
@@ -206,8 +196,13 @@ class Health:
         self._rewards[kind].append(reward)
         if kind == "train":
             self._times.append(_moment(record.time))
+            self._lengths.append(float(len(seen.answer)))
             self._last = sorted([*self._last, (self._times[-1], place)], key=lambda one: one[0])[-SHOWN:]
         self._count(self._items, item, reward, 0, place)
+        if record.world is not None:
+            own, written = self._tests.setdefault(item, (set(), []))
+            own |= tests_in(record.world, "environment")
+            written.append((tests_in(record.world, "agent") if reward > PAID else set(), place))
         if record.group is not None:
             group = self._count(self._groups, hash((record.run, record.source, record.group)), reward, seen.fingerprint, place)
             if group[0] == 1 and record.item is not None:
@@ -272,6 +267,17 @@ class Health:
         trained.seen = trained.count = 0
         for item, place in asked.items() if self._known["train"] else ():
             trained.add(item in self._known["train"], place)
+        mixed, edited = self._tallies["mixed_models"], self._tallies["rewritten_tests"]
+        mixed.seen = mixed.count = edited.seen = edited.count = 0
+        for run in self._models.values():
+            most, *others = sorted(run.values(), key=lambda one: -one.seen)
+            mixed.seen += sum(one.seen for one in run.values())
+            mixed.count += sum(one.seen for one in others)
+            mixed.places += [place for one in others for place in one.places][: SHOWN - len(mixed.places)]
+            mixed.why = mixed.why or (f"{most.why}, {others[0].why}" if others else "")
+        for own, written in self._tests.values():
+            for tests, place in written if own else ():
+                edited.add(bool(tests & own), place)
         known = [(tool.value or 0.0, name) for name, tool in self._tools.items() if tool.seen >= 10]  # noqa: PLR2004
         if known:
             _, worst = max(known)
@@ -312,13 +318,15 @@ class Health:
             return value, "", seen, [place for _, place in sorted(pairs.most, reverse=True)[:SHOWN]]
         if name == "reward_by_place":
             return self._by_place()
-        if name == "falling_reward":
-            quarter = len(train) // 4
+        if name in {"falling_reward", "shrinking_answers"}:
+            values, quarter = train if name == "falling_reward" else self._lengths, len(train) // 4
             if not quarter:
                 return None, "", len(train), []
             order = sorted(range(len(train)), key=self._times.__getitem__)
-            first, last = ([train[place] for place in part] for part in (order[:quarter], order[-quarter:]))
-            return *_fall(first, last, "then"), len(train), [place for _, place in self._last]
+            first, last = ([values[place] for place in part] for part in (order[:quarter], order[-quarter:]))
+            by, why = _fall(first, last, "then")
+            by /= (fmean(first) or 1.0) if values is self._lengths else 1.0
+            return by, why, len(train), [place for _, place in self._last]
         if not train or not held_out:
             return None, "", min(len(train), len(held_out)), []
         return *_fall(train, held_out, "and"), min(len(train), len(held_out)), [place for _, place in self._last]
@@ -359,33 +367,3 @@ def health_of(files: Sequence[str | Path], limits: Mapping[str, float] | None = 
     if not health.rollouts:
         raise none_in(files, first)
     return health.verdicts()
-
-
-def findings(verdicts: Iterable[Verdict]) -> list[Found]:
-    """Return what is unhealthy."""
-    unhealthy = (one for one in verdicts if one.status == "unhealthy")
-    return [
-        Found(title=one.name, text=f"{one} [limit {one.limit:g}, {one.seen:,} cases]", places=one.rollouts) for one in unhealthy
-    ]
-
-
-def verdict_lines(verdicts: Iterable[Verdict], *, is_long: bool = False) -> Iterator[str]:
-    """Yield verdicts for a terminal: the unhealthy ones, or all of them."""
-    found = list(verdicts)
-    for one in found:
-        if one.status == "unhealthy" or is_long:
-            yield f"{one.status:<11}{one.name:<25}{one} [limit {one.limit:g}, {one.seen:,} cases]"
-            yield from (f"             {place}" for place in (one.rollouts if one.status == "unhealthy" else ()))
-    yield counted(found)
-
-
-def counted(verdicts: Sequence[Verdict]) -> str:
-    """Return how many checks have which status, and which are unobserved."""
-    counts = {status: sum(one.status == status for one in verdicts) for status in ("unhealthy", "healthy", "unobserved")}
-    names = ", ".join(one.name for one in verdicts if one.status == "unobserved")
-    return ", ".join(f"{count} {status}" for status, count in counts.items()) + (f" ({names})" if names else "")
-
-
-def as_json(verdicts: Iterable[Verdict]) -> dict[str, Any]:
-    """Return verdicts as plain data."""
-    return {"format": "hermes-health/1", "checks": [asdict(one) for one in verdicts]}

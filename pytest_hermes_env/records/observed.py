@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from hermes_env_shared.rollout_record import Record
+from hermes_env_shared.rollout_record import Record, World
 
 CLAIM = re.compile(
     r"\b(?:all (?:the )?(?:tests|checks) (?:have )?pass|(?:tests?|checks?) pass(?:ed|es)?\b|success(?:fully)?\b|task is (?:now )?(?:done|complete)|"
@@ -31,6 +31,11 @@ _ERROR = re.compile(r"\s*(?:Error(?: executing tool)?: |Traceback \(most recent 
 _OF_STATUS = frozenset({"status", "error", "message", "detail", "reason", "code"})
 WORDS, NEW_WORDS = 60, 0.1
 """Words from which on an answer is looked at, and the share of them that is said for the first time in one that says something."""
+_REFUSAL = re.compile(
+    r"^\W*(?:i(?:'m|\u2019m| am) (?:sorry|unable|not able)|sorry\b|i (?:can(?:no|'|\u2019)t|won(?:'|\u2019)t|will not)\b|as an ai\b)",
+    re.IGNORECASE,
+)
+_TEST = re.compile(r"(?:^|[/_.-])(?:tests?|conftest|check\w*|verif\w+|grad\w+|expected|spec)(?:[/_.-]|$)", re.IGNORECASE)
 _IDS = frozenset({"id", "_id", "uid", "uuid", "idx", "index", "task_id", "item_id", "split", "subset", "fold"})
 
 
@@ -170,6 +175,16 @@ def said_in(answer: Any) -> str:
         return ""
     message = choices[0].get("message")
     return (text_of(message.get("content")) if isinstance(message, dict) else str(choices[0].get("text") or "")).strip()
+
+
+def refuses(answer: str) -> bool:
+    """Return whether a judge refuses in words, without a number that could be a grade."""
+    return _REFUSAL.match(answer) is not None and not any(sign.isdigit() for sign in answer)
+
+
+def tests_in(world: World, by: str) -> set[str]:
+    """Return the files of a sandbox that are named like tests, and that somebody wrote last."""
+    return {one.path for one in world.files if one.by == by and one.kind == "file" and _TEST.search(one.path)}
 
 
 def _is_looping(made: list[tuple[str, str, str]]) -> bool:

@@ -14,13 +14,14 @@ from typing import Any
 
 import pytest
 
-from hermes_env_shared.rollout_record import FORMAT, JudgeCall, Record, Sequence, ToolFailure
+from hermes_env_shared.rollout_record import FORMAT, JudgeCall, Record, Sequence, ToolFailure, World, WorldFile
 from pytest_hermes_env.cli import main
 from pytest_hermes_env.errors import UsageError
 from pytest_hermes_env.records.checks import CHECKS
-from pytest_hermes_env.records.health import Verdict, health_of
+from pytest_hermes_env.records.health import health_of
 from pytest_hermes_env.records.observed import failed, observed_in
 from pytest_hermes_env.records.reading import read_lines
+from pytest_hermes_env.records.verdicts import Verdict
 
 
 def rollout(chance: random.Random, number: int) -> dict[str, Any]:
@@ -51,6 +52,9 @@ def rollout(chance: random.Random, number: int) -> dict[str, Any]:
             {"role": "assistant", "content": "It is there. " + "x" * chance.randrange(50)},
         ],
         "judges": [JudgeCall(method="chat_completion", request={}, answer=answer)],
+        "model": "first",
+        "versions": {"hermes-agent": "0.19.0"},
+        "world": World(files=[WorldFile(path="tests/test_it.py", by="environment"), WorldFile(path="it.py")]),
         "sequences": [Sequence(tokens=[1, 2, 3], masks=[-100, 2, 3], logprobs=[1.0, -0.1, -0.2])],
     }
 
@@ -69,6 +73,7 @@ def called(row: dict[str, Any], result: str, times: int = 1, text: str | None = 
 
 
 FAILED = json.dumps({"error": "no such tool"})
+REWRITTEN = World(files=[WorldFile(path="tests/test_it.py"), WorldFile(path="it.py")])
 SICK: dict[str, Change] = {
     "reward_outliers": lambda row, chance: {"reward": 1000.0} if chance.random() < 0.03 else {},
     "no_prompt": lambda row, _: {"messages": [{"role": "user", "content": "None"}, *row["messages"][1:]]},
@@ -100,6 +105,9 @@ SICK: dict[str, Change] = {
     "claims_pay": lambda row, _: {**called(row, FAILED, text="All tests pass."), "reward": 1.0} if row["place"] % 4 == 1 else {},
     "tokens_without_labels": lambda row, _: {"sequences": [Sequence(tokens=[1, 2], masks=[-100, -100])]},
     "uneven_tokens": lambda row, _: {"sequences": [Sequence(tokens=[1, 2], masks=[-100, 2], logprobs=[0.0])]},
+    "mixed_models": lambda row, _: {"model": "first" if row["group"] < 20 else "second"},
+    "shrinking_answers": lambda row, _: said(row, f"{row['id']} " + "word " * max(0, 60 - 2 * row["group"])),
+    "rewritten_tests": lambda row, chance: {"world": REWRITTEN} if chance.random() < 0.2 else {},
     "evaluation_gap": lambda row, chance: {"reward": float(chance.random() < (0.1 if row["source"] == "evaluate" else 0.9))},
 }  # fmt: skip
 ALSO = {
@@ -302,6 +310,23 @@ def test_items_that_earn_seldom_are_told_from_those_that_never_earn(tmp_path):
     )
 
     assert next(one.status for one in seldom if one.name == "items_never_earn") == "healthy"
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_sick"),
+    [
+        ("I'm sorry, I can't grade this.", True),
+        ("Sorry, but no.", True),
+        ("I cannot give more than 3 of 10.", False),
+        ("good", False),
+    ],
+)
+def test_a_judge_that_refuses_in_words_falls_back(tmp_path, answer, is_sick):
+    """Where no grade is in them."""
+    call = JudgeCall(method="chat_completion", request={}, answer={"choices": [{"message": {"content": answer}}]})
+    found = run_of(tmp_path / "r.jsonl", lambda row, chance: {"judges": [call]} if chance.random() < 0.2 else {})
+
+    assert next(one.status for one in found if one.name == "judge_falls_back") == ("unhealthy" if is_sick else "healthy")
 
 
 def test_a_failure_that_earned_zero_is_one(tmp_path):
