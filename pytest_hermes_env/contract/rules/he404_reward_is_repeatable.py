@@ -3,7 +3,7 @@ The same item, transcript and sandbox have the same reward.
 
 What: Each probe calls `compute_reward` twice, on equal copies of item and result and on machines with the same files,
 and both rewards are equal. Declared cases are played twice. Another process plays and calls all of it too, with another `PYTHONHASHSEED`,
-in another working directory, in another order (the gold of another item before the item's own) and on another day. Two rewards of 0 prove nothing: where there are no others,
+in another working directory, in another order (worse work, and the gold of another item, before the item's own) and on another day. Two rewards of 0 prove nothing: where there are no others,
 the rule is not exercised until a good transcript is declared, which is played twice.
 
 Why: Within a group all rollouts share one item, and the differences of their rewards are the training signal. A random
@@ -17,12 +17,17 @@ Source: atroposlib 0.4.0, `envs/base.py` (scores of one group are compared with 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
 from pytest_hermes_env.play.scenario import CASES, ELSEWHERE, PROBES, Cause
 
 NEEDS_A_CASE = "every reward that was computed twice was 0, which shows nothing: declare a good transcript (hermes-env init)"
+
+FIX_HISTORY = (
+    "Measure work by the item alone. Scale by what other rollouts earned in postprocess_histories, or leave it to the trainer."
+)
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -77,6 +82,12 @@ def _elsewhere(evidence: Evidence) -> tuple[list[Finding], int]:
         return [evidence.finding(message, "setup", place=reason.place, scenario=ELSEWHERE, severity=Severity.WARNING)], 0
     rungs = {(rung.name, rung.item, rung.transcript): rung for rung in there.rungs}
     compared = 0
+    for rung in there.rungs:
+        if rung.reward is not None and rung.again not in (None, rung.reward) and not (rung.is_foreign or rung.is_judge_guessed):
+            message = f"{rung.change} of {rung.item} got {rung.reward:g} before gold was played, and {rung.again:g} after it"
+            seen = " / ".join(rung.transcript)
+            found = evidence.finding(message, "compute_reward", seen=seen, scenario=ELSEWHERE)
+            return [dataclasses.replace(found, fix=FIX_HISTORY)], 1
     for rung in evidence.rungs:
         other = rungs.get((rung.name, rung.item, rung.transcript))
         is_sure = other is not None and not (rung.is_foreign or rung.is_judge_guessed or rung.problem or other.unavailable)

@@ -18,14 +18,15 @@ from pytest_hermes_env.inference.steps import Turn, call, say
 from pytest_hermes_env.play.auto_script import silent_policy, tool_using_policy
 from pytest_hermes_env.play.buffers import fields_of
 from pytest_hermes_env.play.cases.judged import Judged
-from pytest_hermes_env.play.cases.neighbours import Around, Tried
+from pytest_hermes_env.play.cases.neighbours import Around, Tried, near
 from pytest_hermes_env.play.cases.one_value import OTHER
 from pytest_hermes_env.play.cases.playing import PlayedCase, Player, played, scripted
-from pytest_hermes_env.play.cases.slots import OF_HISTORY, Work, arguments_of, said
+from pytest_hermes_env.play.cases.slots import ANSWER, OF_HISTORY, Work, arguments_of, said
 from pytest_hermes_env.play.cases.values import (
     ECHO,
     GOLD,
     HACK,
+    NEIGHBOUR,
     NOTHING,
     OTHER_GOLD,
     TOOLS,
@@ -41,7 +42,7 @@ from pytest_hermes_env.play.scenario import Rung
 from pytest_hermes_env.play.stage import Policy, Stage
 
 _FILE_NAME = re.compile(r"(?<![\w/.-])[\w-][\w./-]*\.[A-Za-z]\w{0,4}\b")
-_MOST_FILES = 3
+_MOST_FILES, MOST_LESS = 3, 3
 _LONG = 16
 """Characters from which on a text in a file is that of an item, and no coincidence."""
 NEAR, NEAR_PROGRAMS, NEW = 90, 60, 6
@@ -113,6 +114,30 @@ async def play_other_first(
     )
     policy = _automatic_cases(stage, work, 0, turn)[OTHER_GOLD] if work is not None and work.turns else None
     return [await _automatic(stage, OTHER_GOLD, policy, item, label, entry.around)] if entry is not None and policy else []
+
+
+async def play_less(stage: Stage, entry: ItemCases | None, item: Any, label: str) -> list[PlayedCase]:
+    """Play gold with a few small changes: what each earns does not depend on whether better work was seen."""
+    transcript = _gold(entry.cases, item) if entry is not None else Transcript(turns=())
+    work = work_of(transcript, item, None, ())
+    made: dict[bool, dict[str, tuple[Turn, ...]]] = {True: {}, False: {}}
+    slots = work.slots() if work.turns else []
+    for slot, change in near(
+        [slot for slot in slots if slot.name != ANSWER] or slots
+    ):  # with its files whole, gold's work is done
+        made[change.is_sure].setdefault(change.name, slot.put(change.text))
+    few = [one for names in made.values() for one in list(names.items())[:MOST_LESS]]
+    blank = Rung(name=NEIGHBOUR, item=label, is_automatic=True)
+    return [
+        await played(
+            stage,
+            Player(replace(transcript, turns=turns, judge=()), scripted(turns)),
+            item,
+            transcript,
+            replace(blank, change=name),
+        )
+        for name, turns in few
+    ]
 
 
 _OBJECTS = "/.git/objects/"

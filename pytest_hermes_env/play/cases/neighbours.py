@@ -95,16 +95,16 @@ class Around:
         found += [await self._one(name, turns, Worth.WORSE) for name, turns in self._untried([*self._copies(live)])]
         found += await self._ways(live)
         found += await self._claims(live) if live else []
-        found += await self._changed(_near(live))
+        found += await self._changed(near(live))
         return [one for one in found if one.rung.change]
 
     async def play_new(self) -> list[PlayedCase]:
         """Play the changes of names, or in places, that no item has had: its content is of another kind, or there is more of it."""
         live = [slot for slot in self.work.slots() if (slot.name == ANSWER) in self.tried.live]
-        near = [one for one in _near(live) if 0 in self.tried.count(*one)]
-        slots = {slot.name: slot for slot, _ in near}
+        new = [one for one in near(live) if 0 in self.tried.count(*one)]
+        slots = {slot.name: slot for slot, _ in new}
         mattering = {name for name, slot in slots.items() if await self._matters(slot, [])}
-        found = await self._changed([one for one in near if one[0].name in mattering])
+        found = await self._changed([one for one in new if one[0].name in mattering])
         return [one for one in found if one.rung.change]
 
     async def _changed(self, near: list[tuple[Slot, Change]]) -> list[PlayedCase]:
@@ -255,7 +255,7 @@ def _lines_in(node: Any) -> set[bytes]:
     return set() if node is None or b"\0" in node.data else {*node.data.splitlines()}
 
 
-def _near(slots: Sequence[Slot]) -> list[tuple[Slot, Change]]:
+def near(slots: Sequence[Slot]) -> list[tuple[Slot, Change]]:
     """Return the changes of the content in these places, the smallest of each first, but for the last one, nothing."""
     each = [[(slot, change) for change in changes(slot.text, slot.known)][:-1] for slot in slots]
     return [one for ranked in itertools.zip_longest(*each) for one in ranked if one is not None]

@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_hermes_env.play.buffers import fields_of, picture
 from pytest_hermes_env.play.cases.choice import scattered, with_new_traits
-from pytest_hermes_env.play.cases.item_cases import play_item, play_other_first
+from pytest_hermes_env.play.cases.item_cases import play_item, play_less, play_other_first
 from pytest_hermes_env.play.cases.neighbours import Tried
 from pytest_hermes_env.play.cases.one_value import spread
 from pytest_hermes_env.play.cases.playing import PlayedCase
@@ -116,9 +116,16 @@ async def played_elsewhere(stage: Stage) -> None:
     played: list[PlayedCase] = []
     sandbox = stage.sandbox
     first: list[PlayedCase] = []
+    has_less = False
     for one in reversed(chosen):
         first += await play_other_first(stage, one.entry, one.item, one.label, one.others, one.turn)
+        less = [] if has_less else await play_less(stage, one.entry, one.item, one.label)
+        has_less = has_less or bool(less)
         played += await play_item(stage, one.entry, one.item, one.label, one.others, turn=one.turn)
+        after = await play_less(stage, one.entry, one.item, one.label) if less else []
+        for before, again in zip(less, after, strict=True):
+            rung = replace(before.rung, again=again.rung.reward, again_error=again.rung.error)
+            first.append(replace(before, rung=rung))
     played += first  # of two with one name, the last one is compared
     stage.sandbox = sandbox
     needs_probes = stage.item is not None and not any(case.rung.name == GOLD and case.rung.reward for case in played)

@@ -386,11 +386,14 @@ class BestSoFarEnv(SumEnv):
     """Measures by the best that was seen."""
 
     keeps: ClassVar[bool] = True
+    reach: ClassVar[int] = 1_000
 
     async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
         """Compare with it."""
         found = self.read(ctx)
-        worth = 1_000 - abs(found["total"] - item["answer"]["total"]) if isinstance(found, dict) else 0
+        is_whole = isinstance(found, dict) and {*found} == {*item["answer"]}
+        off = abs(found["total"] - item["answer"]["total"]) if is_whole else 1_000
+        worth = 1_000 - off if off <= self.reach else 0
         best = vars(self).setdefault("best", {})
         best[item["a"]] = max(worth, best.get(item["a"], 1)) if self.keeps else 1_000
         return float(worth / best[item["a"]])
@@ -402,7 +405,15 @@ class OfAllEnv(BestSoFarEnv):
     keeps = False
 
 
-@pytest.mark.parametrize(("env_class", "told"), [(OfAllEnv, ""), (BestSoFarEnv, "other_gold of ")])
+class BestOfFewEnv(BestSoFarEnv):
+    """Pays no other item's answer."""
+
+    reach = 40
+
+
+@pytest.mark.parametrize(
+    ("env_class", "told"), [(OfAllEnv, ""), (BestSoFarEnv, "before gold was played"), (BestOfFewEnv, "before gold was played")]
+)
 def test_less_is_played_before_gold_too(env_class: type, told: str) -> None:
     """A reward that is measured by the best so far pays the first in full."""
     messages = [finding.message for finding in judged("HE404", env_class).findings]
