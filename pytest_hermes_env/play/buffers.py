@@ -49,6 +49,31 @@ def changed(before: Snapshot, after: Snapshot) -> tuple[str, ...]:
     return tuple(sorted(name for name in before.keys() & after.keys() if before[name] != after[name]))
 
 
+def changed_parts(before: Snapshot, after: Snapshot) -> set[str]:
+    """Return what differs in them, as ``buffers.rewards`` and ``metrics['train']``: training and evaluation may each have a part of one object."""
+    return {part for name in changed(before, after) for part in _parts(name, before[name], after[name])}
+
+
+def _parts(name: str, one: Any, other: Any) -> Iterator[str]:
+    """Yield the parts in which two pictures differ; a mapping as a whole where one has a key that the other has not."""
+    mine, theirs = _rows(one), _rows(other)
+    if not mine or mine.keys() != theirs.keys():
+        yield name
+        return
+    for key, part in mine.items():
+        if part != theirs[key]:
+            yield from _parts(name + key, part, theirs[key])
+
+
+def _rows(seen: Any) -> dict[str, Any]:
+    """Return the parts of an object or a mapping by how they are written behind its name; none of anything else, or of a very long one."""
+    is_object = seen is not None and seen[0] == "object"
+    held = seen[1] if is_object else seen
+    if held is None or held[0] != "mapping" or held[1] != len(held[2]):
+        return {}
+    return {f".{key[1:-1]}" if is_object else f"[{key}]": part for key, part in held[2]}
+
+
 def growth(before: Snapshot, after: Snapshot) -> dict[tuple[str, ...], float]:
     """Return the differences of lengths and numbers: (attribute, key, ...) -> difference. New entries count from 0."""
     sizes = {path: size for name, seen in before.items() for path, size in _sizes((name,), seen)}

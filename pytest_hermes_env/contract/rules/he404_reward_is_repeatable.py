@@ -80,7 +80,7 @@ def _elsewhere(evidence: Evidence) -> tuple[list[Finding], int]:
             return [], 0
         message = f"what can be played here cannot be {where}: {reason.detail}"
         return [evidence.finding(message, "setup", place=reason.place, scenario=ELSEWHERE, severity=Severity.WARNING)], 0
-    rungs = {(rung.name, rung.item, rung.transcript): rung for rung in there.rungs}
+    rungs = {(rung.name, rung.item, rung.transcript): rung for rung in there.rungs if not rung.change}
     compared = 0
     for rung in there.rungs:
         if rung.reward is not None and rung.again not in (None, rung.reward) and not (rung.is_foreign or rung.is_judge_guessed):

@@ -27,7 +27,7 @@ import ast
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
-from pytest_hermes_env.play.buffers import changed, growth
+from pytest_hermes_env.play.buffers import changed_parts, growth
 from pytest_hermes_env.play.journal import LoopStarted, Reward
 from pytest_hermes_env.play.scenario import Scenario
 from pytest_hermes_env.source import LAYER_EVALUATION, LAYER_ROLLOUTS, ClassSource, Function, finding_at, reach_of
@@ -106,13 +106,13 @@ def dynamic(evidence: Evidence) -> Verdict:
     training = evidence.scenarios(*TRAINING)
     if not training:
         return Verdict.not_exercised(evidence.why_missing(*TRAINING))
-    buffers = {name for scenario in training for name in changed(scenario.before, scenario.after)}
+    buffers = {name for scenario in training for name in changed_parts(scenario.before, scenario.after)}
     if not buffers:
         return Verdict.not_applicable("training rollouts left nothing on self: there is no buffer to roll back")
     evaluations = [run for run in evidence.scenarios(*EVALUATIONS) if run.of(LoopStarted) or run.of(Reward)]
     if not evaluations:
         return Verdict.not_exercised(evidence.why_missing(*EVALUATIONS) or "evaluate() ran no rollout", "HE701", "HE705")
-    polluted = {run.name: names for run in evaluations if (names := sorted(buffers & set(changed(run.before, run.after))))}
+    polluted = {run.name: names for run in evaluations if (names := sorted(buffers & changed_parts(run.before, run.after)))}
     rewards = [reward for run in evaluations for reward in run.of(Reward) if not reward.injected]
     if not polluted and rewards and all(reward.error for reward in rewards):
         return Verdict.not_exercised("every reward of an evaluation raised before it could fill a buffer", "HE403", "HE301")

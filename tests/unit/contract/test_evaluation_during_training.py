@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 from collections import deque
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -66,6 +67,20 @@ class Full(Knows):
         self.given = deque(maxlen=2)
 
 
+class InParts(Knows):
+    """Keeps what evaluations gave in the same object, beside what training gave."""
+
+    async def setup(self) -> None:
+        """Begin without any."""
+        await super().setup()
+        self.kept = SimpleNamespace(given=self.given, evaluations=[])
+
+    async def evaluate(self, *args: Any, **kwargs: Any) -> None:
+        """Count it."""
+        await super().evaluate(*args, **kwargs)
+        self.kept.evaluations.append(1.0)
+
+
 def judged(env_class: type) -> Verdict:
     """Return what HE702 concludes."""
     rule = find_rule("HE702")
@@ -82,7 +97,7 @@ def test_a_roll_back_that_undoes_training_is_a_breach() -> None:
     ]
 
 
-@pytest.mark.parametrize("env_class", [Knows, Full])
+@pytest.mark.parametrize("env_class", [Knows, Full, InParts])
 def test_what_training_adds_beside_an_evaluation_is_kept(env_class: type) -> None:
     """Knowing an evaluation by its context undoes nothing; a buffer that is full cannot grow, which is no loss."""
     result = judged(env_class)

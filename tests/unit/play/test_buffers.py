@@ -9,7 +9,7 @@ from decimal import Decimal
 from threading import Lock
 from types import SimpleNamespace
 
-from pytest_hermes_env.play.buffers import copied, growth, picture, snapshot
+from pytest_hermes_env.play.buffers import changed_parts, copied, growth, picture, snapshot
 
 
 @dataclass
@@ -42,6 +42,17 @@ def test_growth_is_told_by_place() -> None:
         ("by", "len()"): 1.0,
         ("by", "'terminal'", "len()"): 1.0,
     }
+
+
+def test_what_differs_is_told_by_part() -> None:
+    """Of a record and of a mapping with the same keys; one that has another key differs as a whole."""
+    env = SimpleNamespace(steps=1, tally=Tally(), metrics={"train": [0.5], "evaluation": []}, by={}, same=Tally())
+    before = snapshot(env)
+    env.tally.rewards.append(1.0)
+    env.metrics["evaluation"].append(0.5)
+    env.by["terminal"] = [1.0]
+
+    assert changed_parts(before, snapshot(env)) == {"tally.rewards", "metrics['evaluation']", "by"}
 
 
 def test_only_atropos_and_the_layer_s_link_are_left_out() -> None:
