@@ -86,7 +86,11 @@ class HermesAgentBaseEnv(BaseEnv):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if not getattr(cls.compute_reward, "__bridged__", False):  # its own one, or that of a mixin
-            cls.compute_reward = recording_reward_errors(bridged(cls.compute_reward))  # type: ignore[method-assign]
+            written = inspect.getattr_static(cls, "compute_reward")
+            kind = type(written) if isinstance(written, staticmethod | classmethod) else lambda function: function
+            function = getattr(written, "__func__", written)
+            wrapped: Any = kind(recording_reward_errors(bridged(function)))
+            cls.compute_reward = wrapped  # type: ignore[method-assign]
         if "postprocess_histories" in cls.__dict__:
             cls.postprocess_histories = group_policy.counting_errors(cls.__dict__["postprocess_histories"])
 

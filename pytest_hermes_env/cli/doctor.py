@@ -11,7 +11,6 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
-from importlib.machinery import PathFinder
 from pathlib import Path
 
 from hermes_env_shared.abandoned import left_behind
@@ -19,12 +18,11 @@ from hermes_env_shared.hermes_names import installed_hermes
 from pytest_hermes_env import stale_package
 from pytest_hermes_env.redaction.shown_text import shown
 from pytest_hermes_env.sandbox.confinement import APPARMOR, MAXIMUM, UNCONFINED_HERE, Confinement, available
-from pytest_hermes_env.versions import PACKAGES, installed_versions
+from pytest_hermes_env.shadowing import hiding, installed_modules
+from pytest_hermes_env.versions import installed_versions
 
 SCARCE_BYTES = 1 << 30
 """Fewer free bytes are named as a problem."""
-TEST_DIRECTORIES = (".", "src", "tests")
-"""Directories that pytest puts before the installed packages, below the current one."""
 
 
 @dataclass(frozen=True)
@@ -92,26 +90,14 @@ def way_to_confine(reason: str) -> str:
 
 def _modules() -> Iterator[Row]:
     """Look for files of the project that Python would import in the place of installed modules."""
-    installed = metadata.packages_distributions()
-    names = {name for name, owners in installed.items() if not set(owners).isdisjoint(PACKAGES)} | {stale_package.PACKAGE}
-    hidden = list(filter(None, map(_hiding, names)))
+    names = installed_modules()
+    hidden = list(filter(None, map(hiding, names)))
     for place in hidden:
         is_stale = Path(place).parent.name == stale_package.PACKAGE
         fix = stale_package.FIX if is_stale else "Rename it, or keep its directory off sys.path."
         yield Row("modules", f"{os.path.relpath(place)} hides an installed module of that name", fix)
     if not hidden:
         yield Row("modules", f"nothing hides one of the {len(names)} that are installed with the packages")
-
-
-def _hiding(name: str) -> str:
-    """Return the file of the project that hides a module, empty if none does."""
-    spec = PathFinder.find_spec(name, sys.path[1:])  # the first one is the current directory, or that of the command
-    known = [] if spec is None else [spec.origin or "", *(spec.submodule_search_locations or [])]
-    for directory in TEST_DIRECTORIES:
-        for file in (Path.cwd() / directory / f"{name}.py", Path.cwd() / directory / name / "__init__.py"):
-            if file.is_file() and str(file.resolve()) not in known and str(file.resolve().parent) not in known:
-                return str(file)
-    return ""
 
 
 def _leftovers() -> Iterator[Row]:

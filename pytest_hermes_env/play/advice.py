@@ -69,7 +69,8 @@ def _advice(error: BaseException, place: Place) -> str:
         if isinstance(given, tuple) and len(given) == 1 and first.get("type") in _OF_ONE_VALUE:
             return f"`{'.'.join(map(str, first['loc']))}` is a tuple of one value: take away the comma behind it."
         return f"Correct `{'.'.join(map(str, first['loc']))}`: {first['msg'][:1].lower()}{first['msg'][1:]}."
-    if told := _of_a_declaration(str(error)):
+    line = linecache.getline(place.path, place.line)
+    if told := _of_a_declaration(str(error), line) or _of_a_line(error, line):
         return told
     frame, segment = _where(error)
     is_of_place = frame is not None and frame.f_code.co_filename == place.path
@@ -100,8 +101,24 @@ def _advice(error: BaseException, place: Place) -> str:
     return _of_type(str(error), frame, segment) if isinstance(error, TypeError) else ""
 
 
-def _of_a_declaration(text: str) -> str:
-    """Return how a field of a dataclass, or of a pydantic model, is written that was refused."""
+def _of_a_line(error: BaseException, line: str) -> str:
+    """Return what to write in place of a line that starts what runs already, or that runs too early."""
+    if isinstance(error, SystemExit) and re.search(r"\.cli\(", line):
+        return f'Put `{line.strip()}` below `if __name__ == "__main__":`.'
+    ran = re.search(r"(?:asyncio\.run|\.run_until_complete)\((.+)\)\s*$", line)
+    if ran and isinstance(error, RuntimeError) and "running" in str(error):
+        return f"Write `await {ran[1]}`: a loop runs already."
+    return ""
+
+
+def _of_a_declaration(text: str, line: str) -> str:
+    """Return how a field of a dataclass, or of a pydantic model, is written that was refused; ``line`` raised."""
+    if (lone := re.match(r"A non-annotated attribute was detected: `(\w+) = ", text)) is not None:
+        bases = (re.match(r"\s*class \w+\((.+)\):", line) or ["", ""])[1].split(",")
+        config = next((base.strip() for base in bases if base.strip().endswith("Config")), "")
+        if config and len(bases) > 1:
+            return f"Take {config} out of the bases, and write `env_config_cls = {config}` in the class."
+        return f"Write its type: `{lone[1]}: TYPE = …`."
     if (field := re.match(r"mutable default <class '(\w+)'> for field (\w+) is not allowed", text)) is not None:
         return f"Write `{field[2]}: {field[1]} = field(default_factory={field[1]})`."
     if (named := re.search(r"reads self\.(eval_items), and the items are in self\.(\w+)$", text)) is not None:
@@ -203,6 +220,8 @@ def _of_attribute(owner: object, name: str, segment: str, line: str, *, is_of_pl
     near = "" if is_called else _near(name, [one for one in held if not callable(held[one])])
     begun = [one for one in dir(owner) if one.startswith(f"{name}_")]
     near = near or _near(name, dir(owner), VERY_ALIKE) or (begun[0] if len(begun) == 1 else "")
+    if isinstance(owner, type) and name in _set_by(getattr(owner, "setup", None)) and is_of_place:
+        return f"Remove `@classmethod`, and write `self.{name}`: `setup` sets it on the environment, and not on its class."
     set_up = _set_by(getattr(type(owner), "setup", None))
     begun_with = frozenset().union(*(_set_by(vars(cls).get("__init__")) for cls in type(owner).__mro__))
     if name in set_up and not is_setting_up and not (set_up - begun_with) & held.keys():

@@ -32,6 +32,7 @@ from pytest_hermes_env.play.journal import Place
 from pytest_hermes_env.play.raised import described
 from pytest_hermes_env.play.scenario import Collection, ProcessEnd
 from pytest_hermes_env.play.watchers.call_site import LIBRARIES
+from pytest_hermes_env.shadowing import imported_instead
 from pytest_hermes_env.stale_package import stale_package_explained
 from pytest_hermes_env.types import RealToolsUse
 
@@ -204,6 +205,8 @@ def _own_fault(error: BaseException) -> str:
         or not last.filename.startswith(package)
     ):
         return ""
+    if instead := imported_instead():
+        return f"playing failed with {described(error)}: {instead}."
     place = f"{last.filename.removeprefix(package)}, line {last.lineno}"
     return f"playing failed with {described(error)} ({place}). This is a bug of pytest-hermes-env, not of your class: please report it."
 

@@ -17,6 +17,7 @@ import posixpath
 import signal
 import threading
 import time
+import types
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from types import FrameType, SimpleNamespace
@@ -233,15 +234,17 @@ class Rescorer:
         env = await self._environment(record)
         machine = restored(record.world or World(), line, unstored)
         ctx = _Context.on(machine, record, unstored)
-        reward = type(env).compute_reward
+        bound = env.compute_reward
+        reward = getattr(bound, "__func__", bound)
         while vars(reward).get("__bridged__") and hasattr(reward, "__wrapped__"):
             reward = reward.__wrapped__
+        reward = types.MethodType(reward, bound.__self__) if hasattr(bound, "__self__") else reward
         given = decode_item(copy.deepcopy(record.item)), self._result(record), ctx
         held, env.server = env.server, _RecordedJudge(record, unstored, self._live, self._asked)
         reasons: list[str] = []
         try:
             with _made_to_end(self._cpu_s) as reasons, unstored.watching():
-                asked = asyncio.create_task(_answered(reward, env, *given))
+                asked = asyncio.create_task(_answered(reward, *given))
                 answer = await asyncio.wait_for(asked, LONGEST_S + 2 * AGAIN_S)
             ctx.look()
             return float(answer), ""

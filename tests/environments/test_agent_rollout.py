@@ -56,6 +56,39 @@ def test_rollout_has_the_result_and_the_open_sandbox(make_env, cleaned):
     assert (reward, inside, after, cleaned) == (2.0, (True, []), None, [rollout.task_id])
 
 
+class StaticEnv(Env):
+    """Its reward uses no instance."""
+
+    @staticmethod
+    async def compute_reward(item: Any, result: Any, ctx: Any) -> float:  # type: ignore[override]
+        return len(ctx.read_file("a.txt").get("content", "").strip())
+
+
+class OfTheClassEnv(Env):
+    """Its reward uses what the class has."""
+
+    worth = 3.0
+
+    @classmethod
+    async def compute_reward(cls, item: Any, result: Any, ctx: Any) -> float:  # type: ignore[override]
+        return cls.worth
+
+
+@pytest.mark.parametrize(("env_class", "paid"), [(StaticEnv, 2.0), (OfTheClassEnv, 3.0)])
+def test_a_reward_may_be_static_or_of_the_class(make_env, env_class, paid):
+    """Of the class itself, of an instance, and of a subclass, in a rollout of training."""
+    sub_class = type("Sub", (env_class,), {})
+    assert [type(vars(env_class)["compute_reward"])] == [staticmethod if env_class is StaticEnv else classmethod]
+
+    async def rewards() -> Any:
+        env = make_env(sub_class, script=[call("write_file", path="a.txt", content="12"), say("ok")], enabled_toolsets=["file"])
+        scored, _ = await env.collect_trajectory("x")
+        async with env.agent_rollout("x") as rollout:
+            return scored["scores"], await env.compute_reward(rollout.item, rollout.result, rollout.ctx)
+
+    assert asyncio.run(rewards()) == (paid, paid)
+
+
 def test_prompt_that_must_be_awaited_is_named(make_env, cleaned):
     """The model server would refuse a coroutine, in words about JSON."""
 

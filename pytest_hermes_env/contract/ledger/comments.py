@@ -21,8 +21,8 @@ from pytest_hermes_env.source import FileProblem, Module
 WAIVERS_HOLD = "HE000"
 """The id under which a waiver that does not hold is reported."""
 
-_MARK = b"hermes:"
-_COMMENT = re.compile(r"#\s*hermes:\s*(?P<text>.*?)\s*$")
+_MARK = b"hermes"
+_COMMENT = re.compile(r"#\s*hermes(?:-env)?:\s*(?P<text>.*?)\s*$")
 _TEXT = re.compile(r"(?P<ids>HE\d+(?:\s*,\s*HE\d+)*)\b[\s:,-]*(?P<reason>.*)", re.IGNORECASE)
 _EXPIRES = re.compile(r"\s*\(expires\b\s*(?P<date>[^)]*)\)$", re.IGNORECASE)
 _SOME_ID = re.compile(r"\bHE\d{3}\b")

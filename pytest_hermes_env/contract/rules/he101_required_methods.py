@@ -3,7 +3,8 @@ An environment defines `setup`, `get_next_item`, `format_prompt`, `compute_rewar
 another environment.
 
 What: The five methods exist in the class or in a class that it inherits from. Methods of the layer's own base do not
-count: there they are abstract. No class body defines one of them twice: the second would take the place of the first.
+count: there they are abstract. No class body defines one of them twice: the second would take the place of the first. None is
+a property, or a static method with a `self`, and no attribute of the same name hides one; `@dataclass` does not replace the constructor.
 
 Why: Python refuses to instantiate a class with an unimplemented abstract method, and it does so only when the environment
 starts: after the model server is up and the dataset is loaded. A training job fails after minutes of GPU time because
@@ -24,14 +25,19 @@ import difflib
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.judge import Evidence, Finding, Outcome, Rule, Severity, Verdict
-from pytest_hermes_env.source import REQUIRED_METHODS, ClassSource, finding_at
+from pytest_hermes_env.source import REQUIRED_METHODS, ClassSource, finding_at, last_name
 
+_NO_FUNCTIONS = (ast.Constant, ast.JoinedStr, ast.List, ast.Dict, ast.Set, ast.Tuple, ast.ListComp, ast.DictComp, ast.SetComp)
+"""Values that nobody can call."""
+ALSO_CALLED = ("collect_trajectories", "collect_trajectory", "prepare_sandbox", "wandb_log")
 ALIKE = 0.85
 """How alike the name of a method is that was meant."""
 
 
 def static(source: ClassSource) -> Verdict:
     """Look for the five methods in the class and in every base that can be read."""
+    if spoilt := sorted(_spoilt(source), key=lambda one: one.line):
+        return Verdict.failed(spoilt)
     if twice := [found for item in source.readable for _, found in defined_twice(item)]:
         return Verdict.failed(twice)
     if not source.missing:
@@ -58,6 +64,38 @@ def static(source: ClassSource) -> Verdict:
     written = source.methods[near[0]]
     found = finding_at(written, written.node, f"{found.message}: it is called {near[0]} here")
     return Verdict.failed([dataclasses.replace(found, fix=f"Rename {near[0]} to {source.missing[0]}.")])
+
+
+def _spoilt(source: ClassSource) -> Iterator[Finding]:
+    """Yield the methods that cannot be called as such: properties, static ones with a self, and those that an attribute hides."""
+    for function in (source.methods[name] for name in (*REQUIRED_METHODS, *ALSO_CALLED) if name in source.methods):
+        name = function.name
+        for kind in sorted(function.decorators & {"property", "cached_property"}):
+            found = finding_at(function, function.node, f"{name} is a {kind}, and it is called")
+            yield dataclasses.replace(found, fix=f"Remove `@{kind}` above {name}.")
+        if "staticmethod" in function.decorators and function.positional[:1] == ("self",):
+            found = finding_at(function, function.node, f"{name} is a staticmethod, and takes self: nothing passes it")
+            yield dataclasses.replace(found, fix=f"Remove `@staticmethod` above {name}.")
+    for function in source.methods.values():
+        for node in function.nodes:
+            for target in node.targets if isinstance(node, ast.Assign) and isinstance(node.value, _NO_FUNCTIONS) else ():
+                if not isinstance(target, ast.Attribute) or not function.is_self(target.value):
+                    continue
+                hidden = source.methods.get(target.attr)
+                if hidden is not None and not hidden.decorators:
+                    line = f"the method in line {hidden.node.lineno}"
+                    found = finding_at(function, node, f"{function.name} sets self.{hidden.name}, which hides {line}")
+                    yield dataclasses.replace(found, fix=f"Give one of the two another name than {hidden.name}.")
+    for decorator in source.node.decorator_list:
+        if last_name(decorator) == "dataclass" and not _keeps_constructor(decorator):
+            message = f"@dataclass gives {source.name} a constructor of its own, in place of the layer's"
+            found = finding_at(source, source.node, message)
+            yield dataclasses.replace(found, fix="Remove `@dataclass`, and set what each environment holds in `setup`.")
+
+
+def _keeps_constructor(decorator: ast.expr) -> bool:
+    given = decorator.keywords if isinstance(decorator, ast.Call) else []
+    return any(one.arg == "init" and isinstance(one.value, ast.Constant) and one.value.value is False for one in given)
 
 
 def _outside(source: ClassSource) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef, str] | None:
@@ -97,6 +135,8 @@ def defined_twice(source: ClassSource) -> Iterator[tuple[str, Finding]]:
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Look at the class itself: each method is there, concrete, and not the layer's stub."""
+    if evidence.source is not None and (spoilt := sorted(_spoilt(evidence.source), key=lambda one: one.line)):
+        return Verdict.failed(spoilt)
     missing = evidence.lacked_methods
     if not missing:
         return Verdict.passed(f"{evidence.cls.name} has {', '.join(REQUIRED_METHODS)}")

@@ -40,6 +40,7 @@ SCENARIOS = ("items", "setup", *PLAYED.values(), PROBES)
 _PLAIN_DECORATORS = frozenset(
     {"abstractmethod", "classmethod", "final", "no_type_check", "override", "retry", "staticmethod", "typechecked"}
 )
+_KEEPING = frozenset({"cache", "lru_cache"})
 _COROUTINES = frozenset({"asyncio.sleep", "asyncio.to_thread", "asyncio.wait_for"})
 REPORTED_ELSEWHERE = frozenset({"evaluate_log", "wandb_log"})
 """HE705 and HE801 report these."""
@@ -61,11 +62,11 @@ def static(source: ClassSource) -> Verdict:
     doubt = ""
     for name in (*OF_ATROPOS, *(() if source.class_kind is ClassKind.ATROPOS else OF_LAYER)):
         function = source.methods.get(name)
-        if function is None or function.decorators - _PLAIN_DECORATORS:
+        if function is None or function.decorators - _PLAIN_DECORATORS - _KEEPING:
             is_elsewhere = function is not None or source.has(name) or bool(source.unreadable)
             doubt = doubt or (f"what {name} returns is known only at run time" if is_elsewhere else "")
         elif fault := _fault(function):
-            findings.append(finding_at(function, function.node, fault))
+            findings.append(dataclasses.replace(finding_at(function, function.node, fault), fix=_fix(function, fault)))
         elif name == "evaluate" and (required := _required(function)):
             findings.append(finding_at(function, function.node, _demands(required)))
     findings += [finding for _, finding in forgotten(source)]
@@ -82,6 +83,10 @@ def _fault(function: Function) -> str:
         return "format_prompt is a generator; it must return the prompt" if is_generator else ""
     if is_generator:
         return f"{name} is {'an async' if function.is_async else 'a'} generator, which cannot be awaited"
+    if function.is_async and (kept := sorted(function.decorators & _KEEPING)):
+        return (
+            f"{name} is a coroutine that @{kept[0]} keeps: it can be awaited once only, and items that are dicts cannot be keys"
+        )
     nodes = list(function.own_nodes())
     bound: dict[str, list[ast.expr]] = {}
     for node in nodes:
@@ -91,6 +96,15 @@ def _fault(function: Function) -> str:
     returned = [one for value in returned for one in bound.get(getattr(value, "id", ""), [value])]
     may_be = any(map(_may_be_awaitable, returned)) and not _is_annotated_otherwise(function)
     return "" if function.is_async or may_be else f"{name} is not async, but it is awaited"
+
+
+def _fix(function: Function, fault: str) -> str:
+    """Return what to write at a method of which something is wrong; empty where the rule's own text says it."""
+    if "generator" in fault:
+        return f"Return one {'prompt' if function.name == 'format_prompt' else 'result'} from {function.name}, in place of `yield`."
+    if kept := sorted(function.decorators & _KEEPING):
+        return f"Remove `@{kept[0]}` above {function.name}."
+    return f"Write `async def {function.name}`." if fault.endswith("is not async, but it is awaited") else ""
 
 
 def _may_be_awaitable(value: ast.expr) -> bool:
@@ -220,7 +234,8 @@ def _seen(evidence: Evidence, name: str) -> Iterator[str]:
             yield "format_prompt is async, but its result is used without an await: the model receives '<coroutine object …>'"
         return
     if not is_async and not _may_be_awaited(evidence, name):
-        yield f"{name} is not async, but it is awaited"
+        function = evidence.source.methods.get(name) if evidence.source is not None else None
+        yield (_fault(function) if function is not None else "") or f"{name} is not async, but it is awaited"
     elif name == "evaluate" and method.required:
         yield _demands(list(method.required))
 
@@ -228,7 +243,7 @@ def _seen(evidence: Evidence, name: str) -> Iterator[str]:
 def _may_be_awaited(evidence: Evidence, name: str) -> bool:
     """Whether a plain function hands on something that can be awaited, as far as its source tells."""
     function = evidence.source.methods.get(name) if evidence.source is not None else None
-    return function is None or bool(function.decorators - _PLAIN_DECORATORS) or not _fault(function)
+    return function is None or bool(function.decorators - _PLAIN_DECORATORS - _KEEPING) or not _fault(function)
 
 
 RULE = Rule(

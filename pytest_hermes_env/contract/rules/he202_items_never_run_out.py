@@ -37,7 +37,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         return Verdict.not_exercised(scenario.unavailable)
     taken = len(scenario.items)
     if scenario.error_kind is ErrorKind.NOT_AWAITABLE and not scenario.error_place.line:
-        return Verdict.not_exercised("get_next_item is not async, which HE102 reports", "HE102")
+        return Verdict.not_exercised("what get_next_item gives cannot be awaited", "HE102")
     if scenario.error:
         when = f"at call {taken + 1}" if scenario.items_end is None else f"later, though {scenario.note}"
         message = f"get_next_item {scenario.failure} {when}"

@@ -51,7 +51,8 @@ class RewardRunner:
         self.runs_programs = False
         """Whether a call so far ran real programs."""
         # the class's method, because the instance's is watched and would get another result
-        self._reward: Callable[..., Any] = type(env).compute_reward.__get__(env)
+        kind = type(env)
+        self._reward: Callable[..., Any] = inspect.getattr_static(kind, "compute_reward").__get__(env, kind)
         self._path = getattr(getattr(inspect.unwrap(self._reward), "__code__", None), "co_filename", "")
 
     @cached_property

@@ -111,6 +111,51 @@ CASES = (
             async def evaluate(self): ...
         """,
     ),
+    broken(
+        "methods that nobody can call",
+        """
+        class Env(HermesAgentBaseEnv):
+            async def setup(self):
+                self.evaluate = "on"  # <- here
+                self.items = []
+            async def get_next_item(self): ...
+            @property
+            def format_prompt(self):  # <- here
+                return "x"
+            @staticmethod
+            async def compute_reward(self, item, result, ctx): ...  # <- here
+            async def evaluate(self): ...
+        """,
+        "setup sets self.evaluate, which hides the method in line 25",
+        "format_prompt is a property, and it is called",
+        "compute_reward is a staticmethod, and takes self: nothing passes it",
+    ),
+    broken(
+        "a dataclass",
+        """
+        @dataclass(kw_only=True)
+        class Env(HermesAgentBaseEnv):  # <- here
+            async def setup(self): ...
+            async def get_next_item(self): ...
+            def format_prompt(self, item): ...
+            async def compute_reward(self, item, result, ctx): ...
+            async def evaluate(self): ...
+        """,
+    ),
+    sound(
+        "a static method, a function in the place of one, and a dataclass with the constructor of the layer",
+        """
+        @dataclass(init=False)
+        class Env(HermesAgentBaseEnv):
+            async def setup(self):
+                self.format_prompt = make_prompt
+            async def get_next_item(self): ...
+            def format_prompt(self, item): ...
+            @staticmethod
+            async def compute_reward(item, result, ctx): ...
+            async def evaluate(self): ...
+        """,
+    ),
     sound(
         "all own",
         """

@@ -29,6 +29,16 @@ CASES = (
         "wandb_log is not async, but it is awaited",
     ),
     broken(
+        "a coroutine that is kept",
+        """
+        class Env(HermesAgentBaseEnv):
+            @functools.lru_cache(maxsize=None)
+            async def compute_reward(self, item, result, ctx):  # <- here
+                return 1.0
+        """,
+        "compute_reward is a coroutine that @lru_cache keeps: it can be awaited once only, and items that are dicts cannot be keys",
+    ),
+    broken(
         "coroutines of the layer",
         """
         class Env(HermesAgentBaseEnv):

@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import datetime as dt
 import json
+import linecache
 from collections.abc import Callable
 from pathlib import Path
 from time import time as clock
@@ -104,6 +105,14 @@ def advice(act: Callable[[], Any]) -> str:
     return advice_for(raised_by(act), Place(path=__file__, line=1))
 
 
+class OfTheClass(Unset):
+    """Reads on the class what its setup sets on an instance."""
+
+    @classmethod
+    def taken(cls) -> Any:
+        return cls.train_items
+
+
 class Rewarding:
     """Reads what the agent left."""
 
@@ -128,6 +137,10 @@ class Rewarding:
         (lambda: {}["a"], ""),
         (lambda: ITEM.path, "It is a dict: write ITEM['path']."),
         (lambda: Own().eval_row, "Write `.eval_rows`: Own has no eval_row."),
+        (
+            OfTheClass.taken,
+            "Remove `@classmethod`, and write `self.train_items`: `setup` sets it on the environment, and not on its class.",
+        ),
         (lambda: Own().held_out_items, ""),
         (WithoutBase, "Call `super().__init__(…)` first in `__init__`: it sets self.config, and had not run."),
         (lambda: Configured().group_size, "Write `.config.group_size`: it is a field of the configuration."),
@@ -155,7 +168,7 @@ class Rewarding:
             "`group_size` is a tuple of one value: take away the comma behind it.",
         ),
         (lambda: json.loads(""), "The text is empty where JSON is expected."),
-        (lambda: asyncio.run(Own().total()), "Write `await self.score()` in line 64."),
+        (lambda: asyncio.run(Own().total()), "Write `await self.score()` in line 65."),
         (lambda: int("x"), ""),
         (lambda: Unset().first(), "Await `setup()` first: it sets train_items, and had not run."),
         (lambda: Unset().next(), "Set self.next_number in `setup()`: nothing has set it."),
@@ -169,7 +182,7 @@ class Rewarding:
         ),
         (
             lambda: Unset().ordered(),
-            "Line 84 sets found to what sort() returns, which is None: it changes its object in place.",
+            "Line 85 sets found to what sort() returns, which is None: it changes its object in place.",
         ),
         (
             lambda: dataclasses.make_dataclass("D", [("names", list, [])]),
@@ -271,6 +284,23 @@ def test_names_inside_of_libraries_are_not_advised() -> None:
     error = raised_by(lambda: json.dumps(object()))
 
     assert advice_for(error, Place(path=__file__, line=1)) == ""
+
+
+def test_a_line_that_runs_too_early_or_again_is_told(tmp_path: Path) -> None:
+    """By what it says and what it raised."""
+    file = tmp_path / "env.py"
+
+    def told(line: str, error: BaseException) -> str:
+        file.write_text(f"{line}\n", encoding="utf-8")
+        linecache.checkcache()
+        return advice_for(error, Place(path=str(file), line=1))
+
+    lone = TypeError("A non-annotated attribute was detected: `limit = 3`. All model fields require a type annotation")
+    running = RuntimeError("asyncio.run() cannot be called from a running event loop")
+    assert told("MyEnv.cli()", SystemExit(2)) == 'Put `MyEnv.cli()` below `if __name__ == "__main__":`.'
+    assert told("    self.items = asyncio.run(self.load(1))", running) == "Write `await self.load(1)`: a loop runs already."
+    assert told("class MyConfig(HermesAgentEnvConfig):", lone) == "Write its type: `limit: TYPE = …`."
+    assert told("class MyEnv(HermesAgentBaseEnv, MyConfig):", lone).startswith("Take MyConfig out of the bases")
 
 
 @pytest.mark.parametrize("text", ['{"score": ', '{"value": 1}'])
