@@ -137,6 +137,7 @@ class HermesAgentBaseEnv(BaseEnv):
         self._counts: Counter[str] = Counter()
         self._model_watch = ModelWatch()
         self._logprobs = ""
+        self._failed_evaluation = ""
         writer = vars(self)["jsonl_writer"]
         if writer is not None:  # atroposlib's keeps lines in memory, which a killed process loses
             writer.close()

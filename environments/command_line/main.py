@@ -97,6 +97,9 @@ def _run(cls: type[BaseEnv], mode: Mode, settings: Settings) -> None:
     began = time.time()
     try:
         asyncio.run(_run_and_close(env, mode))
+        if mode == "evaluate" and (failed := getattr(env, "_failed_evaluation", "")):
+            sys.stderr.write(f"{failed}\n")
+            sys.exit(FAILED)
     except ModelServerError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(FAILED)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from environments.loop.end import RolloutEnd, RolloutRecord, current_record, recording
-from environments.rollout.hosted import is_hosted
+from environments.rollout.hosted import is_hosted, never_ending
 from environments.rollout.recorder import place_in_group
 from environments.tokens.answer_checks import TokenModeError
 from environments.trainer.scoring import left_out
@@ -68,7 +68,7 @@ async def last_rollout(env: Any, collect: Callable[[], Awaitable[tuple[Any, Any]
         rollout = current_record()
         with recording(RolloutRecord()) as record:
             try:
-                item, backlog = await collect()
+                item, backlog = await never_ending(collect())
                 made = Attempt(end=record.end, item=item, backlog=tuple(backlog), is_final=record.is_final)
             except Exception as error:  # noqa: BLE001 - kept in the attempt, and raised when no further one is made
                 is_own = is_override and record.end is None
@@ -78,7 +78,7 @@ async def last_rollout(env: Any, collect: Callable[[], Awaitable[tuple[Any, Any]
         if made.end is RolloutEnd.MODEL_FAILED:
             env._model_watch.failed(made.error or record.failure)
         elif record.end is not None:
-            env._model_watch.has_answered = True
+            env._model_watch.answered()
         if not record.is_final:
             env._add_to_count("train/texts_made_encodable", record.changed_texts)
             env._add_to_count(f"train/rollouts_{made.end}", made.end is not None)

@@ -25,6 +25,7 @@ from environments.loop.log_once import cause_of, log_once
 from environments.rollout.agent_rollout import AgentRollout, check_count, check_number, check_sampling
 from environments.rollout.attempts import Attempt, last_attempt
 from environments.rollout.concurrency import all_or_none, progress_bar
+from environments.rollout.hosted import StoppedByCode, never_ending
 from environments.rollout.recorder import note_reward, place_in_group, recorded_group
 from environments.sandbox.nonblocking_calls import bridged
 from environments.trainer.scoring import as_reward
@@ -121,6 +122,8 @@ async def evaluate_items(
     logger.info("Evaluated %d items: %s", len(samples), evaluation.metrics)
     generation = {"temperature": temperature, "max_new_tokens": settings.get("max_tokens") or self.config.max_token_length}
     await self.evaluate_log(**vars(evaluation), generation_parameters=generation)
+    if samples and not _scored(samples):
+        self._failed_evaluation = f"Each of the {len(samples)} items failed, the last one with {samples[-1].get('error')}"
     if failure is not None:
         raise RuntimeError(
             f"The metrics function of evaluate_items failed with {type(failure).__name__}: {failure}. The evaluation of "
@@ -234,11 +237,12 @@ async def evaluated(
                 }
                 sample |= {**facts, "messages": result.messages}
                 end = rollout.end if rollout.end.is_failure else RolloutEnd.REWARD_FAILED
-                fields = await bridged(_score_fields)(score or reward_of, rollout)
+                fields = await never_ending(bridged(_score_fields)(score or reward_of, rollout))
                 if score is not None:
                     note_reward(getattr(rollout.ctx, "_record_draft", None), fields["score"], "score", fields)
                 sample |= {**fields, **facts}
-        except Exception as error:  # noqa: BLE001 - logged when the item is not run again
+        except (Exception, SystemExit) as raised:  # noqa: BLE001 - logged when the item is not run again
+            error = raised if isinstance(raised, Exception) else StoppedByCode(f"SystemExit: {raised}")
             cause = cause_of(error)
             sample |= {"score": None, "error": f"{type(cause).__name__}: {cause}", "end": end.value}
             return Attempt(end=end, item=sample, error=error)

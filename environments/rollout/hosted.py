@@ -7,6 +7,7 @@ what the rollout's outcome was.
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -74,6 +75,23 @@ def given_server(env: object) -> Any:
     return servers and (servers.judge if _computes_reward.get() else servers.policy)
 
 
+class StoppedByCode(RuntimeError):
+    """What an environment's code raised to end its process, or a cancellation that nobody asked for: an error of this rollout alone."""
+
+
+async def never_ending(awaitable: Awaitable[T]) -> T:
+    """Await code of an environment. Raises: what it raises; SystemExit, and a CancelledError that nobody asked for → StoppedByCode."""
+    try:
+        return await awaitable
+    except SystemExit as error:
+        raise StoppedByCode(f"SystemExit: {error.code}") from error
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise StoppedByCode("CancelledError: what it awaited was cancelled, and the rollout was not") from error
+
+
 def recording_reward_errors(compute_reward: Callable[..., Coroutine[Any, Any, T]]) -> Callable[..., Coroutine[Any, Any, T]]:
     """Return ``compute_reward`` wrapped so that an error of it stays known, even where an override of the caller swallows it."""
     if not inspect.iscoroutinefunction(compute_reward):
@@ -82,11 +100,11 @@ def recording_reward_errors(compute_reward: Callable[..., Coroutine[Any, Any, T]
     @functools.wraps(compute_reward)
     async def run(*args: Any, **kwargs: Any) -> T:
         if _computes_reward.get():  # called by the override of a subclass, which may handle the error
-            return await compute_reward(*args, **kwargs)
+            return await never_ending(compute_reward(*args, **kwargs))
         token = _computes_reward.set(True)
         try:
             with recorded_reward((*args, *kwargs.values())) as draft:
-                reward = await compute_reward(*args, **kwargs)
+                reward = await never_ending(compute_reward(*args, **kwargs))
                 note_reward(draft, reward)
                 return reward
         except Exception as error:

@@ -15,6 +15,7 @@ import importlib.metadata
 import itertools
 import json
 import logging
+import math
 import os
 import platform
 import random
@@ -31,6 +32,7 @@ from typing import Any
 from environments.loop.end import RolloutEnd
 from environments.rollout.secret_names import SHORTEST_KEY, is_secret_name
 from environments.rollout.world import State, kept_world, state_of
+from environments.tokens.answer_checks import TokenModeError
 from hermes_env_shared.rollout_record import FORMAT, Record, Unkept, World, encode_item, files_of
 
 # isort: split
@@ -145,7 +147,8 @@ def recorded_rollout(
     try:
         yield draft
     except BaseException as error:
-        draft.fields.setdefault("end", RolloutEnd.ENVIRONMENT_FAILED.value)
+        end = RolloutEnd.MODEL_FAILED if isinstance(error, TokenModeError) else RolloutEnd.ENVIRONMENT_FAILED
+        draft.fields.setdefault("end", end.value)
         draft.fields["error"] = draft.fields.get("error") or f"{type(error).__name__}: {error}"
         raise
     finally:
@@ -224,7 +227,11 @@ def note_reward(
     """Note a reward. What is no number is not a reward: the layer says so elsewhere."""
     if draft is not None:
         with contextlib.suppress(TypeError, ValueError):
-            draft.fields |= {"reward": float(value), "scored_by": scored_by, "metrics": dict(metrics or {})}
+            number = float(value)
+            if not math.isfinite(number):
+                draft.fields |= {"end": RolloutEnd.REWARD_FAILED.value, "error": f"{scored_by} returned {number}"}
+                return
+            draft.fields |= {"reward": number, "scored_by": scored_by, "metrics": dict(metrics or {})}
 
 
 class _RecordedServer:

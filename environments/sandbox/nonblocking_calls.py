@@ -14,12 +14,14 @@ every tool of an agent or a verifier with `run_interruptibly`, in its pool.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import concurrent.futures
 import contextlib
 import contextvars
 import functools
 import inspect
 import logging
+import os
 import threading
 import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator
@@ -122,6 +124,24 @@ INTERRUPT_GRACE_S = 5.0
 """Seconds that a cancelled rollout waits for its running tool to notice the interrupt."""
 
 
+_hanging: set[asyncio.Future[Any]] = set()
+"""Calls that did not stop when they were interrupted."""
+
+
+def end_despite_hanging_calls(code: int, grace_s: float = INTERRUPT_GRACE_S) -> None:
+    """End the process with ``code``, in ``grace_s`` seconds, where calls hang: Python would wait for their threads for ever."""
+
+    def end() -> None:
+        atexit._run_exitfuncs()
+        os._exit(code)
+
+    if _hanging:
+        logger.warning("%d tools hang; the process ends without them", len(_hanging))
+        timer = threading.Timer(grace_s, end)
+        timer.daemon = True
+        timer.start()
+
+
 class ToolPoolError(RuntimeError):
     """No tool can run: the pool takes no call, or the rollout's sandbox cannot be opened."""
 
@@ -161,6 +181,8 @@ async def _until_stopped(future: asyncio.Future[Any]) -> None:
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.wait({future}, timeout=deadline - loop.time())
     if not future.done():
+        _hanging.add(future)
+        future.add_done_callback(_hanging.discard)
         logger.warning("A tool did not stop within %s s of its rollout's cancellation", INTERRUPT_GRACE_S)
 
 
@@ -180,6 +202,8 @@ class _Worker:
             self._thread_id = threading.get_ident()
         try:
             return function(*args, **kwargs)
+        except SystemExit as error:  # it would end the event loop, and with it all other rollouts
+            raise RuntimeError(f"SystemExit: {error.code}") from error
         finally:
             with self._lock:
                 self._thread_id = None

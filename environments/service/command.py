@@ -20,6 +20,7 @@ from pydantic_cli.argparse import FailedExecutionException
 
 from environments.command_line import main as command_line
 from environments.command_line import settings as command_settings
+from environments.sandbox.nonblocking_calls import end_despite_hanging_calls
 from environments.service.app import build_app
 from environments.service.lazy_tokenizer import loading_later
 from environments.service.service import RolloutService, without_key
@@ -167,6 +168,7 @@ async def _serve(env: Any, options: argparse.Namespace) -> int:
     finally:
         await service.close()
         await command_line.close_servers(env)
+        end_despite_hanging_calls(0)
     return 0
 
 

@@ -104,6 +104,9 @@ class ExactServer(APIServer):
     """Whether it has answered once."""
     is_waited_for = False
     """Whether a run waits for it while it answers with 503, as vLLM does while its weights are replaced."""
+    was_away = False
+    check_again: Callable[[], Awaitable[None]] | None = None
+    """What a run asks a server that was away and is back. Raises: what ends the run."""
     _is_told = False
 
     async def _tokens_and_logprobs_completion_wrapper(self, **kwargs: Any) -> Completions:
@@ -187,13 +190,14 @@ class ExactServer(APIServer):
             except aiohttp.ClientConnectionError as error:
                 if not self.is_known or await self.is_up():
                     raise
-                seen = str(error) or type(error).__name__
+                seen, self.was_away = str(error) or type(error).__name__, True
             else:
                 if response.status < HTTPStatus.BAD_REQUEST:
                     self._is_told = False
                     return answer
                 seen = f"status {response.status}"
                 is_down = response.status == HTTPStatus.SERVICE_UNAVAILABLE and self.is_known and not await self.is_up()
+                self.was_away = self.was_away or is_down
                 if is_paused := response.status == HTTPStatus.SERVICE_UNAVAILABLE and self.is_waited_for and self.is_known:
                     after = response.headers.get("Retry-After", "")
                     pause = max(PAUSE_S, min(float(after) if after.isdecimal() else 0.0, LOOK_S))
@@ -206,6 +210,8 @@ class ExactServer(APIServer):
                 logger.warning(told, described(self), self.without_key(seen), self.patience_s)
             await asyncio.sleep(pause)
             await self._until_up()
+            if self.check_again is not None:
+                await self.check_again()
 
     async def request(self, method: str, url: str, body: Any = None) -> tuple[int, Any]:
         """Return status and JSON of an answer, None where it has no JSON. Raises: aiohttp.ClientError, OSError, TimeoutError."""

@@ -7,7 +7,9 @@ has the questions. During ``serve``, `ModelWatch` ends a run whose model has nev
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import math
 import time
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -47,6 +49,10 @@ class ModelServerError(RuntimeError):
     """No rollout can succeed on the model server, or nobody could train on what it returns."""
 
 
+class _NoAnswerError(ModelServerError):
+    """A server did not answer a question."""
+
+
 # ---------------------------------------------------------------------- before a run
 
 
@@ -67,6 +73,7 @@ async def check_servers(
         server.patience_s, server.is_waited_for = patience_s, True
         try:
             modes.add(await _checked(server, sampling, allow_raw=allow_raw))
+            server.check_again = _Again(server, sampling, allow_raw=allow_raw) if is_training else None
         except ModelServerError as error:
             if is_training:
                 raise
@@ -83,6 +90,22 @@ async def _checked(server: ExactServer, sampling: Mapping[str, Any], *, allow_ra
     return found.finding.mode
 
 
+class _Again:
+    """Asks a server that was away and is back once more: it may have been started with other settings."""
+
+    def __init__(self, server: ExactServer, sampling: Mapping[str, Any], *, allow_raw: bool) -> None:
+        self._server, self._sampling, self._allow_raw = server, sampling, allow_raw
+        self._lock = asyncio.Lock()
+
+    async def __call__(self) -> None:
+        """Ask it, once for all requests that waited. Raises: ModelServerError when no rollout can succeed any more."""
+        async with self._lock:
+            if self._server.was_away:
+                with contextlib.suppress(_NoAnswerError):  # away again: the next request waits for it
+                    await _checked(self._server, self._sampling, allow_raw=self._allow_raw)
+                    self._server.was_away = False
+
+
 async def _identified(server: ExactServer) -> Identity:
     """Return what a server is; the server's ``wire`` is set. Raises: ModelServerError when it returns no exact tokens."""
     await _answering(server)
@@ -96,7 +119,7 @@ async def _identified(server: ExactServer) -> Identity:
         found: Identity | Unusable = end.value
     except (aiohttp.ClientError, OSError, TimeoutError) as error:
         said = server.without_key(str(error) or type(error).__name__)
-        raise ModelServerError(f"The model server {without_credentials(url)} did not answer a question: {said}") from None
+        raise _NoAnswerError(f"The model server {without_credentials(url)} did not answer a question: {said}") from None
     if isinstance(found, Identity):
         server.wire, server.is_known = found.wire, True
         return found
@@ -209,30 +232,41 @@ def _problem(found: Identity, sampling: Mapping[str, Any], *, name: str, allow_r
 
 
 class ModelWatch:
-    """Whether the model has ever answered, and why not."""
+    """Whether the model answers, and why not."""
 
     def __init__(self) -> None:
         self.has_answered = False
         self.cause: Exception | None = None
-        self._groups = 0
+        self._groups, self._since = 0, math.inf
 
     def failed(self, error: BaseException | None) -> None:
         """Remember why the model did not answer in a rollout."""
         cause = cause_of(error) if error is not None else None
         self.cause = cause if isinstance(cause, Exception) else self.cause
+        self._since = min(self._since, time.monotonic())
+
+    def answered(self) -> None:
+        """Note an answer: what failed before was not for good."""
+        self.has_answered, self.cause, self._groups, self._since = True, None, 0, math.inf
 
     def group_ended(self) -> None:
-        """Count a group that ended before the model answered for the first time."""
-        self._groups += not self.has_answered and self.cause is not None
+        """Count a group that ended since the model answered last."""
+        self._groups += self.cause is not None
 
     def check(self) -> None:
         """Raise ModelServerError when no further rollout can succeed."""
         error = self.cause
-        if isinstance(error, ModelServerGone):
+        if isinstance(error, ModelServerGone | ModelServerError):
             raise ModelServerError(str(error))
-        if self.has_answered or error is None or not self._groups or (self._groups < MANY_GROUPS and not is_lasting(error)):
+        if error is None or not self._groups or (self._groups < MANY_GROUPS and (self.has_answered or not is_lasting(error))):
             return
-        groups = "The first group" if self._groups == 1 else f"Each of the first {self._groups} groups"
+        if self.has_answered and (not is_lasting(error) or time.monotonic() - self._since < START_S):
+            return  # it is restarted, perhaps behind a proxy
+        groups = (
+            "The first group"
+            if self._groups == 1
+            else f"Each of the {'last' if self.has_answered else 'first'} {self._groups} groups"
+        )
         raise ModelServerError(
             f"{groups} failed without one reply of the model; no further rollout is started.\n"
             f"  seen      {type(error).__name__}: {without_credentials(str(error))[:600]}\n"

@@ -38,11 +38,15 @@ class Env(HermesAgentBaseEnv):
     def format_prompt(self, item: Any) -> str:
         if item == "no prompt":
             raise LookupError(item)
+        if item == "exit at the prompt":
+            raise SystemExit(0)
         return f"item {item}"
 
     async def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:
         if item == "no reward":
             raise LookupError(item)
+        if item == "exit":
+            raise SystemExit(3)
         return float("nan") if item == "nan" else 1.0
 
     async def evaluate(self, *args: Any, **kwargs: Any) -> None:
@@ -109,6 +113,8 @@ ERRORS = {
     "no prompt": "LookupError: no prompt",
     "no model": "BadRequestError: Error code: 400",
     "no reward": "LookupError: no reward",
+    "exit": "StoppedByCode: SystemExit: 3",
+    "exit at the prompt": "StoppedByCode: SystemExit: 0",
     "nan": "ValueError: compute_reward must return a finite number, got nan",
 }
 
@@ -121,11 +127,11 @@ def test_item_that_fails_leaves_the_others_alone(make_env, caplog, cleaned, fail
     first, failed, last = evaluation.samples
     assert (first, last) == (sample("a"), sample("b"))
     assert failed["error"].startswith(ERRORS[failing])
-    assert (failed["prompt"], failed["score"]) == (None if failing == "no prompt" else f"item {failing}", None)
-    assert ("messages" in failed) == (failing != "no prompt")
+    assert (failed["prompt"], failed["score"]) == (None if "prompt" in failing else f"item {failing}", None)
+    assert ("messages" in failed) == ("prompt" not in failing)
     assert evaluation.metrics == {"eval/items": 3, "eval/errors": 1, "eval/retries": 1, **MEANS}
     assert caplog.text.count(f"Evaluating an item failed; it is counted in eval/errors. The item: '{failing}'") == 1
-    assert len(cleaned) == (2 if failing == "no prompt" else 4)
+    assert len(cleaned) == (2 if "prompt" in failing else 4)
 
 
 @pytest.mark.parametrize(("retries", "error"), [(0, "LookupError: once"), (1, None)])
@@ -148,6 +154,20 @@ def test_item_that_fails_once_is_run_again(make_env, cleaned, retries, error):
     assert evaluation.metrics.get("eval/retries") == (retries or None)
     assert evaluation.metrics["eval/errors"] == 1 - retries
     assert len(set(cleaned)) == 1 + retries
+
+
+def test_evaluation_of_which_all_fails_is_remembered(make_env):
+    """The command line ends with it."""
+
+    async def act(env: Any) -> list[str]:
+        told = []
+        for items in (["a"], ["a", "no reward"], ["nan", "no reward"]):
+            env._failed_evaluation = ""
+            await env.evaluate_items(items)
+            told.append(env._failed_evaluation)
+        return told
+
+    assert run(make_env, act, script=answer) == ["", "", "Each of the 2 items failed, the last one with LookupError: no reward"]
 
 
 def test_reward_that_must_not_be_repeated_is_not(make_env, cleaned):

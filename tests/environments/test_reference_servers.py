@@ -357,3 +357,48 @@ def test_server_that_does_not_come_back_ends_the_run(make_env):
 
     with pytest.raises(ModelServerError, match="has not come back"):
         asyncio.run(scenario())
+
+
+def test_server_that_comes_back_with_raw_logprobs_ends_the_run(make_env, monkeypatch):
+    """It is asked once more when it is back; nothing that it samples then is trained."""
+    monkeypatch.setattr(exact_tokens, "PAUSE_S", 0.01)
+
+    async def scenario() -> Any:
+        with serving(reference("vllm")) as url:
+            env = built(make_env, url, rollout_retries=0, agent_temperature=0.7)
+            await env.check_model_servers("serve")
+            first, _ = await env.collect_trajectories("x")
+        waiting = asyncio.ensure_future(env.collect_trajectories("x"))
+        await asyncio.sleep(0.05)
+        with serving(reference("vllm", logprobs="raw"), int(url.split(":")[2].split("/")[0])):
+            second = (await asyncio.gather(waiting, return_exceptions=True))[0]
+        return first, second, env
+
+    first, second, env = asyncio.run(scenario())
+
+    assert len(first["scores"]) == 2
+    assert isinstance(second, Exception) or "All done" not in json.dumps(second[0]["messages"])
+    with pytest.raises(ModelServerError, match="raw logprobs"):
+        asyncio.run(env.get_status())
+
+
+def test_server_that_begins_to_refuse_ends_the_run_after_a_while(monkeypatch):
+    """A restart behind a proxy looks alike at first; an answer in between begins anew."""
+    watch = server_check.ModelWatch()
+    refused = exact_tokens.TokenModeError("401 invalid key")
+
+    def groups(count: int) -> None:
+        for _ in range(count):
+            watch.failed(refused)
+            watch.group_ended()
+        watch.check()
+
+    watch.answered()
+    groups(5)
+    monkeypatch.setattr(server_check, "START_S", 0.0)
+    watch.answered()
+    groups(2)
+    watch.answered()
+    groups(2)
+    with pytest.raises(ModelServerError, match=r"Each of the last 3 groups failed(?s:.*)invalid key"):
+        groups(1)

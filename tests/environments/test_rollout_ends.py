@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import sys
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -47,12 +48,20 @@ class Env(HermesAgentBaseEnv):
         self.attempts = [*getattr(self, "attempts", []), number.get()]
         if self.breaks == "prompt" and number.get() == ODD:
             raise LookupError("no prompt")
+        if self.breaks == "exit in the prompt" and number.get() == ODD:
+            sys.exit(0)
         return f"rollout {number.get()}"
 
     async def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:
         self.results = {**getattr(self, "results", {}), number.get(): result}
         if self.breaks == "reward" and number.get() == ODD:
             raise LookupError("no verifier")
+        if self.breaks == "exit" and number.get() == ODD:
+            sys.exit(0)
+        if self.breaks == "cancelled" and number.get() == ODD:
+            judge = asyncio.ensure_future(asyncio.sleep(60))
+            judge.cancel()
+            await judge
         return float(number.get())
 
     async def evaluate(self, *args: Any, **kwargs: Any) -> None: ...
@@ -318,6 +327,19 @@ def test_lone_surrogate_is_replaced_where_it_comes_in(make_env, place, caplog):
     assert len(group["scores"]) == 3
     assert metrics["train/texts_made_encodable"] == 1
     assert "is not encodable as UTF-8; its lone surrogates are replaced by U+FFFD" in caplog.text
+
+
+@pytest.mark.hermes_allow_leftovers
+@pytest.mark.parametrize(
+    ("breaks", "end"),
+    [("exit", "reward_failed"), ("cancelled", "reward_failed"), ("exit in the prompt", "environment_failed")],
+)
+def test_code_that_would_end_the_process_fails_its_own_rollout(make_env, breaks, end):
+    """The others of its group are trained; what it raised does not reach the event loop."""
+    _, group, metrics = play(make_env, "openai", breaks=breaks, failed_rollouts="mask", rollout_retries=0)
+
+    assert (len(group["scores"]), metrics[f"train/rollouts_{end}"]) == (3, 1)
+    assert [row["scores"] for row in [group]] == [[0.0, group["scores"][ODD], 2.0]]
 
 
 def test_two_halves_of_a_character_are_joined():

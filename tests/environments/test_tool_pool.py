@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -116,3 +118,35 @@ def test_tool_that_ignores_the_interrupt_is_left_with_a_warning(monkeypatch, cap
 
     assert asyncio.run(scenario())
     assert "did not stop within 0.05 s" in caplog.text
+
+
+def test_tool_that_ends_the_process_is_an_error():
+    """SystemExit would end the event loop, and all rollouts with it."""
+
+    async def scenario() -> str:
+        with pytest.raises(RuntimeError) as error:
+            await run_in_tool_pool(sys.exit, 3)
+        return str(error.value)
+
+    assert asyncio.run(scenario()) == "SystemExit: 3"
+
+
+def test_process_ends_without_a_tool_that_hangs():
+    """With its own code; one without such a tool ends as ever."""
+    program = """
+import asyncio, sys, threading
+from environments.agent_loop import run_in_tool_pool
+from environments.sandbox import nonblocking_calls
+nonblocking_calls.INTERRUPT_GRACE_S = 0.05
+async def scenario():
+    task = asyncio.ensure_future(run_in_tool_pool(threading.Event().wait))
+    await asyncio.sleep(0.2)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    nonblocking_calls.end_despite_hanging_calls(7, 0.1)
+asyncio.run(scenario())
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+
+    assert ended.returncode == 7
+    assert "1 tools hang" in ended.stderr
