@@ -105,16 +105,22 @@ def strange_attempt(scenario: Scenario) -> str:
 
 
 def _placed(scenario: Scenario, rewards: dict[str, tuple[RolePlayed, float]]) -> Iterator[tuple[RolePlayed, float]]:
-    """Yield each role with the score that stands beside its tokens."""
-    roles: dict[tuple[int, ...], list[RolePlayed]] = {}
+    """Yield each role with the score that stands beside its tokens.
+
+    Rollouts with equal tokens are one and the same to the trainer (in chat mode tokens hold no calls): the better one has the better score.
+    """
+    roles: dict[tuple[int, ...], list[tuple[RolePlayed, float]]] = {}
+    scores: dict[tuple[int, ...], list[float]] = {}
     for item in scenario.of(ItemScored):
         if item.task_id in rewards:
-            roles.setdefault(item.tokens, []).append(rewards[item.task_id][0])
+            roles.setdefault(item.tokens, []).append(rewards[item.task_id])
     for group in groups_of(scenario):
         for tokens, score in zip(group.get("tokens") or (), group.get("scores") or (), strict=False):
-            known, number = roles.get(tuple(tokens)), as_number(score)
-            if known and number is not None:
-                yield known.pop(0), number
+            if (number := as_number(score)) is not None:
+                scores.setdefault(tuple(tokens), []).append(number)
+    for tokens, held in scores.items():
+        known = sorted(roles.get(tokens, ()), key=lambda one: one[1])
+        yield from ((role, number) for (role, _), number in zip(known, sorted(held), strict=False))
 
 
 def _did(role: RolePlayed) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import secrets
 from typing import Any, ClassVar
@@ -380,6 +381,29 @@ def test_what_is_drawn_for_a_judge_hides_nothing(env_class: type, told: str) -> 
     messages = [finding.message for finding in judged("HE406", env_class, cases([item_cases(where="*", gold=gold)])).findings]
 
     assert any(told in message for message in messages) if told else messages == []
+
+
+class SlowReportEnv(MarkedReportEnv):
+    """Is slower with better reports."""
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Wait as long as the reward is high."""
+        reward = await super().compute_reward(item, result, ctx)
+        for _ in range(int(200 * reward)):
+            await asyncio.sleep(0)
+        return reward
+
+
+def test_rollouts_with_equal_tokens_are_not_confused() -> None:
+    """One work, of which a judge says two things: whichever rollout ends first, the scores of the group hold."""
+
+    def report(item: Any) -> Any:
+        return [call("write_file", path="report.md", content=f"The sum is {item['a'] + item['b']}."), say("Done.")]
+
+    good, bad = (case(report, judge=say(f'{{"score": {score}}}')) for score in (10, 4))
+    verdict = judged("HE511", SlowReportEnv, cases([item_cases(where="*", gold=good, near_miss=bad)]))
+
+    assert (verdict.outcome, verdict.findings) == (Outcome.PASSED, ())
 
 
 class BestSoFarEnv(SumEnv):
