@@ -47,6 +47,8 @@ _OF_NONE = r"\b(?:none|no|nothing|missing|without|absent|empty|null|never)\b[^.;
 _LAST_OF = re.compile(r"\d+$|(?<![A-Za-z])[A-Za-z]$")
 """What two keys of one kind differ in: a number, or a letter."""
 _NOTHINGS = frozenset(["", "[]", "{}", "null", "None", "false", "False", "0"])
+_NAMES = frozenset({"id", "_id", "uid", "uuid", "idx", "index", "item_id", "key", "name", "slug", "task_id"})
+"""Keys under which an item names itself."""
 _PLACED = re.compile(
     r"(?i)(?<![a-z])(?:coords?|coordinates?|points?|positions?|lat_?l(?:on|ng)|l(?:on|ng)_?lat|ranges?|intervals?|spans?|bounds|b?box|size|shape)(?:\[\d*\])*$"
 )
@@ -261,7 +263,7 @@ def _of_fields(text: str, known: Known) -> Iterator[Change]:
     for name in _various(form, telling):
         value = telling[name]
         is_prose = len(value.split()) > LONG  # a reason, which nobody may grade
-        is_asked = not is_prose and (name.startswith("[") or not _is_in(value, known.prompt))
+        is_asked = not is_prose and (name.startswith("[") or not _is_in(value, known.prompt)) and not _names_item(value, known)
         sure = len(telling) == 1 or is_asked or _is_label(name, value, known)
         candidates = list(dict.fromkeys(one[name] for one in others if name in one and _plain(one[name]) != _plain(value)))
         at = f"in {name}" if name else ""
@@ -362,6 +364,8 @@ def _is_work(part: Change, form: Form, known: Known, telling: Mapping[str, str])
     Of a list, that something in it tells this item from others.
     """
     if part.at and form.kind in {"json", "table"} and not part.at.startswith("in "):
+        if part.name.startswith("without") and form.fields.get(part.at, OTHER).strip() in _NOTHINGS:
+            return False  # what is not there says the same
         names = {part.at} if part.name.startswith("without") else {one for one in form.names if one != part.at}
         labels = {key for key, _ in known.labels}
         return any(name in labels or _is_in(name, known.prompt) for name in names)
@@ -396,6 +400,12 @@ def _at_end(name: str) -> str:
 
 def _is_label(name: str, value: str, known: Known) -> bool:
     return (re.split(r"[.\[\]]", name.strip("]"))[-1], value) in known.labels
+
+
+def _names_item(value: str, known: Known) -> bool:
+    """Whether a value has the item's own name in it, which nobody was told: any other would do."""
+    names = [text for key, text in known.labels if key.lower() in _NAMES and text.strip()]
+    return any(_is_in(name, value) for name in names)
 
 
 def _is_in(value: str, prompt: str) -> bool:

@@ -222,7 +222,11 @@ def _answers(judge: tuple[Any, ...]) -> Iterator[tuple[str, str, Worth]]:
     if not isinstance(value, dict):
         yield from _in_words(declared)
         return
+    for key in (name for name, part in value.items() if isinstance(part, list) and part):
+        yield f"gave an empty list for {key}", declared.replace(body, json.dumps({**value, key: []})), Worth.JUDGED_SILENT
     if not (key := _key_of(value)):
+        if (worst := _all_worst(value)) != value:
+            yield "gave its worst in all places", declared.replace(body, json.dumps(worst)), Worth.JUDGED_WORST
         return
 
     part = value[key]
@@ -265,7 +269,8 @@ def _best(judge: tuple[Any, ...], asked: str) -> Iterator[tuple[str, str, Worth]
 
 def _key_of(value: dict[str, Any]) -> str:
     """Return the key of an answer's score; empty where none is known."""
-    keys = [key for key, part in value.items() if isinstance(part, bool | int | float | str) and _worst(part) is not None]
+    scores = {key: part for key, part in value.items() if isinstance(part, bool | int | float | str)}
+    keys = [key for key, part in scores.items() if _worst(part) not in (None, part)]
     return next((key for key in keys if _KEY.search(key)), next(iter(keys), ""))
 
 
@@ -309,6 +314,18 @@ def _quoted(name: str, declared: str, said: re.Match[str], worst: str) -> Iterat
     line = declared.splitlines()[-1].strip()
     if said.start() > declared.rstrip().rfind("\n") >= 0:
         yield f"{name} after a quote of the answer", f'The answer says: "{line}".\n\n{worst}', Worth.JUDGED_SILENT
+
+
+def _all_worst(value: Any) -> Any:
+    """Return a value of JSON with each truth value in it false, and each number under a key of scores 0."""
+    if isinstance(value, list):
+        return [_all_worst(part) for part in value]
+    if isinstance(value, dict):
+        return {
+            key: 0 if isinstance(part, int | float) and not isinstance(part, bool) and _KEY.search(key) else _all_worst(part)
+            for key, part in value.items()
+        }
+    return False if value is True else value
 
 
 def _worst(value: Any) -> Any:
