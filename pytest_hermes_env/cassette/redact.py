@@ -61,9 +61,19 @@ class Redactor(TextRedactor):
         self._fields = FIELDS | set(fields)
 
     def tape(self, tape: Tape) -> Tape:
-        """Return a recording without secrets."""
+        """Return a recording without secrets; what is one in one place is one in all."""
+        made = self._tape(tape)
+        return Redactor._tape(self.knowing(self.learned), tape) if self._is_left_in(made) else made
+
+    def _is_left_in(self, made: object) -> bool:
+        """Whether a secret that was found somewhere stands somewhere else."""
+        learned = self.learned
+        text = repr(made) if learned else ""
+        return any(value in text for value in learned.values())
+
+    def _tape(self, tape: Tape) -> Tape:
         header = {field.name: self.value(getattr(tape.header, field.name)) for field in dataclasses.fields(tape.header)}
-        calls = tuple(self.model_call(call) if isinstance(call, ModelCall) else self.tool_call(call) for call in tape.calls)
+        calls = tuple(self._model_call(call) if isinstance(call, ModelCall) else self.tool_call(call) for call in tape.calls)
         rollouts = tuple(
             dataclasses.replace(rollout, reward_error=self.text(rollout.reward_error)) for rollout in tape.rollouts
         )
@@ -74,9 +84,8 @@ class Redactor(TextRedactor):
             rollouts=rollouts,
         )
 
-    def model_call(self, call: ModelCall) -> ModelCall:
-        """Return a model call without secrets."""
-        return dataclasses.replace(call, request=self.request(call.request), reply=self.reply(call.reply))
+    def _model_call(self, call: ModelCall) -> ModelCall:
+        return dataclasses.replace(call, request=self._request(call.request), reply=self.reply(call.reply))
 
     def tool_call(self, call: RecordedToolCall) -> RecordedToolCall:
         """Return a tool call without secrets."""
@@ -89,7 +98,11 @@ class Redactor(TextRedactor):
         )
 
     def request(self, request: ModelRequest) -> ModelRequest:
-        """Return a request without secrets, and without the strings in unknown fields."""
+        """Return a request without secrets, and without the strings in unknown fields; what was found in others is known."""
+        made = self._request(request)
+        return Redactor._request(self.knowing(self.learned), request) if self._is_left_in(made) else made
+
+    def _request(self, request: ModelRequest) -> ModelRequest:
         body = request.body
         path = request.path.partition("?")[0]
         if isinstance(body, dict) and path.endswith(_KNOWN_PATHS):

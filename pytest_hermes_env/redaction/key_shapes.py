@@ -211,9 +211,20 @@ SHAPES: tuple[Shape | PrefixedKey, ...] = (
     Shape(
         kind="assigned",
         hints=("=", ":"),
-        pattern=re.compile(r"[:=]>?\s{0,9}\\{0,9}[\"']?([A-Za-z0-9_./+~-]{12,}=*)"),
+        pattern=re.compile(r"[:=]>?\s{0,9}\\{0,9}[\"']?([A-Za-z0-9_./+~#$!@%^*?-]{12,}=*)"),
         is_secret=looks_random,
-        before=re.compile(rf"(?i)(?:{_NAMES})\\*[\"']?\s*$"),
+        before=re.compile(rf"(?i)(?:{_NAMES})\\*[\"']?\]?\s*$"),
     ),
+    Shape(
+        kind="assigned",
+        hints=("-",),
+        pattern=re.compile(r"(?<=[A-Za-z])\s{1,9}\\{0,9}[\"']?([A-Za-z0-9_./+~#$!@%^*?-]{12,}=*)"),
+        is_secret=looks_random,
+        before=re.compile(rf"(?i)--?[a-z0-9-]{{0,30}}(?:{_NAMES})$"),
+    ),
+    _shape("user", "-u --user", r"(?<!\S)(?:-u|--user)[\s=]{1,9}\\{0,9}[\"']?[^\s:\"'\\]{1,64}:([^\s\"'\\]{8,})", _has_digit),
+    _shape("registry", "auth", r"\\{0,9}\"auth\\{0,9}\"\s{0,9}:\s{0,9}\\{0,9}\"([A-Za-z0-9+/]{12,}={0,2})\\{0,9}\""),
+    _shape("pgpass", ":5432: :6432: :*:", r":(?:5432|6432|\*):[^\s:]{1,64}:[^\s:]{1,64}:([^\s:\"'\\]{8,})", _has_digit),
+    _shape("netrc", "login", r"\blogin\s{1,9}\S{1,100}\s{1,9}password\s{1,9}([^\s\"'\\]{8,})", _has_digit),
 )
 """The kinds of secrets: keys, and what stands in the places of secrets."""

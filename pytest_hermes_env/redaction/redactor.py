@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Self
 
 from pytest_hermes_env.redaction.encodings import dumped_like
-from pytest_hermes_env.redaction.key_shapes import SHAPES, Shape
+from pytest_hermes_env.redaction.key_shapes import SHAPES, Shape, looks_random
 from pytest_hermes_env.redaction.secret_names import is_secret_name
 from pytest_hermes_env.redaction.secret_search import PLACEHOLDER, Search
 from pytest_hermes_env.types import JsonObject, JsonValue
@@ -50,6 +50,14 @@ class TextRedactor:
         other = copy.copy(self)
         other.begin({**more, **self.known})
         return other
+
+    @property
+    def learned(self) -> dict[str, str]:
+        """What was found to be a secret by where it stood, by name: it may stand elsewhere, too."""
+        values = {value: kind for kind, value in self._numbers if looks_random(value)}
+        return {
+            f"{kind}.{number}": value for number, (value, kind) in enumerate(values.items()) if value not in self.known.values()
+        }
 
     def begin(self, known: Mapping[str, str]) -> None:
         """Number placeholders from 1, and search for these secrets, by name, and for all shapes."""

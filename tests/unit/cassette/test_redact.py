@@ -10,6 +10,7 @@ from pytest_hermes_env.redaction.file_check import Leak, leaks_in
 from pytest_hermes_env.redaction.redactor import neutral
 
 KEY = "sk-or-v1-" + "0123456789abcdef" * 4
+VALUE = "xK9mP2vL" + "5nQ8rT4w"
 OTHER = "sk-proj-" + "Zy9xW8vU7tS6" * 3
 
 
@@ -27,6 +28,24 @@ OTHER = "sk-proj-" + "Zy9xW8vU7tS6" * 3
             "https://[redacted:url-user:1]@host.test/a?key=[redacted:url-parameter:1]&x=1",
         ),
         ('api_key = "AbC123dEf456GhI789"', 'api_key = "[redacted:assigned:1]"'),
+        *(
+            (form.format(VALUE), form.format(f"[redacted:{kind}:1]"))
+            for form, kind in [
+                ("mytool --password {} --now", "assigned"),
+                ("mytool --db-api-key '{}'", "assigned"),
+                ("os.environ['MY_API_KEY'] = '{}'", "assigned"),
+                ("export DB_PASSWORD={}", "assigned"),
+                ("curl -s -u joe:{} https://x", "user"),
+                ("db.example:5432:app:joe:{}", "pgpass"),
+                ("machine x login joe password {}", "netrc"),
+            ]
+        ),
+        ("export DB_PASSWORD=xK9#mP2$vL5nQ8!rT", "export DB_PASSWORD=[redacted:assigned:1]"),
+        (
+            '{{"auths": {{"ghcr.io": {{"auth": "{}"}}}}}}'.format("am9lOnhLOW1Q" * 2),
+            '{"auths": {"ghcr.io": {"auth": "[redacted:registry:1]"}}}',
+        ),
+        ("docker run -u 1000:1000 x --token-length 123456", "docker run -u 1000:1000 x --token-length 123456"),
         ("-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----\n", "[redacted:private-key:1]\n"),
         (base64.b64encode(f"it is {KEY}".encode()).decode(), "[redacted:api-key:1]"),
         (json.dumps({"output": f"=\n{KEY}"}), '{"output": "=\\n[redacted:api-key:1]"}'),
@@ -90,6 +109,29 @@ def test_a_stream_keeps_its_events():
     said = [json.loads(event[6:])["choices"][0]["delta"]["content"] for event in reply.body[:-1]]
     assert said == ["The key is ", "[redacted:api-key:1]", "", ".", " Done"]
     assert (reply.body[0], reply.body[-1]) == (events[0], "data: [DONE]\n\n")
+
+
+def test_a_secret_of_one_place_is_one_in_all(tmp_path):
+    """What is assigned to a password in one request is none of the words of another; a player that saw both agrees."""
+
+    def call(text: str) -> ModelCall:
+        body = {"model": "m", "messages": [{"role": "user", "content": text}]}
+        request = ModelRequest(method="POST", path="/v1/chat/completions", body=body, body_kind="json")
+        return ModelCall(
+            number=1,
+            request=request,
+            reply=ModelReply(status=200, headers={}, body={"said": f"is it {VALUE}?"}, body_kind="json"),
+        )
+
+    calls = (call(f"is it {VALUE}?"), call(f"password: {VALUE}"), call(f"{VALUE} again"))
+    written = repr(
+        Redactor().tape(Tape(header=Header(recorded_at="2030-01-01T00:00:00Z", recorded_from="x"), calls=calls)).calls
+    )
+    player = Redactor()
+    seen = [neutral(player.request(one.request).body) for one in calls[1:]]
+
+    assert VALUE not in written
+    assert VALUE not in repr(seen)
 
 
 def test_requests_that_differ_in_secrets_only_are_the_same():
