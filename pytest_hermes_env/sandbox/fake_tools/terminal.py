@@ -29,6 +29,7 @@ from pytest_hermes_env.sandbox.real_lines import RealProcess, Refusal
 from pytest_hermes_env.sandbox.real_shell import HOST_PYTHON, Place
 from pytest_hermes_env.sandbox.sandbox_errors import exhausted, not_a_result, unscripted_command, unscripted_line
 from pytest_hermes_env.sandbox.simple_commands import FIRST_VARIABLES, plain_words, run_simple
+from pytest_hermes_env.sandbox.wrapped_commands import handed_on, wrapped
 
 NOT_FOUND = 127
 TIMED_OUT = 124
@@ -207,7 +208,8 @@ class Terminal:
         if exact:
             return self._answer(run, exact, text, shell_words(text))
         cells, files = self._machine.real.cells, self._machine.files
-        parts = [part for part in simple_commands(run.line) if self._scripts.matching(part.text, shell_words(part.text))]
+        every = [self._unwrapped(part) for part in simple_commands(run.line)]
+        parts = [part for part in every if self._scripts.matching(part.text, shell_words(part.text))]
         if not parts and (files.is_plain or cells.refusal):
             outcome = run_simple(run.line, files, run.session.cwd, run.session.variables)
             if outcome is not None:
@@ -220,12 +222,18 @@ class Terminal:
             self.refused.append(refused)
         return self._not_run(run, refusal)
 
+    def _unwrapped(self, part: _Part) -> _Part:
+        """Return a command with what it runs in its place, where the script answers that and not the command itself."""
+        inner = "" if self._scripts.matching(part.text, shell_words(part.text)) else wrapped(part.text)
+        return replace(part, text=inner) if inner and self._scripts.matching(inner, shell_words(inner)) else part
+
     def _for_real(self, run: _Run, parts: list[_Part]) -> Outcome:
         """Run a line in real bash, in the same directory with the same variables; the script answers ``parts`` of it.
 
         Raises: a command that is nowhere, or one that only the script answers and bash cannot ask for → UnexpectedToolCall; _Whole.
         """
-        if not parts and (part := self._scripted_part(run.line)):
+        given = next(filter(None, map(self._scripted_part, handed_on(run.line))), "")
+        if part := given or ("" if parts else self._scripted_part(run.line)):
             return self._not_run(run, Refusal(reason=f"cannot ask the script for `{part}`", fix=""))
         real, session = self._machine.real, run.session
         line, functions, taken = self._with_answers(run, parts)
