@@ -2,7 +2,7 @@
 The same item, transcript and sandbox have the same reward.
 
 What: Each probe calls `compute_reward` twice, on equal copies of item and result and on machines with the same files,
-and both rewards are equal. Declared cases are played twice. Another process plays and calls all of it too, with another `PYTHONHASHSEED`,
+and both rewards are equal. Declared cases are played twice, and a few changes of gold that earned less. Another process plays and calls all of it too, with another `PYTHONHASHSEED`,
 in another working directory, in another order (worse work, and the gold of another item, before the item's own) and on another day. Two rewards of 0 prove nothing: where there are no others,
 the rule is not exercised until a good transcript is declared, which is played twice.
 
@@ -117,7 +117,8 @@ def _of_cases(evidence: Evidence) -> Iterator[Finding]:
     for rung in evidence.rungs:
         if rung.reward is not None and not rung.is_foreign and (rung.again_error or rung.again not in (None, rung.reward)):
             again = rung.again_error or f"{rung.again:g}"
-            message = f"{rung.name} of {rung.item} got {rung.reward:g}, and then {again}, for the same transcript"
+            what = f"gold ({rung.change})" if rung.change else rung.name
+            message = f"{what} of {rung.item} got {rung.reward:g}, and then {again}, for the same transcript"
             yield evidence.finding(message, "compute_reward", seen=" / ".join(rung.transcript), scenario=CASES)
 
 

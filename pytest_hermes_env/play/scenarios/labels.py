@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pytest_hermes_env.inference.steps import call, say
+from pytest_hermes_env.inference.steps import Turn, call, say
 from pytest_hermes_env.play.auto_script import JUDGE_ANSWER, SILENT_ANSWER
 from pytest_hermes_env.play.buffers import copied, fields_of
-from pytest_hermes_env.play.cases.slots import said
+from pytest_hermes_env.play.cases.slots import Work, said
 from pytest_hermes_env.play.cases.values import GOLD
-from pytest_hermes_env.play.item_texts import LABEL, NO_LABEL
+from pytest_hermes_env.play.item_texts import LABEL, NO_LABEL, PERHAPS_LABEL
 from pytest_hermes_env.play.journal import Journal
 from pytest_hermes_env.play.scenario import Cause, Sighting, Unavailable
 from pytest_hermes_env.play.scenarios.family import family
@@ -31,12 +31,15 @@ _FIRST = 731_907_000
 class Answers:
     """A copy of an item in which each answer is a word or a number of its own; ``of`` is canary -> the field that it stands in."""
 
-    def __init__(self, item: Any) -> None:
+    def __init__(self, item: Any, gold: tuple[Turn, ...] = ()) -> None:
+        whole = {slot.text.strip() for slot in Work(turns=gold, item=item).slots()} if gold else set()
         self.of: dict[str, str] = {}
         self._numbers = itertools.count(_FIRST, 11)
         self.item = copied(item)
         for name, value in fields_of(self.item).items():
-            if LABEL.search(str(name).lower()) and not NO_LABEL.search(str(name).lower()):
+            called = str(name).lower()
+            is_work = PERHAPS_LABEL.search(called) is not None and str(value).strip() in whole
+            if (LABEL.search(called) or is_work) and not NO_LABEL.search(called):
                 new = self._replaced(value, str(name))
                 if isinstance(self.item, dict):
                     self.item[name] = new
@@ -85,7 +88,8 @@ def _is_word(value: str, text: str) -> bool:
 )
 async def answers_replaced(stage: Stage) -> None:
     """Look at the prompt, the sandbox and the variables when the agent is asked for the first time."""
-    answers, gold = Answers(stage.item), case_of(stage.cases, stage.item, GOLD, 0)
+    gold = case_of(stage.cases, stage.item, GOLD, 0)
+    answers = Answers(stage.item, gold.turns if gold is not None else ())
     parts = parts_of_gold(answers.item, repr(said(gold.turns)), prompt_of(stage, stage.item)) if gold is not None else {}
     if not (answers.of or parts):
         stage.skip(Unavailable(Cause.NO_ANSWER))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import secrets
 from typing import Any, ClassVar
@@ -404,6 +405,36 @@ def test_rollouts_with_equal_tokens_are_not_confused() -> None:
     verdict = judged("HE511", SlowReportEnv, cases([item_cases(where="*", gold=good, near_miss=bad)]))
 
     assert (verdict.outcome, verdict.findings) == (Outcome.PASSED, ())
+
+
+class SampledEnv(SumEnv):
+    """Looks at one of the two numbers, once at this and once at that."""
+
+    is_fair: ClassVar[bool] = False
+    looks: ClassVar[Any] = itertools.count()
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """In turn, or at both."""
+        found = self.read(ctx)
+        if not isinstance(found, dict):
+            return 0.0
+        names = ["total", "count"] if self.is_fair else [["total", "count"][next(self.looks) // 2 % 2]]
+        return sum(found.get(name) == item["answer"][name] for name in names) / len(names)
+
+
+class WholeEnv(SampledEnv):
+    """Looks at both."""
+
+    is_fair = True
+
+
+@pytest.mark.parametrize(("env_class", "is_told"), [(SampledEnv, True), (WholeEnv, False)])
+def test_what_is_drawn_shows_in_work_that_is_right_in_part(env_class: type, is_told: bool) -> None:
+    """Gold earns the same whatever is looked at."""
+    messages = [finding.message for finding in judged("HE404", env_class).findings]
+
+    assert any("for the same transcript" in message for message in messages) is is_told
+    assert bool(messages) is is_told
 
 
 class BestSoFarEnv(SumEnv):
