@@ -48,8 +48,13 @@ def names_of_base() -> frozenset[str]:
 def layer_of(cls: type) -> Layer:
     """Return the layer of ``cls``. Raises: ``cls`` is not the class of a Hermes environment → BadTarget."""
     __tracebackhide__ = True
-    if not isinstance(cls, type):
-        raise BadTarget(f"an environment class was expected, not {shorten(repr(cls))}: pass the class itself, such as MyEnv")
+    given: Any = cls
+    if not isinstance(given, type):
+        name = getattr(given, "__name__", "")
+        is_test = name.startswith("test")  # under a decorator that was given nothing
+        way = "write @env_contract(MyEnv), with the class" if is_test else "pass the class itself, such as MyEnv"
+        shown = f"the function {name}" if is_test else shorten(repr(given))
+        raise BadTarget(f"an environment class was expected, not {shown}: {way}")
     base = _base_of(cls)
     if base is None:
         raise BadTarget(_not_an_environment(cls))

@@ -67,7 +67,7 @@ OWN_ARGUMENTS = ("script", "server", "config", "in_process", "mode", "server_typ
 """What make_env takes besides settings."""
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, repr=False)
 class EnvironmentBuilder:
     """Builds environments, and releases them and their servers. One per test.
 
@@ -91,6 +91,9 @@ class EnvironmentBuilder:
     _mocks: list[Any] = field(default_factory=list)
     _world: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _counted: set[type] = field(default_factory=set)
+
+    def __repr__(self) -> str:
+        return "<make_env of this test>"
 
     def build(
         self,

@@ -169,6 +169,9 @@ def side_of(text: str, target: str) -> Side:
     path = Path(text)
     if path.suffix in {".jsonl", ".json", ".gz"} or (path.is_dir() and not target):
         return Side(name=text, files=(text,))
+    revision, colon, file = text.partition(":")
+    if colon and file.endswith(".py"):
+        raise UsageError(f"{text} is a file of a git revision.\n  fix       hermes-env compare {revision} {file} --env {file}")
     if path.suffix == ".py" or ".py:" in text:
         return Side(name=text, target=text)
     if not target:
@@ -184,8 +187,13 @@ def side_of(text: str, target: str) -> Side:
         check=False,
     )
     if known.returncode:
-        raise UsageError(f"{text} is no file of rollouts, environment, Python or git revision")
+        where = "" if _is_in_git() else ": the current directory is in no git repository"
+        raise UsageError(f"{text} is no file of rollouts, environment, Python or git revision{where}")
     return Side(name=text, target=target, revision=known.stdout.strip())
+
+
+def _is_in_git() -> bool:
+    return any((place / ".git").exists() for place in (Path.cwd(), *Path.cwd().parents))
 
 
 @dataclass(frozen=True, kw_only=True)

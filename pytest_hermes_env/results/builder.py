@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pytest_hermes_env.errors import ResultError, shorten
+from pytest_hermes_env.errors import ResultError, UsageError, shorten
 from pytest_hermes_env.results import grammar
 from pytest_hermes_env.results.expression import expression
 from pytest_hermes_env.results.outcome import outcome
@@ -141,6 +141,10 @@ class _Unfinished(Result):
 
     def __init__(self, history: History, layer: ResultLayer | None) -> None:
         self._history, self._layer = history, layer
+
+    def __call__(self, *_: object, **__: object) -> Any:
+        __tracebackhide__ = True
+        raise UsageError('agent_result is no function: a result begins with a step, such as agent_result.say("Done.")')
 
     def __getattr__(self, name: str) -> Any:
         if name not in FIELDS:

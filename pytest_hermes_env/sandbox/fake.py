@@ -56,6 +56,9 @@ class FakeSandbox:
     backend = "fake"
     """The value of TERMINAL_ENV while this sandbox answers."""
 
+    def __repr__(self) -> str:
+        return f"<FakeSandbox with {len(self.files)} files>"
+
     def __init__(
         self,
         files: Mapping[str, str | bytes] | None = None,

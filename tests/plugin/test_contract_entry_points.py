@@ -160,12 +160,18 @@ def test_a_path_with_a_class_names_one_class(pytester: pytest.Pytester) -> None:
         (GOOD.replace("TerminalTestEnv", "NoEnv", 1), "has no class NoEnv"),
         ("broken.py", "broken.py: the file does not parse: invalid syntax"),
         ("plain.py", "plain.py defines no environment: no class in it derives from HermesAgentBaseEnv. Classes in it: Plain."),
+        ("of_atropos.py", "Own (line 2) derives from atroposlib's BaseEnv: derive it from HermesAgentBaseEnv."),
+        ("importing.py", "It imports one: --hermes-env envs/my_env.py"),
     ],
 )
 def test_a_bad_target_is_a_usage_error(pytester: pytest.Pytester, target: str, message: str) -> None:
     """A target that cannot be checked ends the run with exit code 4 and a one-line error."""
     pytester.path.joinpath("broken.py").write_text("class Env(:\n", encoding="utf-8")
     pytester.path.joinpath("plain.py").write_text("class Plain: ...\n", encoding="utf-8")
+    pytester.makepyfile(
+        of_atropos="from atroposlib.envs.base import BaseEnv\nclass Own(BaseEnv): ...",
+        importing="from envs.my_env import MyEnv",
+    )
 
     result = run(pytester, "--hermes-env", target)
 
@@ -363,6 +369,16 @@ def test_wrong_words_are_refused_before_anything_is_imported(
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([told])
+
+
+def test_a_setting_that_no_field_has_is_refused(pytester: pytest.Pytester) -> None:
+    """Also where the selected rules play nothing."""
+    result = run(pytester, "--hermes-env", GOOD, "--hermes-set", "max_agent_turn=3", "--hermes-rules", "HE101")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["*--hermes-set: the configuration of * has no field max_agent_turn. Did you mean max_agent_turns?"]
+    )
 
 
 @pytest.mark.parametrize(

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import functools
 import hashlib
 import inspect
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from pytest_hermes_env.errors import BadTarget, shorten
 from pytest_hermes_env.layer import BASE, ancestors_package, parse_target
 from pytest_hermes_env.missing_files import files_below, no_file
 from pytest_hermes_env.play.class_record import written_names
-from pytest_hermes_env.source import ClassSource, SourceTree, read_class, read_classes, without_abstract_bases
+from pytest_hermes_env.source import ClassSource, SourceTree, last_name, read_class, read_classes, without_abstract_bases
+from pytest_hermes_env.source.configs import config_calls, names_taken
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +94,7 @@ def subjects_of(text: str) -> list[Subject]:
         seen = [item.name for item in reading.skipped]
         raise BadTarget(
             f"{target.module} defines no environment: no class in it derives from {BASE}. "
-            f"Classes in it: {', '.join(seen) or 'none'}. A class that a function makes must be named: {target.module}:Class."
+            f"Classes in it: {', '.join(seen) or 'none'}. {_where_it_is(path, target.module)}"
         )
     place = path if is_file else target.module
     return [
@@ -117,6 +120,31 @@ def _hash(path: str) -> str:
         return hashlib.sha256(Path(path).read_bytes()).hexdigest()
     except OSError:
         return ""
+
+
+def unknown_setting(settings: Mapping[str, Any], subject: Subject) -> str:
+    """Return that --hermes-set names what the configuration does not have, where the source shows all that it has; else empty."""
+    calls = config_calls(subject.source) if settings and subject.source is not None else ()
+    taken = [names_taken(config, call.function.module) for call, config in calls]
+    known = {name for names in taken for name in names or ()}
+    if taken and None not in taken and (unknown := next((name for name in settings if name not in known), "")):
+        near = difflib.get_close_matches(unknown, sorted(known), n=1)
+        meant = f" Did you mean {near[0]}?" if near else ""
+        return f"--hermes-set: the configuration of {subject.name} has no field {unknown}.{meant}"
+    return ""
+
+
+def _where_it_is(path: str, module: str) -> str:
+    """Return what to do about a file without an environment: one of Atropos' own base, one that only imports an environment, or another."""
+    tree = ast.parse(Path(path).read_bytes())
+    bases = {name: node for node in tree.body if isinstance(node, ast.ClassDef) for name in map(last_name, node.bases)}
+    if "BaseEnv" in bases:
+        node = bases["BaseEnv"]
+        return f"{node.name} (line {node.lineno}) derives from atroposlib's BaseEnv: derive it from {BASE}."
+    taken = [(one.module, name.name) for one in tree.body if isinstance(one, ast.ImportFrom) for name in one.names]
+    if found := next((f"{origin.replace('.', '/')}.py" for origin, name in taken if origin and name.endswith("Env")), ""):
+        return f"It imports one: --hermes-env {found}"
+    return f"A class that a function makes must be named: {module}:Class."
 
 
 def _names_in(path: str) -> frozenset[str]:

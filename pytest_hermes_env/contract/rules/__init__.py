@@ -79,6 +79,10 @@ def rule_words(values: Iterable[str]) -> list[str]:
 
 def nearest(word: str) -> str:
     """Return " Did you mean HE301?" for a word that is close to an id or a name, else an empty text."""
+    if re.fullmatch(r"HE[0-9OIl]{3}", word, re.IGNORECASE) and not word[2:].isdigit():
+        word = f"HE{word[2:].translate(str.maketrans('OoIl', '0011'))}"
+        if any(rule.id == word for rule in ALL_RULES):
+            return f" Did you mean {word}?"
     is_id = re.fullmatch(r"HE\d+", word, re.IGNORECASE) is not None  # one digit wrong is another rule, one too many a slip
     rules = [rule for rule in ALL_RULES if not is_id or rule.id.startswith(word[:4].upper())]
     names = {name: rule.id for rule in rules for name in _names(rule)}

@@ -69,7 +69,8 @@ def _stopped_by_unknown_read(reward: Reward, scenario: Scenario) -> bool:
 
 def _fault(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, SupportsFloat):
-        return f"returned {type_name(value)} {str(value)[:80]}, not a number"
+        lone = " (a comma behind the value makes a tuple of it)" if isinstance(value, tuple) and len(value) == 1 else ""
+        return f"returned {type_name(value)} {str(value)[:80]}, not a number{lone}"
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError) as error:

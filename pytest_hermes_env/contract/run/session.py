@@ -21,7 +21,7 @@ import pytest
 from pytest_hermes_env.contract.judge.causes import reported_once
 from pytest_hermes_env.contract.judge.engine import ClassContract, rank, refused
 from pytest_hermes_env.contract.judge.rule import Rule
-from pytest_hermes_env.contract.judge.subject import Subject, subject_of, subjects_of
+from pytest_hermes_env.contract.judge.subject import Subject, subject_of, subjects_of, unknown_setting
 from pytest_hermes_env.contract.judge.verdict import Outcome, Verdict
 from pytest_hermes_env.contract.ledger.ladder import ladder_rows
 from pytest_hermes_env.contract.ledger.ledger import Ledger, LedgerEntry
@@ -75,6 +75,8 @@ class ContractSession:
         if key not in self._contracts:
             made = subject_of(subject) if isinstance(subject, type) else subject
             settings = settings_of(made.path, str(self._config.rootpath))
+            if unknown := unknown_setting(settings_to_play(self._config), made):
+                raise pytest.UsageError(unknown)
             checked = CheckedClass(
                 ClassContract(made, lambda: self._collection(checked)),
                 settings,

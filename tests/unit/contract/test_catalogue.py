@@ -23,7 +23,14 @@ def test_the_rule_about_files_that_do_not_parse_cannot_be_ignored(word):
 
 
 @pytest.mark.parametrize(
-    ("word", "hint"), [("ZZZZ", ""), ("XX101", ""), ("HE9", ""), ("wandb-log-accept-none", " Did you mean HE802?")]
+    ("word", "hint"),
+    [
+        ("ZZZZ", ""),
+        ("XX101", ""),
+        ("HE9", ""),
+        ("HE4O1", " Did you mean HE401?"),
+        ("wandb-log-accept-none", " Did you mean HE802?"),
+    ],
 )
 def test_an_unknown_word_is_an_error_with_the_nearest_rule(word, hint):
     with pytest.raises(UnknownRule) as error:

@@ -351,6 +351,8 @@ def test_a_word_that_is_nothing_is_refused(tmp_path):
         side_of("nonsense", "my_env.py")
     with pytest.raises(UsageError, match=r"name the environment: --env my_env\.py"):
         side_of("nonsense", "")
+    with pytest.raises(UsageError, match=r"hermes-env compare HEAD~1 envs/my_env\.py --env envs/my_env\.py"):
+        side_of("HEAD~1:envs/my_env.py", "")
 
 
 def test_a_revision_is_played_against_the_present_file(environment, tmp_path, capsys, monkeypatch):

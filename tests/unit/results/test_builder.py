@@ -8,6 +8,7 @@ import pytest
 
 from environments.agent_loop import AgentResult, ToolError
 from pytest_hermes_env import agent_result
+from pytest_hermes_env.errors import UsageError
 
 USER = {"role": "user", "content": "…"}
 
@@ -23,6 +24,12 @@ def call(number: int, name: str, arguments: str) -> dict[str, object]:
 
 def tool(number: int, content: str, name: str = "terminal") -> dict[str, object]:
     return {"role": "tool", "tool_call_id": f"call_{number}", "name": name, "content": content}
+
+
+def test_it_is_no_function() -> None:
+    """And says with what a result begins."""
+    with pytest.raises(UsageError, match=r"agent_result\.say"):
+        agent_result()  # type: ignore[operator]
 
 
 def test_an_answer_is_an_agent_result() -> None:
