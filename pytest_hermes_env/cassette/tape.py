@@ -156,8 +156,9 @@ def as_reply_body(data: bytes, headers: Mapping[str, str]) -> tuple[JsonValue, B
     if encoding:
         kept["content-encoding"] = encoding
         return base64.b64encode(data).decode("ascii"), "bytes", kept
-    if headers.get("content-type", "").startswith("text/event-stream"):
-        text = data.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
+    is_stream = headers.get("content-type", "").startswith("text/event-stream")
+    text = data.decode("utf-8", "surrogateescape").replace("\r\n", "\n") if is_stream else ""
+    if is_stream and (not text or text.endswith(END_OF_EVENT)):  # one that was cut in an event is kept as it came
         events: list[JsonValue] = [event for event in text.split(END_OF_EVENT) if event]
         return events, "events", kept
     value, kind = _read(data)

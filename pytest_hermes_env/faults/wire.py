@@ -64,7 +64,10 @@ def breaking(app: ASGIApp, plan: FaultPlan, describe: Describe) -> ASGIApp:
 
 
 async def _half(app: ASGIApp, scope: Scope, receive: Receive, send: Send, *, is_cut: bool) -> None:
-    """Send half of the app's answer: as if it were all, or, if ``is_cut``, with the length of all and then end the connection."""
+    """Send half of the app's answer: as if it were all, or, if ``is_cut``, with the length of all and then end the connection.
+
+    Of a stream, the last event is half of one, with the end of an event.
+    """
     sent: list[Message] = []
 
     async def keep(message: Message) -> None:
@@ -73,6 +76,8 @@ async def _half(app: ASGIApp, scope: Scope, receive: Receive, send: Send, *, is_
     await app(scope, receive, keep)
     content = b"".join(message.get("body", b"") for message in sent)
     half = content[: len(content) // 2]
+    if not is_cut and (start := half.rfind(b"data: ")) > 0 and (end := content.find(b"\n\n", start)) > 0:
+        half = content[: start + (end - start) // 2] + b"\n\n"  # a client of a stream reads whole events only
     headers = [pair for pair in sent[0].get("headers", ()) if pair[0].lower() not in {b"content-length", b"transfer-encoding"}]
     length = len(content) if is_cut else len(half)
     await send({**sent[0], "headers": [*headers, (b"content-length", str(length).encode())]})
@@ -147,6 +152,11 @@ def refusing(plan: FaultPlan, port: int, describe: Describe) -> Iterator[None]:
                 request.url = request.url.copy_with(port=closed)
             return await real(transport, request)
 
+        def of_plain_httpx(real: Any, transport: Any, request: Any) -> Any:
+            if is_refused(request.method, request.url, request.read()):
+                request.url = request.url.copy_with(port=closed)
+            return real(transport, request)
+
         async def of_aiohttp(real: Any, session: Any, method: str, url: Any, **kwargs: Any) -> Any:
             from yarl import URL  # noqa: PLC0415 - aiohttp's
 
@@ -157,6 +167,7 @@ def refusing(plan: FaultPlan, port: int, describe: Describe) -> Iterator[None]:
 
         with (
             intercept("httpx.AsyncHTTPTransport.handle_async_request", of_httpx),
+            intercept("httpx.HTTPTransport.handle_request", of_plain_httpx),
             intercept("aiohttp.ClientSession._request", of_aiohttp),
         ):
             yield

@@ -2,6 +2,7 @@ import json
 import math
 import re
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +16,8 @@ from pytest_hermes_env.cassette.tape import (
     RecordedRollout,
     RecordedToolCall,
     Tape,
+    as_bytes,
+    as_reply_body,
 )
 
 ODD = [
@@ -199,3 +202,14 @@ def test_a_text_of_many_brackets_stays_a_text() -> None:
     written = text_of(tape)
 
     assert tape_of(written) == tape
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [(b"data: 1\n\ndata: 2\n\n", "events"), (b'data: 1\n\ndata: {"b', "text"), (b"data: 1\n\ndata: \xff", "bytes")],
+)
+def test_a_stream_that_was_cut_in_an_event_is_replayed_as_it_came(data: bytes, kind: str) -> None:
+    """A client drops the half of an event, and would read it if it had an end."""
+    body, found, headers = as_reply_body(data, {"content-type": "text/event-stream"})
+
+    assert (found, as_bytes(ModelReply(body=body, body_kind=found, headers=headers))) == (kind, data)

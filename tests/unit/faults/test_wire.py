@@ -8,6 +8,7 @@ from typing import Any
 
 import aiohttp
 import httpx
+import openai
 import pytest
 
 from pytest_hermes_env import FaultPlan, MockServer, say
@@ -151,3 +152,23 @@ def test_a_client_that_leaves_while_it_sends_meets_nothing(fault_plan):
         server.verify()
 
     assert statuses == [500, 200]
+
+
+def test_a_plain_client_is_refused_too():
+    """Once, and then answered."""
+    plan = FaultPlan().on("model", "refused", at=1, times=1)
+    with MockServer(say("ok"), faults=plan) as server, httpx.Client() as client:
+        with pytest.raises(httpx.ConnectError):
+            client.post(f"{server.base_url}/chat/completions", json=QUESTION)
+        assert client.post(f"{server.base_url}/chat/completions", json=QUESTION).status_code == 200
+
+
+def test_a_stream_with_broken_json_has_half_an_event():
+    """With an end, so that a client reads it."""
+    plan = FaultPlan().on("model", "broken_json", at=1, times=1)
+    with (
+        MockServer(say("several words of an answer"), faults=plan) as server,
+        openai.OpenAI(base_url=server.base_url, api_key="k", max_retries=0) as client,
+        pytest.raises(json.JSONDecodeError),
+    ):
+        list(client.chat.completions.create(model="m", messages=[{"role": "user", "content": "a"}], stream=True))
