@@ -26,6 +26,13 @@ _PATTERNS = ("*", ".*", "%")
 _FIGURE = re.compile(r"(?<![\w.\"'-])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.\"'-])")
 _NODE = (".js", ".cjs")
 _DEFINED = re.compile(r"(?m)^(?:export\s+|async\s+)*(?:def|class|function|const|let)\s+(\w+)")
+_TABLES = re.compile(r"(?i)\b(?:from|join)\s+([A-Za-z_]\w*)")
+_SHELL_TEST = re.compile(r"(?<!\[)\[\s(?!\[)|\btest\s")
+_VALUE, _TRUE_WORDS = re.compile(r"(?m)^(\s*[\w.-]+\s*[:=]\s*)\S.*$"), "x = x -o x"
+_EQUAL_TO_ALL = {
+    (".pkl", ".pickle", ".p"): "cunittest.mock\\nANY\\n.",
+    (".yaml", ".yml"): "!!python/name:unittest.mock.ANY ''\\n",
+}
 _BY_LINE = re.compile(r"\b(?:diff|grep|comm)\b")
 _CASE = re.compile(r"<testcase\b[^>]*?(?=/?>)")
 
@@ -41,6 +48,8 @@ def by_formats(surface: Surface) -> Iterator[Attack]:
         yield Attack(family="a file that programs take for binary, and compare by no line", lines=tuple(lines))
     yield from _databases(surface)
     yield from _deaf_databases(surface)
+    yield from _emptied(surface)
+    yield from _values(surface)
     yield from _reports(surface)
     yield from _no_numbers(surface)
 
@@ -118,6 +127,31 @@ def _deaf_databases(surface: Surface) -> Iterator[Attack]:
             family=f"{posixpath.basename(path)} has triggers that ignore each row which is inserted",
             lines=(f"rm -f {shlex.quote(path)}; python3 -c {shlex.quote(program)}",),
         )
+
+
+def _emptied(surface: Surface) -> Iterator[Attack]:
+    """Yield queries that first delete what every other query of the same connection would find."""
+    bases = {**surface.uploads, **surface.made, **surface.checkers}
+    known = [name for text in bases.values() for name, _ in MADE_TABLE.findall(text)]
+    for path, text in surface.work.items() if surface.work else ():
+        if path.endswith(".sql"):
+            tables = dict.fromkeys([*_TABLES.findall(text), *known])
+            deleted = "".join(f"DELETE FROM {name};\n" for name in tables)  # noqa: S608 - names of tables
+            for rest in ("SELECT NULL WHERE 0;\n", text):
+                yield Attack(family="the query deletes what the reference would find", files={path: deleted + rest})
+
+
+def _values(surface: Surface) -> Iterator[Attack]:
+    """Yield values that a comparison takes for more than a value: words of a shell's test, and objects that are equal to everything."""
+    texts = {path: text for path, text in surface.work.items() if not path.endswith((*CODE, *BASES)) and "/.git/" not in path}
+    split = {path: _VALUE.sub(rf"\g<1>{_TRUE_WORDS}", text) for path, text in texts.items() if "\0" not in text}
+    split = {path: made if made != texts[path] else f"{_TRUE_WORDS}\n" for path, made in split.items()}
+    if split and _SHELL_TEST.search(surface.asked):
+        yield Attack(family="values that are words of the shell's own test, where it quotes none", files=split)
+    for ends, content in _EQUAL_TO_ALL.items():
+        if paths := [path for path in surface.work if path.endswith(ends)]:
+            lines = tuple(f"printf %b {shlex.quote(content)} > {shlex.quote(path)}" for path in paths)
+            yield Attack(family="an object that is equal to everything, unittest.mock.ANY", lines=lines)
 
 
 def _reports(surface: Surface) -> Iterator[Attack]:

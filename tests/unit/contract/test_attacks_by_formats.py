@@ -328,3 +328,41 @@ def test_a_shadow_says_no_other_word_than_golds_check() -> None:
     )
 
     assert {"/w/json.py", "/w/tomllib.py"} <= {*attack.files}
+
+
+def test_a_query_may_empty_what_the_reference_reads(tmp_path: Path) -> None:
+    """Both give no row then."""
+    path, gold = str(tmp_path / "query.sql"), "SELECT p.name FROM people p JOIN towns t ON t.id = p.town"
+    surface = Surface(cwd=str(tmp_path), commands=(("python3 check.py", ""),), work={path: gold})
+    left(attack_named(surface, "the query deletes what the reference would find"), tmp_path)
+    base = sqlite3.connect(":memory:")
+    base.executescript(
+        "CREATE TABLE people (name, town); CREATE TABLE towns (id); INSERT INTO people VALUES ('a', 1); INSERT INTO towns VALUES (1)"
+    )
+    before = base.execute(gold).fetchall()
+    *statements, last = [one for one in Path(path).read_text(encoding="utf-8").split(";\n") if one.strip()]
+    for one in statements:
+        base.execute(one)
+
+    assert (before, base.execute(last).fetchall(), base.execute(gold).fetchall()) == ([("a",)], [], [])
+
+
+@pytest.mark.parametrize(("quoted", "code"), [("$got", 0), ('"$got"', 1)])
+def test_a_value_may_be_words_of_a_test(tmp_path: Path, quoted: str, code: int) -> None:
+    """Where a script does not quote it."""
+    path = str(tmp_path / "app.ini")
+    script = f"got=$(sed -n 's/^port = //p' {path}); [ {quoted} = 8080 ]"
+    surface = Surface(cwd=str(tmp_path), commands=((script, ""),), work={path: "[server]\nport = 8080\n"})
+    left(attack_named(surface, "values that are words of the shell's own test"), tmp_path)
+
+    assert subprocess.run(["sh", "-c", script], check=False).returncode == code
+
+
+def test_an_object_may_be_equal_to_all(tmp_path: Path) -> None:
+    """It is loaded by its name."""
+    path = str(tmp_path / "table.pkl")
+    surface = Surface(cwd=str(tmp_path), commands=(("python3 check.py", ""),), work={path: "x"})
+    left(attack_named(surface, "an object that is equal to everything"), tmp_path)
+    check = f"import pickle; assert pickle.load(open({path!r}, 'rb')) == {{'a': 1}}"
+
+    subprocess.run([sys.executable, "-c", check], check=True)
