@@ -102,12 +102,20 @@ def dynamic(evidence: Evidence) -> Verdict:
         if evaluation.error:
             return Verdict.not_exercised(f"evaluate() {evaluation.failure}, which HE705 reports", "HE705")
         message = "evaluate() never called the model"
-        if empty := [f"self.{name}" for name, held in evaluation.before.items() if _HELD_OUT.search(name) and _is_empty(held)]:
+        held = {
+            f"self.{name}": seen for name, seen in evaluation.before.items() if _HELD_OUT.search(name) and _is_collection(seen)
+        }
+        if (empty := [name for name, seen in held.items() if _is_empty(seen)]) and len(empty) == len(held):
             message += f": {' and '.join(empty)} {'is' if len(empty) == 1 else 'are'} empty after setup()"
             fix = f"Let setup() put items into {empty[0]}: as it chooses them, none is left."
     if evaluation.error:
         message += f"; it raised {evaluation.error}"
     return Verdict.failed([Finding(message=message, path=path, line=line, scenario="evaluate", fix=fix)])
+
+
+def _is_collection(picture: object) -> bool:
+    """Tell whether what `buffers.snapshot` pictures is a collection."""
+    return isinstance(picture, tuple) and picture[:1] in (("sequence",), ("mapping",), ("set",))
 
 
 def _is_empty(picture: object) -> bool:

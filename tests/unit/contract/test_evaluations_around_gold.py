@@ -233,3 +233,39 @@ def test_a_judge_of_an_evaluation_gets_its_declared_answer(env_class: type, told
     messages = [finding.message for finding in judged("HE708", env_class, declared).findings]
 
     assert [told in message for message in messages] == ([True] if told else [])
+
+
+class SilentEvaluationEnv(SumEnv):
+    """Each item of its evaluation fails without a word; what it logs is kept in a list called like items."""
+
+    has_items: ClassVar[bool] = True
+
+    async def setup(self) -> None:
+        """Begin with an empty list."""
+        await super().setup()
+        self.eval_rows: list[float] = []
+        self.held_out = self.held_out if self.has_items else []
+
+    async def evaluate(self, *args: Any, **kwargs: Any) -> None:
+        """Swallow whatever comes."""
+        for item in self.held_out:
+            try:
+                self.eval_rows.append(self.missing(item))  # type: ignore[attr-defined]
+            except AttributeError:
+                continue
+        await self.evaluate_log({"eval/mean": 0.0})
+
+
+class NothingHeldOutEnv(SilentEvaluationEnv):
+    """Has no held-out items."""
+
+    has_items = False
+
+
+@pytest.mark.parametrize(("env_class", "told"), [(SilentEvaluationEnv, False), (NothingHeldOutEnv, True)])
+def test_an_empty_list_is_blamed_where_there_are_no_items(env_class: type, told: bool) -> None:
+    """An evaluation that never asked the model may have lost its items, or swallowed what stopped it."""
+    (finding,) = judged("HE701", env_class).findings
+
+    assert finding.message.startswith("evaluate() never called the model")
+    assert ("empty after setup()" in finding.message, bool(finding.fix)) == (told, told)
