@@ -32,6 +32,11 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not ran:
         return Verdict.not_exercised("collect_trajectories returned no group", "HE511")
     items = sum(row.logprobs is not None for scenario in ran for row in items_of(scenario))
+    own = any(row.logprobs is not None for scenario in ran for row in rows_of(scenario))
+    if own and not any(items_of(scenario) for scenario in ran):
+        return Verdict.not_applicable(
+            "the class makes its groups without items; HE503 compares their logprobs with the server's"
+        )
     if not items:
         return Verdict.not_exercised("no item had inference_logprobs, which HE503 reports", "HE503")
     return Verdict.of(list(_findings(evidence, ran))[:1], f"the logprobs of {items} items are in their groups")
