@@ -97,3 +97,10 @@ def add_tokens(completion: Any, body: Any, generation: Generation, *, engine: En
         elif body.get("return_token_ids") is True:
             choice["token_ids"] = list(sample.ids)
             completion["prompt_token_ids"] = list(generation.prompt)
+    prompt, count = len(generation.prompt), len(completion["choices"]) * len(sample.ids)
+    completion["usage"] = {
+        **completion["usage"],
+        "prompt_tokens": prompt,
+        "completion_tokens": count,
+        "total_tokens": prompt + count,
+    }

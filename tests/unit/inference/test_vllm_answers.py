@@ -43,6 +43,16 @@ def chat(mock: MockServer, messages: Any = HELLO, **fields: Any) -> Any:
 # ---------------------------------------------------------------------- chat completions
 
 
+def test_usage_counts_the_ids_of_the_answer() -> None:
+    """Also where a limit cut it."""
+    with MockServer([say("several words of a long answer")], template="qwen3", engine="vllm") as mock:
+        answer = chat(mock, max_tokens=2, logprobs=True, return_token_ids=True)
+
+    usage, ids, prompt = answer["usage"], answer["choices"][0]["token_ids"], answer["prompt_token_ids"]
+    assert (len(ids), usage["completion_tokens"], usage["prompt_tokens"]) == (2, 2, len(prompt))
+    assert usage["total_tokens"] == 2 + len(prompt)
+
+
 @pytest.mark.parametrize("template", ["chatml", "qwen3", "mistral", "llama3", "kimi"])
 @pytest.mark.parametrize("has_directory", [False, True])
 def test_chat_returns_the_ids_of_prompt_and_reply(template: str, has_directory: bool) -> None:
