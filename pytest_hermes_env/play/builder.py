@@ -35,10 +35,8 @@ if TYPE_CHECKING:
 
 BACKEND = "TERMINAL_ENV"
 """The variable in which a layer tells hermes which backend runs terminals."""
-
 GROUP_SIZE = 2
 """Default number of rollouts per group: the smallest at which rollouts can affect each other."""
-
 _PREFIX = "hermes-env-tokenizer-"
 _tokenizers: dict[str, str] = {}
 _temporary: list[tempfile.TemporaryDirectory[str]] = []
@@ -250,8 +248,7 @@ class EnvironmentBuilder:
 
         __tracebackhide__ = True
         known = type(config).model_fields
-        unknown = [name for name in fields if name not in known]
-        if unknown:
+        if unknown := [name for name in fields if name not in known]:
             nearest = difflib.get_close_matches(unknown[0], [*OWN_ARGUMENTS, *known], n=3, cutoff=0.6)
             raise EnvironmentSetupError(
                 f"{type(config).__name__} has no field {unknown[0]!r}."
