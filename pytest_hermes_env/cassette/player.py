@@ -12,18 +12,19 @@ from __future__ import annotations
 import builtins
 import functools
 import json
+import re
 import threading
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_hermes_env.cassette.matching import Matching, canonical, digest, normal_form, without_volatile
+from pytest_hermes_env.cassette.matching import Matching, canonical, digest, normal_form, temporary_directory, without_volatile
 from pytest_hermes_env.cassette.redact import Redactor
 from pytest_hermes_env.cassette.replay_errors import Miss, nearest
 from pytest_hermes_env.cassette.tape import Call, ModelCall, ModelRequest, RecordedToolCall, Tape
 from pytest_hermes_env.redaction.redactor import neutral
-from pytest_hermes_env.types import Sandbox, Sandboxes
+from pytest_hermes_env.types import JsonValue, Sandbox, Sandboxes
 
 if TYPE_CHECKING:
     from pytest_hermes_env.cassette.rollouts import LiveRollout
@@ -35,6 +36,10 @@ class _Comparison:
     def __init__(self, matching: Matching, redactor: Redactor) -> None:
         self._matching = matching
         self.redacted = redactor.request
+
+    def directories(self, request: ModelRequest) -> list[str]:
+        """Return the temporary directories in a request, in the order in which they appear."""
+        return list(dict.fromkeys(temporary_directory().findall(canonical(request, self._matching))))
 
     def exact(self, request: ModelRequest) -> str:
         return digest(canonical(request, self._matching))
@@ -49,6 +54,27 @@ class _Comparison:
 def _neutral(request: ModelRequest) -> ModelRequest:
     """Return a request with one neutral placeholder for each secret; numbered ones would differ from run to run."""
     return replace(request, body=neutral(request.body))
+
+
+def _of_today(call: Call, directories: Sequence[str]) -> Call:
+    """Return a call whose answer names the temporary directories of today's request where it named those of the recorded one."""
+    recorded = list(dict.fromkeys(temporary_directory().findall(canonical(call.request, Matching()))))
+    today = {then: now for then, now in zip(recorded, directories, strict=False) if then != now}
+    if not today:
+        return call
+    answer: Any = call.reply.body if isinstance(call, ModelCall) else call.result
+    named = re.compile("|".join(rf"{re.escape(then)}(?![\w-])" for then in today))
+
+    def renamed(value: JsonValue) -> JsonValue:
+        if isinstance(value, str):
+            return named.sub(lambda found: today[found[0]], value)
+        if isinstance(value, list):
+            return [renamed(part) for part in value]
+        return {key: renamed(part) for key, part in value.items()} if isinstance(value, dict) else value
+
+    if isinstance(call, ModelCall):
+        return replace(call, reply=replace(call.reply, body=renamed(answer)))
+    return replace(call, result=renamed(answer))
 
 
 class _Recordings:
@@ -74,7 +100,8 @@ class _Recordings:
                 if not self._used[index]:
                     self._normal[digest(self._comparison.normal(call.request))].append(index)
         redacted = self._comparison.redacted(request)
-        return self._first(self._normal, digest(self._comparison.normal(redacted))) or self._miss(redacted)
+        alike = self._first(self._normal, digest(self._comparison.normal(redacted)))
+        return self._miss(redacted) if alike is None else _of_today(alike, self._comparison.directories(request))
 
     def _first(self, index: dict[str, deque[int]], key: str) -> Call | None:
         waiting = index.get(key)

@@ -7,6 +7,7 @@ import json
 import random
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import httpx
@@ -257,6 +258,23 @@ def test_ids_ports_and_directories_of_the_run_do_not_count(tmp_path: Path) -> No
         'now "<directory 1>/b.py, served at http://<port 1>/"',
         "            the temperature: recorded 1.0, now 0.5",
     ]
+
+
+def test_an_answer_names_the_directories_of_today(tmp_path: Path) -> None:
+    """Those that the request named; another one stays as it was recorded."""
+
+    def echo(conversation: Any) -> Any:
+        return say(f"I wrote {conversation.first_user} and /tmp/hermes-task-9-zz9f_2k1/b.txt")
+
+    path, then, now = tmp_path / "cassette.json", "/tmp/hermes-task-1-x8f_2k1a", "/tmp/hermes-task-2-aaaaaaaa"
+    asked = [[{"role": "user", "content": f"{place}/a.txt"}] for place in (then, now)]
+    with MockServer(echo, allow_leftovers=True) as server, recording(path, recorded_from="a mock"):
+        (recorded,) = asyncio.run(ask(server.base_url, messages=asked[0]))
+    with replaying(path):
+        (replayed,) = asyncio.run(ask(GONE, messages=asked[1]))
+
+    assert (recorded.split(" and ")[0], replayed.split(" and ")[0]) == (f"I wrote {then}/a.txt", f"I wrote {now}/a.txt")
+    assert now not in replayed.split(" and ")[1]
 
 
 def test_fields_may_be_ignored(tmp_path: Path) -> None:
