@@ -126,7 +126,7 @@ CASES = (
             async def compute_reward(self, item, result, ctx): ...  # <- here
             async def evaluate(self): ...
         """,
-        "setup sets self.evaluate, which hides the method in line 22",
+        "setup sets self.evaluate, which hides the method in line 26",
         "format_prompt is a property, and it is called",
         "compute_reward is a staticmethod, and takes self: nothing passes it",
     ),

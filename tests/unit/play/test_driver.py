@@ -294,12 +294,16 @@ class Endless(SmallEnv):
 
 
 class Exiting(SmallEnv):
-    """Ends the program in its reward."""
+    """Ends the program in a task of its own, which no layer awaits."""
 
     async def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:
         """Leave."""
         del item, result, ctx
-        sys.exit(3)
+
+        async def leave() -> float:
+            sys.exit(3)
+
+        return await asyncio.ensure_future(leave())
 
 
 class Killing(SmallEnv):
