@@ -44,7 +44,7 @@ def intercept(target: str, handler: Callable[..., Any], *, owner: Any = None) ->
 def replace(target: str, value: Any, *, owner: Any = None) -> Iterator[None]:
     """Give an attribute another value while the context lasts."""
     owner, name = _located(target, owner)
-    before = getattr(owner, name)
+    before = _written(owner, name)
     setattr(owner, name, value)
     try:
         yield
@@ -132,35 +132,43 @@ def _located(target: str, owner: Any) -> tuple[Any, str]:
     return owner, name
 
 
+def _written(owner: Any, name: str) -> Any:
+    """Return an attribute as it must be put back: of a class a static method, or one of the class, is not the function in it."""
+    return inspect.getattr_static(owner, name) if isinstance(owner, type) else getattr(owner, name)
+
+
 class _Chain:
-    """The wrapper that stands in for one attribute, and the handlers that it calls."""
+    """The wrapper that stands in for one attribute, and the handlers that it calls: with what the function in a static method is called with."""
 
     def __init__(self, owner: Any, name: str) -> None:
         self._owner, self._name = owner, name
         self._is_inherited = name not in vars(owner)
-        self.real = getattr(owner, name)
+        self._written = _written(owner, name)
+        is_bound_otherwise = isinstance(self._written, staticmethod | classmethod)
+        self.real = self._written.__func__ if is_bound_otherwise else getattr(owner, name)
         self.handlers: tuple[Callable[..., Any], ...] = ()
         self._entry: Callable[..., Any] = self.real
-        self.wrapper = self._new_wrapper()
+        wrapper = self._new_wrapper()
+        self.installed: Any = type(self._written)(wrapper) if is_bound_otherwise else wrapper
 
     @classmethod
     def of(cls, owner: Any, name: str) -> _Chain:
         """Return the chain that is installed, or a new one: also where a test replaced our wrapper by a method of its own."""
         installed = vars(owner).get(name)
-        chain = getattr(installed, "_hermes_env_chain", None)
-        return chain if isinstance(chain, cls) and chain.wrapper is installed else cls(owner, name)
+        chain = getattr(getattr(installed, "__func__", installed), "_hermes_env_chain", None)
+        return chain if isinstance(chain, cls) and chain.installed is installed else cls(owner, name)
 
     def change(self, handlers: list[Callable[..., Any]]) -> None:
         """Install, update or remove the wrapper."""
         was_installed, self.handlers = bool(self.handlers), tuple(handlers)
         self._entry = functools.reduce(lambda real, handler: functools.partial(handler, real), handlers, self.real)
         if handlers and not was_installed:
-            setattr(self._owner, self._name, self.wrapper)
-        elif not handlers and vars(self._owner).get(self._name) is self.wrapper:
+            setattr(self._owner, self._name, self.installed)
+        elif not handlers and vars(self._owner).get(self._name) is self.installed:
             if self._is_inherited:
                 delattr(self._owner, self._name)
             else:
-                setattr(self._owner, self._name, self.real)
+                setattr(self._owner, self._name, self._written)
 
     def _new_wrapper(self) -> Callable[..., Any]:
         @functools.wraps(self.real)

@@ -87,7 +87,7 @@ class RolloutWatch:
     def watch(self, cls: type) -> None:
         """Watch a class, its bases and its subclasses; classes that are watched already stay watched."""
         for each in dict.fromkeys((*cls.__mro__, *_descendants(cls))):
-            if any(ancestor.__name__ == BASE for ancestor in each.__mro__):
+            if _is_environment(each):
                 self._patch(each, "collect_trajectory", self._collecting)
                 self._patch(each, "compute_reward", self._rewarding)
             elif any(ancestor.__name__ == LOOP for ancestor in each.__mro__):
@@ -100,7 +100,7 @@ class RolloutWatch:
 
     def _patch(self, cls: type, name: str, handler: Callable[..., Any]) -> None:
         installed = vars(cls).get(name)
-        if not callable(installed) or self._watched.get((cls, name)) is installed:
+        if not callable(getattr(installed, "__func__", installed)) or self._watched.get((cls, name)) is installed:
             return  # a method that a test has put in its place since then is watched, too
         owner = LOOP if name == "run" else BASE
         self._patches.enter_context(intercept(f"{owner}.{name}", handler, owner=cls))
@@ -138,15 +138,17 @@ class RolloutWatch:
         finally:
             current.is_looping = False
 
-    async def _rewarding(self, real: Any, env: Any, *args: Any, **kwargs: Any) -> Any:
+    async def _rewarding(self, real: Any, *args: Any, **kwargs: Any) -> Any:
+        """Note a reward; ``args`` begin with the environment, its class where the reward is one of the class, or the item where it is static."""
         rollout = self._current.get()
         if rollout is None or self._rewarded.get():
-            return await real(env, *args, **kwargs)
-        rollout.environment = rollout.environment or type(env)
+            return await real(*args, **kwargs)
+        kinds = (one if isinstance(one, type) else type(one) for one in args[:1])
+        rollout.environment = rollout.environment or next((kind for kind in kinds if _is_environment(kind)), None)
         rollout.has_reward = True
         token = self._rewarded.set(True)
         try:
-            reward = await real(env, *args, **kwargs)
+            reward = await real(*args, **kwargs)
         except Exception as error:
             rollout.reward_error = f"{type(error).__name__}: {error}"
             raise
@@ -154,6 +156,10 @@ class RolloutWatch:
             self._rewarded.reset(token)
         rollout.reward = _number(reward)
         return reward
+
+
+def _is_environment(cls: type) -> bool:
+    return any(ancestor.__name__ == BASE for ancestor in cls.__mro__)
 
 
 def _descendants(cls: type) -> list[type]:

@@ -78,6 +78,8 @@ class OfTheClassEnv(Env):
 def test_a_reward_may_be_static_or_of_the_class(make_env, env_class, paid):
     """Of the class itself, of an instance, and of a subclass, in a rollout of training."""
     sub_class = type("Sub", (env_class,), {})
+    assert [type(vars(env_class)["compute_reward"])] == [staticmethod if env_class is StaticEnv else classmethod]
+
     async def rewards() -> Any:
         env = make_env(sub_class, script=[call("write_file", path="a.txt", content="12"), say("ok")], enabled_toolsets=["file"])
         scored, _ = await env.collect_trajectory("x")

@@ -73,6 +73,38 @@ def test_handlers_leave_in_any_order(order: tuple[int, ...]) -> None:
     assert (seen, same, Thing.method is original) == (rest, True, True)
 
 
+class Bound(Thing):
+    """Has a static method, and one of the class."""
+
+    @staticmethod
+    def plain(number: int) -> Any:
+        return number
+
+    @classmethod
+    def of_class(cls, number: int) -> Any:
+        return cls.value + number
+
+
+class BoundHeir(Bound):
+    """Inherits them."""
+
+    value = 5
+
+
+@pytest.mark.parametrize("owner", [Bound, BoundHeir])
+@pytest.mark.parametrize(("name", "kind"), [("plain", staticmethod), ("of_class", classmethod)])
+def test_a_static_method_stays_one(owner: type, name: str, kind: type) -> None:
+    """While handlers stand before it, when they have left in any order, and after a value in its place."""
+    before, outcome = inspect.getattr_static(owner, name), getattr(owner(), name)(2)
+    with intercept(f"Thing.{name}", counted, owner=owner), intercept(f"Thing.{name}", counted, owner=owner):
+        inside = (getattr(owner(), name)(2), getattr(owner, name)(2), type(inspect.getattr_static(owner, name)))
+    with replace(f"Thing.{name}", 7, owner=owner):
+        replaced = getattr(owner, name)
+
+    assert (inside, replaced) == (([[outcome]], [[outcome]], kind), 7)
+    assert (inspect.getattr_static(owner, name) is before, getattr(owner(), name)(2)) == (True, outcome)
+
+
 def test_an_inherited_method_is_inherited_again() -> None:
     """Nothing stays on the class that was patched."""
     with intercept("Thing.method", counted, owner=Derived):

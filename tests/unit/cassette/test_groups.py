@@ -12,6 +12,7 @@ import pytest
 
 from environments.hermes_base_env import HermesAgentBaseEnv, HermesAgentEnvConfig
 from pytest_hermes_env import MockServer, call, say
+from pytest_hermes_env.cassette.format import read_tape
 from pytest_hermes_env.cassette.open_cassette import NO_SERVER, RecordedServer
 from pytest_hermes_env.cassette.session import CassetteSession, recording, replaying
 from pytest_hermes_env.errors import CassetteMiss
@@ -84,7 +85,14 @@ def policy() -> Any:
 
 
 def collect(
-    session: CassetteSession, server: Any, world: Any, *, seed: int, ids: list[int], size: int = SIZE
+    session: CassetteSession,
+    server: Any,
+    world: Any,
+    *,
+    seed: int,
+    ids: list[int],
+    size: int = SIZE,
+    env_class: type[NoteEnv] = NoteEnv,
 ) -> dict[int, Any]:
     """Collect all groups at once and return their scores by item."""
     NoteEnv.rng = random.Random(seed)
@@ -92,7 +100,7 @@ def collect(
     builder = EnvironmentBuilder(seam=lambda: seam, watch=session.watch.watch)
 
     async def run() -> dict[int, Any]:
-        env = builder.build(NoteEnv, server=server, group_size=size, enabled_toolsets=["terminal"], rollout_retries=0)
+        env = builder.build(env_class, server=server, group_size=size, enabled_toolsets=["terminal"], rollout_retries=0)
         groups = await asyncio.gather(*(env.collect_trajectories({"id": number}) for number in ids))
         return {number: group and group["scores"] for number, (group, _) in zip(ids, groups, strict=True)}
 
@@ -140,3 +148,43 @@ def test_a_rollout_too_many_is_said_to_be_one(recorded: tuple[Path, dict[int, An
         "  fix       undo the change, or record again: record it again\n"
         "  repeated  5 times"
     )
+
+
+class StaticNoteEnv(NoteEnv):
+    """Its reward uses no instance."""
+
+    @staticmethod
+    async def compute_reward(item: Any, result: Any, ctx: Any) -> float:  # type: ignore[override]
+        return float(ctx.terminal("verify")["output"]) + item["id"]
+
+
+class ClassNoteEnv(NoteEnv):
+    """Its reward uses the class."""
+
+    worth = 100.0
+
+    @classmethod
+    async def compute_reward(cls, item: Any, result: Any, ctx: Any) -> float:  # type: ignore[override]
+        return float(ctx.terminal("verify")["output"]) + cls.worth
+
+
+@pytest.mark.parametrize("env_class", [StaticNoteEnv, ClassNoteEnv])
+def test_rewards_that_need_no_instance_are_recorded_and_compared(tmp_path: Path, env_class: type[NoteEnv]) -> None:
+    """They are called as they are written, and each rollout of the cassette has its reward."""
+    path, before = tmp_path / "cassette.json", vars(env_class)["compute_reward"]
+    with MockServer(policy(), allow_leftovers=True) as server, recording(path, recorded_from="a mock") as session:
+        scores = collect(session, server, Dice(), seed=1, ids=[1], size=2, env_class=env_class)
+    with replaying(path) as session:
+        played = collect(
+            session,
+            RecordedServer(base_url=NO_SERVER, model="mock-model"),
+            RealTools(),
+            seed=2,
+            ids=[1],
+            size=2,
+            env_class=env_class,
+        )
+
+    assert played == scores
+    assert [rollout.reward for rollout in read_tape(path).rollouts] == scores[1]
+    assert vars(env_class)["compute_reward"] is before

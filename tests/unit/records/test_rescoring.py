@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -118,6 +119,23 @@ def test_a_reward_of_stored_inputs_is_reproduced(rescore, name):
     found = rescore(REPRODUCED[name])
 
     assert (found.status, found.after, found.why) == ("unchanged", 1.0, ""), found.why
+
+
+@pytest.mark.parametrize(("decorator", "first"), [("staticmethod", ""), ("classmethod", "cls, ")])
+def test_a_reward_that_needs_no_instance_is_called_as_it_is_written(environment, record_file, decorator, first):
+    """Static, or one of the class."""
+    target = environment('return float(ctx.read_file("a.txt")["content"].strip() == item["want"])')
+    file = Path(target)
+    written = file.read_text().replace(
+        "    async def compute_reward(self, ", f"    @{decorator}\n    async def compute_reward({first}"
+    )
+    file.write_text(written)
+    (line,) = read_records([record_file({})])
+    with Rescorer(target) as rescorer:
+        found = rescorer.rescore(line)
+
+    assert f"@{decorator}" in written
+    assert (found.status, found.after, found.why) == ("unchanged", 1.0, "")
 
 
 @pytest.mark.parametrize("name", UNSTORED)
