@@ -38,7 +38,7 @@ def hiding(name: str) -> str:
 
 def imported_instead() -> str:
     """Return what to say of the first module that this process imported from the project in the place of an installed one; else empty."""
-    here = str(Path.cwd())
+    here = f"{Path.cwd()}/"
     for name in sorted(installed_modules() - {stale_package.PACKAGE}):
         file = str(getattr(sys.modules.get(name), "__file__", None) or "")
         if file.startswith(here) and "site-packages" not in file and not _is_installed(name, file):

@@ -98,7 +98,9 @@ def _run(cls: type[BaseEnv], mode: Mode, settings: Settings) -> None:
     try:
         asyncio.run(_run_and_close(env, mode))
         if mode == "evaluate" and (failed := getattr(env, "_failed_evaluation", "")):
-            sys.stderr.write(f"{failed}\n")
+            sys.stderr.write(
+                f"Nothing was measured.\n  seen      {failed}\n  fix       the first error of each kind is above, with its line\n"
+            )
             sys.exit(FAILED)
     except ModelServerError as error:
         sys.stderr.write(f"{error}\n")

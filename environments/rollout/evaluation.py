@@ -122,7 +122,8 @@ async def evaluate_items(
     logger.info("Evaluated %d items: %s", len(samples), evaluation.metrics)
     generation = {"temperature": temperature, "max_new_tokens": settings.get("max_tokens") or self.config.max_token_length}
     await self.evaluate_log(**vars(evaluation), generation_parameters=generation)
-    if samples and not _scored(samples):
+    self._failed_evaluation = ""
+    if not _scored(samples):
         self._failed_evaluation = f"Each of the {len(samples)} items failed, the last one with {samples[-1].get('error')}"
     if failure is not None:
         raise RuntimeError(

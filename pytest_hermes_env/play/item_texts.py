@@ -16,8 +16,8 @@ from pytest_hermes_env.play.buffers import fields_of
 LABEL = re.compile(r"answer|expected|solution|gold|truth|correct|wants?\b|wanted|hidden|secret|private|\bchecks?\b|rubric")
 NO_LABEL = re.compile(r"file|path|dir|name|format|type|column|keys|field|unit|count|example")
 """What an answer is called, and what is told to the agent of it."""
-PERHAPS_LABEL = re.compile(r"reference|ideal|canonical|oracle|target|label|model|best|patch|output|result|summary")
-"""What an answer may be called: it is one where gold says or writes all of it."""
+PERHAPS_LABEL = re.compile(r"reference|ideal|canonical|oracle|model_(?!name)|best_")
+"""What an answer may be called: it is one where gold says or writes all of it. A target or a label may be what the task tells the agent to write."""
 DEEP = 6
 """Levels of an item that are read."""
 

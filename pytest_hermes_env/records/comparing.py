@@ -188,7 +188,11 @@ def side_of(text: str, target: str) -> Side:
     )
     if known.returncode:
         where = "" if _is_in_git() else ": the current directory is in no git repository"
-        raise UsageError(f"{text} is no file of rollouts, environment, Python or git revision{where}")
+        raise UsageError(
+            f"{text} is no file of rollouts, environment, Python or git revision{where}.\n"
+            "  expected  runs.rollouts.jsonl, my_env.py, the python of a virtual environment, or a revision such as HEAD~1\n"
+            "  fix       correct the name; a revision is looked for in the repository of the current directory"
+        )
     return Side(name=text, target=target, revision=known.stdout.strip())
 
 

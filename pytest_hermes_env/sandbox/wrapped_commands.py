@@ -29,6 +29,8 @@ def wrapped(text: str) -> str:
         return ""
     name, at = found["name"], found.end()
     while option := _OPTION.match(text, at):
+        if name == "command" and re.match(r"-\w*[vV]", option[1]):
+            return ""  # it asks whether there is such a command
         at = option.end()
         is_followed = len(option[1]) == 2 and option[1][1] in _WITH_ARGUMENT.get(name, "")  # noqa: PLR2004 - a dash and a letter
         at = word.end() if is_followed and (word := _WORD.match(text, at)) else at

@@ -83,8 +83,10 @@ def _elsewhere(evidence: Evidence) -> tuple[list[Finding], int]:
     rungs = {(rung.name, rung.item, rung.transcript): rung for rung in there.rungs if not rung.change}
     compared = 0
     for rung in there.rungs:
-        if rung.reward is not None and rung.again not in (None, rung.reward) and not (rung.is_foreign or rung.is_judge_guessed):
-            message = f"{rung.change} of {rung.item} got {rung.reward:g} before gold was played, and {rung.again:g} after it"
+        is_other = bool(rung.again_error) or rung.again not in (None, rung.reward)
+        if rung.reward is not None and is_other and not (rung.is_foreign or rung.is_judge_guessed):
+            came_then = rung.again_error or f"{rung.again:g}"
+            message = f"gold ({rung.change}) of {rung.item} got {rung.reward:g} before gold was played, and {came_then} after it"
             seen = " / ".join(rung.transcript)
             found = evidence.finding(message, "compute_reward", seen=seen, scenario=ELSEWHERE)
             return [dataclasses.replace(found, fix=FIX_HISTORY)], 1
@@ -115,7 +117,9 @@ def _elsewhere(evidence: Evidence) -> tuple[list[Finding], int]:
 def _of_cases(evidence: Evidence) -> Iterator[Finding]:
     """Yield the declared cases that were played twice and got two rewards."""
     for rung in evidence.rungs:
-        if rung.reward is not None and not rung.is_foreign and (rung.again_error or rung.again not in (None, rung.reward)):
+        is_other = bool(rung.again_error) or rung.again not in (None, rung.reward)
+        is_sure = not (rung.is_foreign or (rung.change and rung.is_judge_guessed))
+        if rung.reward is not None and is_other and is_sure:
             again = rung.again_error or f"{rung.again:g}"
             what = f"gold ({rung.change})" if rung.change else rung.name
             message = f"{what} of {rung.item} got {rung.reward:g}, and then {again}, for the same transcript"

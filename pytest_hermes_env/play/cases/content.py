@@ -47,7 +47,7 @@ _OF_NONE = r"\b(?:none|no|nothing|missing|without|absent|empty|null|never)\b[^.;
 _LAST_OF = re.compile(r"\d+$|(?<![A-Za-z])[A-Za-z]$")
 """What two keys of one kind differ in: a number, or a letter."""
 _NOTHINGS = frozenset(["", "[]", "{}", "null", "None", "false", "False", "0"])
-_NAMES = frozenset({"id", "_id", "uid", "uuid", "idx", "index", "item_id", "key", "name", "slug", "task_id"})
+_NAMES = frozenset({"id", "_id", "uid", "uuid", "idx", "index", "item_id", "slug", "task_id"})
 """Keys under which an item names itself."""
 _PLACED = re.compile(
     r"(?i)(?<![a-z])(?:coords?|coordinates?|points?|positions?|lat_?l(?:on|ng)|l(?:on|ng)_?lat|ranges?|intervals?|spans?|bounds|b?box|size|shape)(?:\[\d*\])*$"

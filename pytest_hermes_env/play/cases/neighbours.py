@@ -105,16 +105,18 @@ class Around:
     async def _played_again(self, found: list[PlayedCase]) -> list[PlayedCase]:
         """Play a few that earned less than gold again: what is drawn by chance shows in work that is right in part."""
         full = self.gold.rung.reward or 0.0
-        less = [one for one in found if one.rung.change in self._turns and (one.rung.reward or 0.0) < full - TINY]
+        known = [one for one in found if one.rung.change in self._turns and one.rung.reward is not None and not one.was_stopped]
+        less = [one for one in known if (one.rung.reward or 0.0) < full - TINY]
         partly, none = ([one for one in less if bool(one.rung.reward) is is_some] for is_some in (True, False))
         chosen = [*partly[:MOST_AGAIN], *none[:MOST_AGAIN]] if self.tried.names["played again"] == 0 else []
         self.tried.names["played again"] += bool(chosen)
         for one in chosen:
             for _ in range(TIMES_AGAIN):
                 self._at_least(1)
-                again = (await self._one(one.rung.change, self._turns[one.rung.change], one.rung.worth)).rung.reward
-                if again is not None and again != one.rung.reward:
-                    found[found.index(one)] = replace(one, rung=replace(one.rung, again=again))
+                again = await self._one(one.rung.change, self._turns[one.rung.change], one.rung.worth)
+                is_other = again.rung.reward not in (None, one.rung.reward) and not again.was_stopped  # time is no judge
+                if is_other:
+                    found[found.index(one)] = replace(one, rung=replace(one.rung, again=again.rung.reward))
                     break
         return found
 

@@ -124,8 +124,9 @@ async def played_elsewhere(stage: Stage) -> None:
         played += await play_item(stage, one.entry, one.item, one.label, one.others, turn=one.turn)
         after = await play_less(stage, one.entry, one.item, one.label) if less else []
         for before, again in zip(less, after, strict=True):
-            rung = replace(before.rung, again=again.rung.reward, again_error=again.rung.error)
-            first.append(replace(before, rung=rung))
+            if not (before.was_stopped or again.was_stopped):  # its commands took too long once, which says nothing
+                rung = replace(before.rung, again=again.rung.reward, again_error=again.rung.error)
+                first.append(replace(before, rung=rung))
     played += first  # of two with one name, the last one is compared
     stage.sandbox = sandbox
     needs_probes = stage.item is not None and not any(case.rung.name == GOLD and case.rung.reward for case in played)

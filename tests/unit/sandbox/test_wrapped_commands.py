@@ -17,6 +17,8 @@ from pytest_hermes_env.sandbox.wrapped_commands import handed_on, wrapped
         ("nice -n 10 nohup /usr/bin/env -u HOME pytest -q", "pytest -q"),
         ("sudo -u bob A=1 pytest", "pytest"),
         ("stdbuf -oL -e 0 pytest", "pytest"),
+        ("command pytest -q", "pytest -q"),
+        ("command -v pytest", ""),
         ("pytest -q", ""),
         ("timeout", ""),
         ("environment pytest", ""),
