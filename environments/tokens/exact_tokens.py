@@ -185,6 +185,8 @@ class ExactServer(APIServer):
         end = time.monotonic() + self.patience_s
         while True:
             pause = 0.0
+            if self.was_away and self.check_again is not None and await self.is_up():
+                await self.check_again()
             try:
                 response, answer = await self._send("POST", url, body, self.config.timeout)
             except aiohttp.ClientConnectionError as error:
@@ -210,8 +212,6 @@ class ExactServer(APIServer):
                 logger.warning(told, described(self), self.without_key(seen), self.patience_s)
             await asyncio.sleep(pause)
             await self._until_up()
-            if self.check_again is not None:
-                await self.check_again()
 
     async def request(self, method: str, url: str, body: Any = None) -> tuple[int, Any]:
         """Return status and JSON of an answer, None where it has no JSON. Raises: aiohttp.ClientError, OSError, TimeoutError."""

@@ -7,7 +7,6 @@ has the questions. During ``serve``, `ModelWatch` ends a run whose model has nev
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import math
 import time
@@ -96,14 +95,21 @@ class _Again:
     def __init__(self, server: ExactServer, sampling: Mapping[str, Any], *, allow_raw: bool) -> None:
         self._server, self._sampling, self._allow_raw = server, sampling, allow_raw
         self._lock = asyncio.Lock()
+        self._problem = ""
 
     async def __call__(self) -> None:
-        """Ask it, once for all requests that waited. Raises: ModelServerError when no rollout can succeed any more."""
+        """Ask it, once for all requests: those that waited, and their repetitions. Raises: ModelServerError when no rollout can succeed any more."""
         async with self._lock:
-            if self._server.was_away:
-                with contextlib.suppress(_NoAnswerError):  # away again: the next request waits for it
+            if self._server.was_away and not self._problem:
+                try:
                     await _checked(self._server, self._sampling, allow_raw=self._allow_raw)
                     self._server.was_away = False
+                except _NoAnswerError:  # away again: the next request waits for it
+                    return
+                except ModelServerError as error:
+                    self._problem = str(error)
+            if self._problem:
+                raise ModelServerError(self._problem)
 
 
 async def _identified(server: ExactServer) -> Identity:

@@ -372,12 +372,14 @@ def test_server_that_comes_back_with_raw_logprobs_ends_the_run(make_env, monkeyp
         await asyncio.sleep(0.05)
         with serving(reference("vllm", logprobs="raw"), int(url.split(":")[2].split("/")[0])):
             second = (await asyncio.gather(waiting, return_exceptions=True))[0]
-        return first, second, env
+            again = (await asyncio.gather(env.collect_trajectories("x"), return_exceptions=True))[0]  # as a repeated request
+        return first, [second, again], env
 
-    first, second, env = asyncio.run(scenario())
+    first, later, env = asyncio.run(scenario())
 
     assert len(first["scores"]) == 2
-    assert isinstance(second, Exception) or "All done" not in json.dumps(second[0]["messages"])
+    for one in later:
+        assert isinstance(one, Exception) or "All done" not in json.dumps(one[0]["messages"])
     with pytest.raises(ModelServerError, match="raw logprobs"):
         asyncio.run(env.get_status())
 

@@ -86,7 +86,9 @@ def _elsewhere(evidence: Evidence) -> tuple[list[Finding], int]:
         is_other = bool(rung.again_error) or rung.again not in (None, rung.reward)
         if rung.reward is not None and is_other and not (rung.is_foreign or rung.is_judge_guessed):
             came_then = rung.again_error or f"{rung.again:g}"
-            message = f"gold ({rung.change}) of {rung.item} got {rung.reward:g} before gold was played, and {came_then} after it"
+            message = (
+                f"gold ({rung.change}) of {rung.item} got {rung.reward:g} before gold was played, and {came_then} after it"
+            )
             seen = " / ".join(rung.transcript)
             found = evidence.finding(message, "compute_reward", seen=seen, scenario=ELSEWHERE)
             return [dataclasses.replace(found, fix=FIX_HISTORY)], 1
