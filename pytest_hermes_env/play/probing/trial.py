@@ -51,14 +51,14 @@ class RewardRunner:
         self.runs_programs = False
         """Whether a call so far ran real programs."""
         # the class's method, because the instance's is watched and would get another result
-        kind = type(env)
+        self._kind = kind = type(env)
         self._reward: Callable[..., Any] = inspect.getattr_static(kind, "compute_reward").__get__(env, kind)
         self._path = getattr(getattr(inspect.unwrap(self._reward), "__code__", None), "co_filename", "")
 
     @cached_property
     def reward_constants(self) -> RewardConstants:
         """The short texts and patterns in the reward's own code."""
-        return reward_constants(type(self._reward.__self__), self._reward)  # type: ignore[attr-defined]
+        return reward_constants(self._kind, self._reward)
 
     def close(self) -> None:
         """Release the machine that is kept for the next call."""
