@@ -21,7 +21,7 @@ from pytest_hermes_env.source import FileProblem, Module
 WAIVERS_HOLD = "HE000"
 """The id under which a waiver that does not hold is reported."""
 
-_MARK = b"hermes"
+_MARK = re.compile(rb"hermes(?:-env)?:")
 _COMMENT = re.compile(r"#\s*hermes(?:-env)?:\s*(?P<text>.*?)\s*$")
 _TEXT = re.compile(r"(?P<ids>HE\d+(?:\s*,\s*HE\d+)*)\b[\s:,-]*(?P<reason>.*)", re.IGNORECASE)
 _EXPIRES = re.compile(r"\s*\(expires\b\s*(?P<date>[^)]*)\)$", re.IGNORECASE)
@@ -54,7 +54,7 @@ class CommentWaiver:
 
 def read_comments(module: Module) -> tuple[list[CommentWaiver], list[FileProblem]]:
     """Return the waivers in a file, and what is wrong with those that cannot hold."""
-    if _MARK not in module.text:
+    if not _MARK.search(module.text):
         return [], []
     found: list[CommentWaiver] = []
     problems: list[FileProblem] = []

@@ -75,6 +75,13 @@ def test_a_comment_accepts_nothing_else(capsys, tmp_path, source):
     assert checked(capsys, tmp_path, source)[:3] == (1, "failed", "")
 
 
+def test_the_name_of_the_command_begins_a_waiver_too(capsys, tmp_path):
+    """Nobody remembers which of the two it is."""
+    source = ENV.replace(LINE, LINE + "  # hermes-env: HE301 old layer")
+
+    assert checked(capsys, tmp_path, source) == (0, "waived", "old layer", [])
+
+
 def test_several_findings_need_several_waivers(capsys, tmp_path):
     """One accepted finding does not cover its neighbour."""
     source = ENV.replace(LINE, f"        x = result.output  # hermes: HE301 old layer\n{LINE}")
