@@ -20,6 +20,8 @@ Penalty: TypeAlias = Annotated[float, Field(ge=-2, le=2)]
 Share: TypeAlias = Annotated[float, Field(gt=0, le=1)]
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
 Texts: TypeAlias = Text | list[Text] | None
+OTHERWISE_NAMED = frozenset({"logprobs", "prompt_logprobs", "max_tokens"})
+"""Fields of ``SamplingParams`` that a request to the OpenAI endpoints names, or means, otherwise."""
 PROMPT = frozenset({"prompt", "stream"})
 GREEDY = 1e-6
 """Below this temperature, SGLang ignores ``top_k``."""
@@ -108,6 +110,15 @@ def generate_refusal(body: Mapping[str, object]) -> Refusal | None:
     found = _misfit(_Sglang, {name: value for name, value in sampling.items() if value is not None})
     message: Any = {"error": {"message": ": ".join(found)}} if found else {}
     return found and Refusal(server="SGLang", status=BAD_REQUEST, body=message, field=found[0], why=found[1])
+
+
+def sampling_refusal(body: Mapping[str, object]) -> Refusal | None:
+    """Return why vLLM refuses the sampling parameters of a request to its OpenAI endpoints, or None. Its logprobs are checked elsewhere."""
+    sampling = {name: body[name] for name in _Vllm.model_fields if name not in OTHERWISE_NAMED and body.get(name) is not None}
+    limits = [body[name] for name in ("max_tokens", "max_completion_tokens") if body.get(name) is not None]
+    found = _misfit(Vllm, {**sampling, "max_tokens": min(limits, default=None)})  # type: ignore[type-var]  # numbers, as checked before
+    told = error_body(": ".join(found or ()), kind="BadRequestError", code="400")
+    return found and Refusal(server="vLLM", status=BAD_REQUEST, body=told, field=found[0], why=found[1])
 
 
 def _misfit(kind: Any, parameters: Mapping[str, Any]) -> tuple[str, str] | None:

@@ -13,7 +13,14 @@ from pytest_hermes_env.errors import HermesEnvError, UnexpectedRequest, shorten
 from pytest_hermes_env.failures import Problem, combined_error
 from pytest_hermes_env.inference.conversation import JOURNAL_LIMIT, Conversation, ConversationIndex, Exchange, Kind, RequestLog
 from pytest_hermes_env.inference.generate import joined, read_requests
-from pytest_hermes_env.inference.refusals import chat_refusal, check_calls, completion_refusal, constrained, offered_tools
+from pytest_hermes_env.inference.refusals import (
+    chat_refusal,
+    check_calls,
+    completion_refusal,
+    constrained,
+    offered_tools,
+    openai_refusal,
+)
 from pytest_hermes_env.inference.steps import Garbage, Say, Turn
 from pytest_hermes_env.inference.token_engines import (
     DEFAULT_MODES,
@@ -51,6 +58,8 @@ ENDPOINTS = (
 )
 OK, BAD_REQUEST, NOT_FOUND, METHOD_NOT_ALLOWED = 200, 400, 404, 405
 JSON, EVENTS, PLAIN = "application/json", "text/event-stream", "text/plain; charset=utf-8"
+NAMED = {"vllm": "vLLM", "sglang": "SGLang"}
+"""Engines that read no body of another content type."""
 SECRET_FIELDS = frozenset({"api_key", "apikey", "api-key", "authorization", "x-api-key"})
 NOT_SAMPLING = frozenset({"messages", "prompt", "tools", "model", *SECRET_FIELDS})
 HEALTH_MESSAGES = [{"role": "user", "content": "hi"}]
@@ -125,9 +134,9 @@ class MockModel:
             return self._reply(_incoming(path, "health"), fixed[1], status=fixed[0])
         match method, path.removeprefix("/v1"):
             case "POST", "/chat/completions":
-                return self._answer(self._chat, chat_refusal, path, data, attempt)
+                return self._answer(self._chat, self._refusal_of(chat_refusal, headers), path, data, attempt)
             case "POST", "/completions":
-                return self._answer(self._completion, completion_refusal, path, data, attempt)
+                return self._answer(self._completion, self._refusal_of(completion_refusal, headers), path, data, attempt)
             case "POST", "/generate" | "/inference/v1/generate":
                 return self._answer(self._generate, self._generate_refusal, path, data, attempt)
             case (("GET" | "HEAD"), "/models"):
@@ -146,7 +155,8 @@ class MockModel:
         problem = UnexpectedRequest(
             f"the mock model has no endpoint {method} {path}.\n  expected  {ENDPOINTS}\n  fix       {fix}"
         )
-        return self._refuse(_incoming(path, "unexpected"), problem, status=NOT_FOUND)
+        is_known = f"POST /v1{path.removeprefix('/v1')}" in ENDPOINTS.split(", ")
+        return self._refuse(_incoming(path, "unexpected"), problem, status=METHOD_NOT_ALLOWED if is_known else NOT_FOUND)
 
     def described(self, path: str, body: bytes) -> tuple[str, str]:
         """Return the place in a fault plan, and the body as text that a plan can match: with the text of its token ids."""
@@ -260,18 +270,26 @@ class MockModel:
         return _Question(kind="chat", conversations=[conversation], complete=complete, chunks=chat_chunks)
 
     def _completion(self, path: str, body: dict[str, Any]) -> _Question:
-        if (body.get("return_token_ids") is True or self._scores(body)) and self.tokens is not None:
+        asks = body.get("return_token_ids") is True or self._scores(body) or body.get("logprobs") is not None
+        is_cut = self.engine == "vllm" and body.get("max_tokens") is not None
+        if self.tokens is not None and (asks or is_cut) and not _is_health_check(body):
+            if body.get("echo"):
+                raise _bad(path, "'echo' is not played beside token ids, logprobs or a limit", repr(body.get("prompt")))
             return self._generate(path, body)
         prompts = _prompts(path, body, None if self.tokens is None else self.tokens.sampler.decode)
+        echoed = prompts if body.get("echo") else ()
         located = [self._locate(({"role": "user", "content": prompt},), body) for prompt in prompts]
         conversations = [conversation for conversation, _ in located]
         prompt_bytes = sum(size for _, size in located)
 
         def complete(turns: Sequence[Turn]) -> JsonObject:
             key = ":".join(conversation.id for conversation in conversations)
-            return text_completion(
-                turns=turns, key=key, model=conversations[0].model, n=body.get("n") or 1, prompt_bytes=prompt_bytes
-            )
+            count = body.get("n") or 1
+            told = text_completion(turns=turns, key=key, model=conversations[0].model, n=count, prompt_bytes=prompt_bytes)
+            choices: Any = told["choices"]
+            for choice, prompt in zip(choices, (one for one in echoed for _ in range(count)), strict=False):
+                choice["text"] = prompt + choice["text"]
+            return told
 
         if _is_health_check(body):
             return _Question(kind="health", complete=complete, chunks=text_chunks)
@@ -279,6 +297,24 @@ class MockModel:
 
     def _scores(self, body: Mapping[str, object]) -> bool:
         return body.get("prompt_logprobs") is not None and self.engine != "sglang"  # where the field is unknown
+
+    def _refusal_of(
+        self, of_types: Callable[..., Refusal | None], headers: Mapping[str, str]
+    ) -> Callable[[Mapping[str, object]], Refusal | None]:
+        """Return what refuses a request to an endpoint of OpenAI: by its content type, its fields, and vLLM's limits."""
+        sent = {name.lower(): value for name, value in headers.items()}.get("content-type", "")
+
+        def refusal(body: Mapping[str, object]) -> Refusal | None:
+            if self.engine in NAMED and sent.partition(";")[0].strip().lower() != JSON:
+                form = openai_refusal("content-type", f"must be {JSON}, got {sent!r}: a client's json= sets it")
+                return replace(form, server=NAMED[self.engine])
+            if (found := of_types(body, engine=self.engine)) is not None or self.engine != "vllm":
+                return found
+            from pytest_hermes_env.inference.generate_refusals import sampling_refusal  # noqa: PLC0415 -- pydantic takes 100 ms
+
+            return sampling_refusal(body)
+
+        return refusal
 
     def _generate_refusal(self, body: Mapping[str, object]) -> Refusal | None:
         if self.tokens is None:  # `_generate` says so to every request

@@ -35,6 +35,7 @@ LIMITS: Mapping[str, tuple[float, float]] = {
     "n": (1, 128),
 }
 """The least and the largest value of a field."""
+MOST_STOPS, MOST_BIAS = 4, 100
 TAGS = frozenset({"role", "type"})
 """Fields that say which of several types an object has."""
 PARTS_OF_VLLM = frozenset({"audio_url", "video_url"})
@@ -61,18 +62,19 @@ class Refusal:
         )
 
 
-def chat_refusal(body: Mapping[str, object]) -> Refusal | None:
-    """Return why OpenAI refuses a chat request, or None."""
+def chat_refusal(body: Mapping[str, object], *, engine: str = "any") -> Refusal | None:
+    """Return why OpenAI refuses a chat request, or None. Some limits are OpenAI's own: a named ``engine`` has none of them."""
     checked = {"model": "", **_without_nulls(body)}
     if isinstance(messages := checked.get("messages"), list):
         checked["messages"] = [_of_openai(one) if isinstance(one, dict) else one for one in messages]
-    found = _misfit("chat", checked) or next(_mistakes(body), None)
+    found = _misfit("chat", checked) or next(_mistakes(body), None) or next(_of_openai_alone(body, engine), None)
     return None if found is None else openai_refusal(*found)
 
 
-def completion_refusal(body: Mapping[str, object]) -> Refusal | None:
+def completion_refusal(body: Mapping[str, object], *, engine: str = "any") -> Refusal | None:
     """Return why OpenAI refuses a text completion, or None. The prompts are not checked here."""
     found = _misfit("completion", {"model": "", **_without_nulls(body), "prompt": ""}) or next(_out_of_limits(body), None)
+    found = found or next(_of_openai_alone(body, engine), None)
     return None if found is None else openai_refusal(*found)
 
 
@@ -187,6 +189,23 @@ def _out_of_limits(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         value = body.get(name)
         if value is not None and not least <= value <= most:  # also NaN
             yield name, f"must be from {least:g}" + ("" if most == float("inf") else f" to {most:g}") + f", got {value}"
+
+
+def _of_openai_alone(body: Mapping[str, Any], engine: str) -> Iterator[tuple[str, str]]:
+    """Yield what OpenAI refuses and an engine accepts, and options of a stream without one, which vLLM refuses, too."""
+    if body.get("stream_options") is not None and body.get("stream") is not True and engine != "sglang":
+        yield "stream_options", "is only allowed with stream: true"
+    if engine != "any":
+        return
+    if body.get("tools") == []:
+        yield "tools", "must not be empty; leave it out"
+    if isinstance(stop := body.get("stop"), list) and len(stop) > MOST_STOPS:
+        yield "stop", f"must have at most {MOST_STOPS} texts, got {len(stop)}"
+    for token, bias in (body.get("logit_bias") or {}).items():
+        if not -MOST_BIAS <= bias <= MOST_BIAS:
+            yield f"logit_bias.{token}", f"must be from -{MOST_BIAS} to {MOST_BIAS}, got {bias}"
+    if None not in (body.get("max_tokens"), body.get("max_completion_tokens")):
+        yield "max_tokens", "cannot be set beside max_completion_tokens"
 
 
 def _bad_messages(messages: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:

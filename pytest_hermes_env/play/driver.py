@@ -32,7 +32,7 @@ from pytest_hermes_env.play.raised import described, is_from_outside, is_interru
 from pytest_hermes_env.play.scenario import Cause, Collection, Scenario, Unavailable
 from pytest_hermes_env.play.scenarios import families_of
 from pytest_hermes_env.play.scenarios.family import Family
-from pytest_hermes_env.play.server_kind import CHAT
+from pytest_hermes_env.play.server_kind import CHAT, TOKENS
 from pytest_hermes_env.play.stage import FirstSetup, Stage
 from pytest_hermes_env.play.tool_backend import SandboxRouter, describe, new_sandbox_like, opened_sandbox
 from pytest_hermes_env.play.training_stub import why_configured_to_train_nothing, why_nothing_is_trained
@@ -53,6 +53,8 @@ from pytest_hermes_env.types import RealToolsUse
 
 MOST_ERRORS = 200
 """Different errors that are noted with their lines."""
+ROW_MAKERS = ("collect_trajectory", "collect_trajectories", "postprocess_histories")
+"""Methods that make what goes to the trainer."""
 BEAT_S = 0.25
 """Seconds between two signs of life of an event loop."""
 
@@ -223,7 +225,9 @@ class Collector:
         played: dict[str, Scenario] = {}
         reason = self._first_setup.reason or Unavailable(Cause.EARLIER_FAILURE)
         try:
-            if self._first_setup.reason is None:
+            if family.has_tokens and self._type_for(family) == self._server_type:
+                reason = Unavailable(Cause.CHAT_MODE)
+            elif self._first_setup.reason is None:
                 with self._stage(family, needed, builder, sandboxes) as stage:
                     played = stage.scenarios
                     await family.play(stage)
@@ -248,6 +252,16 @@ class Collector:
             self._writer.write("finished", next(iter(family.scenarios)))
             self._writer.write("class", self._collection().without_scenarios())
         return False
+
+    def _type_for(self, family: Family) -> str:
+        """Return the type of a family's server: that of training, where it is about tokens and the class makes rows of its own."""
+        own, base = self._env_class, self._layer.base
+        if self._server_type != CHAT or not family.has_tokens or self._config is None:
+            return self._server_type
+        makes_rows = any(getattr(own, name, None) is not getattr(base, name, None) for name in ROW_MAKERS)
+        made = config_init_record(*self._config)
+        declared = {server.server_type for server in made.servers or (made.single,) if server is not None}
+        return next((kind for kind in TOKENS if kind in declared and makes_rows), CHAT)
 
     def _keep(self, record: Scenario) -> None:
         """Write a record, unless it was written as it is."""
@@ -283,7 +297,8 @@ class Collector:
             config = type(config).model_validate({**dict(config), **self._settings}) if self._settings else config
         config = config.model_copy(update={name: value for name, value in family.settings.items() if name in known})
         thorough = tool_using_policy(getattr(config, "max_agent_turns", 30))
-        is_chat = self._server_type == CHAT
+        server_type = self._type_for(family)
+        is_chat = server_type == CHAT
         stage: Stage
 
         def policy(conversation: Any) -> Any:
@@ -295,9 +310,7 @@ class Collector:
                 resources.enter_context(mock)
             building = Journal()
             with self._building(), recording(building):
-                env = builder.build(
-                    self._env_class, server=mock, config=config, server_type=self._server_type, in_process=is_chat
-                )
+                env = builder.build(self._env_class, server=mock, config=config, server_type=server_type, in_process=is_chat)
             resources.enter_context(watching_environment(env, self._layer))
             self._group_size = env.config.group_size
             self._nothing_to_train = self._nothing_to_train or why_configured_to_train_nothing(env, self._layer.base)
@@ -305,7 +318,7 @@ class Collector:
                 env=env,
                 mock=mock,
                 sandbox=sandboxes.add(new_sandbox_like(sandboxes.first)),
-                server_type=self._server_type,
+                server_type=server_type,
                 timeout_s=self._timeout_s,
                 thorough=thorough if is_chat else thinking(thorough),
                 names=tuple(family.scenarios),

@@ -22,8 +22,9 @@ Fault = Literal[
     "rewards_rise",
     "tools_fail",
     "tool_hangs",
+    "sandbox_lost",
 ]
-"""A step that ``waits`` continues when it is released; one that ``hangs`` ends with a cancellation; rewards that ``fall`` are 1 and 0 in turn,
+"""A sandbox that is lost raises in the reward. A step that ``waits`` continues when it is released; one that ``hangs`` ends with a cancellation; rewards that ``fall`` are 1 and 0 in turn,
 those that ``rise`` 0 and 1."""
 
 

@@ -31,7 +31,7 @@ class Finding:
 
     ``line`` and ``column`` count from 1; ``path`` is as the source was given. ``seen`` is what was observed, already short.
     ``confirmation`` is what rollouts showed about a finding in the source; rules leave it empty, the engine fills it.
-    ``is_confirmed``: a rollout showed it; the engine sets it.
+    ``is_confirmed``: a rollout showed it, or the source alone proves it; the engine sets the former.
     ``reproduction`` is a test, or a case, ready to paste, that shows only this violation; the engine fills in a test.
     ``fix`` is how to fix this violation, where it is another than that of its rule.
     ``severity`` is set when this violation is more or less serious than its rule.

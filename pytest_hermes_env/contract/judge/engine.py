@@ -205,6 +205,8 @@ def rank(rule: Rule, finding: Finding) -> tuple[int, bool]:
 
 def _with_confirmation(rule: Rule, finding: Finding, dynamic: Verdict | None, lines_run: AbstractSet[Line]) -> Finding:
     """Return a finding from the source with what the rollouts said: they confirmed it, did not, or did not check it."""
+    if finding.is_confirmed:  # by the source itself: no rollout of the other half is about it
+        return finding
     if dynamic is None:
         return dataclasses.replace(finding, confirmation="not checked in rollouts: this rule reads the source only")
     if dynamic.outcome is Outcome.PASSED:

@@ -16,6 +16,7 @@ from pytest_hermes_env.play.scenario import CASES, PROBES, CaseRules, Collection
 from pytest_hermes_env.source import REQUIRED_METHODS, ClassSource
 from pytest_hermes_env.source.finding import Finding, Severity
 
+WITH_TOKENS = "with_tokens"
 NO_TOKENS = "chat mode has no sampled tokens: pytest --hermes-mode token"
 
 
@@ -132,13 +133,20 @@ class Evidence:
         reasons = "; ".join(f"{scenario.name}: {scenario.error}" for scenario in ran if scenario.error)
         return Verdict.not_exercised(reasons or "collect_trajectories returned no group", "HE511", "HE403", "HE204")
 
+    def with_tokens(self, *names: str) -> list[Scenario]:
+        """Return the records of those scenarios that ran in token mode: all, or in chat mode the one that is played in it."""
+        return self.scenarios(*(names if self.collection.has_tokens else (WITH_TOKENS,)))
+
     def without_tokens(self, *names: str) -> Verdict | None:
         """Return the verdict of a rule about sampled tokens when there are none; None when there are."""
         if missing := self.without_groups(*names):
             return missing
-        if not self.collection.has_tokens:
+        ran = self.with_tokens(*names)
+        if not ran:
             return Verdict.not_applicable(NO_TOKENS)
-        if not any(scenario.sampled for scenario in self.scenarios(*names)):
+        if not any(rows_of(scenario) or items_of(scenario) for scenario in ran):
+            return self.no_group(ran)
+        if not any(scenario.sampled for scenario in ran):
             reason = "the model server was never asked for tokens: rollouts fell back to chat mode"
             return Verdict.not_exercised(reason)
         return None

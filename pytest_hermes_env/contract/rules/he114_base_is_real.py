@@ -19,6 +19,7 @@ Source: `environments.hermes_base_env`, `HermesAgentBaseEnv`; atroposlib 0.4.0, 
 from __future__ import annotations
 
 import ast
+import dataclasses
 import difflib
 import os
 from collections.abc import Iterator
@@ -135,7 +136,10 @@ def _calls(function: Function, known: frozenset[str]) -> Iterator[Finding]:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            yield finding_at(function, node, f"{function.name} calls {receiver}.{name}, which does not exist{hint}")
+            found = finding_at(function, node, f"{function.name} calls {receiver}.{name}, which does not exist{hint}")
+            yield dataclasses.replace(
+                found, is_confirmed=True, fix=f"Call a method that the base has, or write `{name}` in the class."
+            )
 
 
 def dynamic(evidence: Evidence) -> Verdict:

@@ -34,7 +34,7 @@ from pytest_hermes_env.contract.judge.scored_data import (
 from pytest_hermes_env.play.journal import ItemScored
 from pytest_hermes_env.play.scenario import Scenario
 
-SCENARIOS = ("happy", "silent", "unequal_rewards")
+SCENARIOS = ("happy", "silent", "unequal_rewards", "with_tokens")
 
 
 def dynamic(evidence: Evidence) -> Verdict:

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
 from pytest_hermes_env.contract.judge.scored_data import OF_ITEMS, is_rejected, items_of, rows_of
 
-WORKED = ("happy", "silent", "unequal_rewards", "drifting")
+WORKED = ("happy", "silent", "unequal_rewards", "drifting", "with_tokens")
 DEAD = "speechless"
 SCENARIOS = (*WORKED, DEAD)
 

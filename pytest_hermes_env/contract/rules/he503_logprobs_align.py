@@ -24,7 +24,7 @@ from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, 
 from pytest_hermes_env.contract.judge.scored_data import OF_ITEMS, Row, items_of, rows_of, sampled_in, sequence_fault
 from pytest_hermes_env.play.scenario import Scenario
 
-SCENARIOS = ("happy", "silent", "unequal_rewards", "drifting")
+SCENARIOS = ("happy", "silent", "unequal_rewards", "drifting", "with_tokens")
 NEAR = 1e-6
 """How far a logprob may be from the server's, in nats: what a float may lose on its way."""
 
@@ -33,7 +33,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Compare each trained token's logprob with the one that the server gave."""
     if missing := evidence.without_tokens(*SCENARIOS):
         return missing
-    ran = evidence.scenarios(*SCENARIOS)
+    ran = evidence.with_tokens(*SCENARIOS)
     looked = [(scenario, row) for scenario in ran for row in _rows(scenario) if row.has_matching_masks]
     if not looked:
         return Verdict.not_exercised("no sequence has masks that match its tokens, which HE501 reports", "HE501")

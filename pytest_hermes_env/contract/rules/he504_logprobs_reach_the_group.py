@@ -21,14 +21,14 @@ from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, 
 from pytest_hermes_env.contract.judge.scored_data import OF_GROUPS, Row, items_of, rows_of, sequence_fault
 from pytest_hermes_env.play.scenario import Scenario
 
-SCENARIOS = ("happy", "silent", "unequal_rewards", "drifting")
+SCENARIOS = ("happy", "silent", "unequal_rewards", "drifting", "with_tokens")
 
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Look for each item's logprobs in its group."""
     if missing := evidence.without_tokens(*SCENARIOS):
         return missing
-    ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if rows_of(scenario)]
+    ran = [scenario for scenario in evidence.with_tokens(*SCENARIOS) if rows_of(scenario)]
     if not ran:
         return Verdict.not_exercised("collect_trajectories returned no group", "HE511")
     items = sum(row.logprobs is not None for scenario in ran for row in items_of(scenario))

@@ -25,7 +25,7 @@ from __future__ import annotations
 from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
 from pytest_hermes_env.contract.judge.scored_data import OF_ITEMS, is_rejected, sequence_fault, weight_fault
 
-SCENARIOS = ("happy", "silent", "unequal_rewards", "drifting")
+SCENARIOS = ("happy", "silent", "unequal_rewards", "drifting", "with_tokens")
 _OF_GROUPS = ("collect_trajectories", "postprocess_histories", "collect_trajectory")
 """Where the cause of a fault may be, the likeliest method first."""
 
@@ -34,7 +34,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look for every sampled reply in the sequences, behind its own prompt."""
     if missing := evidence.without_tokens(*SCENARIOS):
         return missing
-    ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if scenario.sampled and not is_rejected(scenario)]
+    ran = [scenario for scenario in evidence.with_tokens(*SCENARIOS) if scenario.sampled and not is_rejected(scenario)]
     if not ran:
         return Verdict.not_applicable("every rollout became several sequences and was rejected, as split_rollouts requires")
     findings = [

@@ -23,7 +23,7 @@ from pytest_hermes_env.contract.judge.scored_data import OF_GROUPS, groups_of, r
 from pytest_hermes_env.play.journal import LoopStarted
 from pytest_hermes_env.play.scenario import Scenario
 
-SCENARIOS = ("happy", "silent", "unequal_rewards", "drifting")
+SCENARIOS = ("happy", "silent", "unequal_rewards", "drifting", "with_tokens")
 NAMES = ("temperature", "top_p")
 
 
@@ -31,7 +31,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Compare what each group names with what its agents asked for."""
     if missing := evidence.without_tokens(*SCENARIOS):
         return missing
-    ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if groups_of(scenario)]
+    ran = [scenario for scenario in evidence.with_tokens(*SCENARIOS) if groups_of(scenario)]
     if not ran:
         return Verdict.not_exercised("collect_trajectories returned no group", "HE511")
     findings = [finding for scenario in ran for name in NAMES for finding in _findings(evidence, scenario, name)]

@@ -263,6 +263,8 @@ def _as_table(text: str) -> Form | None:
         Change(name="its head only", text=written(rows[:1])),
     ]
     for at, name in enumerate(rows[0][:MOST_FIELDS] if len(rows[0]) > 1 else ()):
+        if not any(row[at].strip() for row in rows):  # before a line's first bar, and behind its last
+            continue
         parts.append(Change(name="nothing but the column", at=name, text=written([[row[at]] for row in rows])))
         parts.append(Change(name="without the column", at=name, text=written([[*row[:at], *row[at + 1 :]] for row in rows])))
     return Form(

@@ -16,12 +16,19 @@ from pytest_hermes_env.play.scenarios.labels import answers_replaced
 from pytest_hermes_env.play.scenarios.reward_probes import probed_reward
 from pytest_hermes_env.play.scenarios.roles import evaluations_with_gold, groups_with_gold
 from pytest_hermes_env.play.scenarios.tampering import tampering, wrong_programs
-from pytest_hermes_env.play.scenarios.training import cancelled_groups, failing_groups, healthy_groups, judged_groups
+from pytest_hermes_env.play.scenarios.training import (
+    cancelled_groups,
+    failing_groups,
+    groups_with_tokens,
+    healthy_groups,
+    judged_groups,
+)
 
 __all__ = ["FAMILIES", "SCENARIOS", "families_of"]
 
 FAMILIES: tuple[Family, ...] = (
     healthy_groups,
+    groups_with_tokens,
     training_items,
     failing_groups,
     judged_groups,

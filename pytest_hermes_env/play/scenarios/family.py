@@ -20,7 +20,7 @@ class Family:
     Families run concurrently, each on its own instance, except those with ``is_alone``, which run alone after all others.
     Scenarios that nobody asks for are left out where the others do not need them: ``first`` are those that all later ones need;
     None means that the family is played as a whole.
-    ``settings`` override those of the configuration.
+    ``settings`` override those of the configuration. ``has_tokens``: it runs in token mode, for classes that are trained in it.
     """
 
     scenarios: Mapping[str, str]
@@ -29,6 +29,7 @@ class Family:
     is_alone: bool = False
     first: tuple[str, ...] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    has_tokens: bool = False
 
     def needed_for(self, asked: AbstractSet[str]) -> frozenset[str]:
         """Return the scenarios that must be played so that those that were asked for can be."""

@@ -46,9 +46,23 @@ async def healthy_groups(stage: Stage) -> None:
 
 @family(
     {
+        "with_tokens": "chat mode: a group is collected in token mode, where config_init names a vllm or sglang server and the class has "
+        "a method of its own that makes items or groups",
+    },
+    first=(),
+    has_tokens=True,
+)
+async def groups_with_tokens(stage: Stage) -> None:
+    """Collect one group as it will be collected in training."""
+    await stage.collect("with_tokens")
+
+
+@family(
+    {
         "speechless": "a group is collected while the model's server fails every request",
         "server_error_later": "a group is collected while the model's server fails from the second request of a rollout on",
         "tool_error": "a group is collected while every tool answers with an error and exit code 1, the verifier's calls, too",
+        "sandbox_lost": "as silent, and every method of the reward's ToolContext raises",
         "reward_raises": "a group is collected while compute_reward raises",
         "cut_short": "token mode: a group is collected while the limit of tokens cuts the model's answers",
     },
@@ -59,6 +73,7 @@ async def failing_groups(stage: Stage) -> None:
     await stage.collect("speechless", policy=failing_policy)
     await stage.collect("server_error_later", policy=failing_later_policy)
     await stage.collect("tool_error", fault="tools_fail")
+    await stage.collect("sandbox_lost", policy=silent_policy, fault="sandbox_lost")
     configure(stage.env, reward_errors="retry", truncated_turns="mask")
     await stage.collect("reward_raises", policy=brief_policy, fault="reward_raises")
     if not stage.has_tokens:

@@ -84,6 +84,8 @@ async def _compute_reward(layer: Layer, source: Place, real: Any, *args: Any, **
         note_reward(planned, injected=True)
         return planned
     args, kwargs = _with_recorded_reads(args, kwargs, layer)
+    if faults.fault == "sandbox_lost":
+        _lose(next((one for one in (*args, *kwargs.values()) if isinstance(one, layer.tool_context.ToolContext)), None))
     token = current_rollout.set((inputs.task_id, "reward"))
     current_rewarded.set((inputs.item, inputs.result))
     try:
@@ -103,6 +105,18 @@ async def _compute_reward(layer: Layer, source: Place, real: Any, *args: Any, **
             faults.look()
     note_reward(value)
     return value
+
+
+def _lose(context: Any) -> None:
+    """Let every method of a ToolContext raise, as those of a sandbox that is gone."""
+
+    def gone(*args: Any, **kwargs: Any) -> None:
+        del args, kwargs
+        raise InjectedFault("the sandbox is gone, as this scenario requires")
+
+    for name in dir(context) if context is not None else ():
+        if not name.startswith("_") and name != "cleanup" and callable(getattr(type(context), name, None)):
+            setattr(context, name, gone)
 
 
 async def _wait(faults: Faults) -> None:

@@ -88,3 +88,10 @@ def test_a_warning_hides_no_error_at_its_place(path):
     (kept,) = combined(RULE, None, Verdict.failed(found), frozenset()).findings
 
     assert kept.message == "more"
+
+
+def test_an_error_that_the_source_proves_stays_one(path):
+    static = Verdict.failed([Finding(message="broken", path=path, line=11, is_confirmed=True)])
+    result = combined(RULE, static, Verdict.passed("6 rollouts were seen"), {(os.path.realpath(path), 11)})
+
+    assert [RULE.severity_of(finding).value for finding in result.findings] == ["error"]

@@ -98,7 +98,7 @@ def test_a_judge_question_has_an_answer_of_its_own(ask: Ask) -> None:
 def test_the_servers_judge_answers_where_no_script_matches(ask: Ask) -> None:
     """A judge given to the server serves all scripts, also for questions that no script is for."""
     with MockServer(Script(["A"], when="apple"), judge="0.5") as server:
-        said = [message(ask(server, text, tools=tools))["content"] for text, tools in (("apple", []), ("other", None))]
+        said = [message(ask(server, text, tools=tools))["content"] for text, tools in (("apple", None), ("other", None))]
 
     assert said == ["0.5", "0.5"]
 
@@ -197,3 +197,25 @@ def test_the_health_probe_of_atropos_is_no_conversation(path: str, body: dict[st
         kinds = [(exchange.kind, exchange.turn) for exchange in server.journal]
 
     assert (status, kinds) == (200, [("health", None)])
+
+
+def test_a_text_completion_may_echo_its_prompt() -> None:
+    """Each choice begins with its own prompt."""
+    with MockServer(lambda seen: f"[{seen.first_user}]") as server:
+        body = {"prompt": ["a", "b"], "echo": True, "n": 2}
+        choices = httpx.post(f"{server.base_url}/completions", json=body).json()["choices"]
+
+    assert [choice["text"] for choice in choices] == ["a[a]", "a[a]", "b[b]", "b[b]"]
+
+
+def test_a_text_completion_of_vllm_is_cut_without_token_ids() -> None:
+    """Limit and logprobs hold although no ids are asked for."""
+    with MockServer(["one two three four"], engine="vllm", template="chatml") as server:
+        answer = httpx.post(f"{server.base_url}/completions", json={"prompt": "x", "max_tokens": 2, "logprobs": 0}).json()
+
+    choice = answer["choices"][0]
+    assert (choice["finish_reason"], len(choice["logprobs"]["tokens"]), answer["usage"]["completion_tokens"]) == (
+        "length",
+        2,
+        2,
+    )

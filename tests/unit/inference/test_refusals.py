@@ -87,6 +87,11 @@ FIELDS: tuple[tuple[dict[str, Any], str], ...] = (
     ({"tools": [{"type": "function", "function": {}}]}, "tools[0].function.name"),
     ({"logit_bias": []}, "logit_bias"),
     ({"stream_options": 5}, "stream_options"),
+    ({"stream_options": {"include_usage": True}}, "stream_options"),
+    ({"tools": []}, "tools"),
+    ({"stop": list("abcde")}, "stop"),
+    ({"logit_bias": {"5": -1000}}, "logit_bias.5"),
+    ({"max_tokens": 5, "max_completion_tokens": 5}, "max_tokens"),
 )
 
 
@@ -203,6 +208,55 @@ def test_text_completions_have_the_same_limits() -> None:
         answer = httpx.post(f"{server.base_url}/completions", json={"prompt": "x", "temperature": -0.1})
 
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, "temperature")
+
+
+OF_OPENAI_ALONE: tuple[dict[str, Any], ...] = (
+    {"tools": []},
+    {"stop": list("abcde")},
+    {"logit_bias": {"5": -1000}},
+    {"max_tokens": 5, "max_completion_tokens": 5},
+)
+
+
+@pytest.mark.parametrize("fields", OF_OPENAI_ALONE, ids=str)
+def test_engines_have_no_limits_that_are_openais_alone(fields: dict[str, Any]) -> None:
+    """They answer."""
+    with MockServer(["done"], engine="vllm") as server:
+        answer = httpx.post(f"{server.base_url}/chat/completions", json={"messages": [USER], **fields})
+
+    assert answer.json()["choices"][0]["message"]["content"] == "done"
+
+
+OF_VLLM: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"top_p": 0}, "top_p"),
+    ({"top_k": -7}, "top_k"),
+    ({"min_p": 3}, "min_p"),
+    ({"repetition_penalty": 0}, "repetition_penalty"),
+    ({"min_tokens": 9, "max_tokens": 3}, "min_tokens"),
+    ({"stream_options": {"include_usage": True}}, "stream_options"),
+)
+
+
+@pytest.mark.parametrize(("fields", "field"), OF_VLLM, ids=str)
+@pytest.mark.parametrize("body", [{"messages": [USER]}, {"prompt": "x"}], ids=["chat", "completions"])
+def test_vllm_refuses_sampling_beyond_its_limits(body: dict[str, Any], fields: dict[str, Any], field: str) -> None:
+    """At its OpenAI endpoints, too."""
+    path = "chat/completions" if "messages" in body else "completions"
+    with MockServer(["done"], engine="vllm", template="chatml", allow_leftovers=True) as server:
+        answer = httpx.post(f"{server.base_url}/{path}", json={**body, **fields})
+
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"].startswith(field)
+
+
+@pytest.mark.parametrize(("engine", "status"), [("vllm", 400), ("sglang", 400), ("any", 200)])
+def test_an_engine_reads_no_form(engine: Any, status: int) -> None:
+    """A client that encodes JSON itself must say so."""
+    with MockServer(["done"], engine=engine, allow_leftovers=True) as server:
+        answer = httpx.post(f"{server.base_url}/completions", content=b'{"prompt": "x"}')
+
+    assert answer.status_code == status
+    assert ("content-type" in answer.text) is (status == 400)
 
 
 VLLM: tuple[tuple[dict[str, Any], str], ...] = (
