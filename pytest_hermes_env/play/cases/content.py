@@ -287,6 +287,9 @@ def _of_fields(text: str, known: Known) -> Iterator[Change]:
         is_open = known.is_one_of_many and not is_sure
         name = "two values exchanged, where others may be as good," if is_open else "two values exchanged"
         yield Change(name=name, at=f"in {one} and {other}", text=made, is_sure=is_sure)
+    for one, other in _named_rows(form, known, telling):
+        made = form.all_of({one: form.fields[other], other: form.fields[one]})
+        yield Change(name="two values exchanged", at=f"in {one} and {other}", text=made, is_sure=not known.is_one_of_many)
     for one, other in _places(form, telling):
         made = form.all_of({one: telling[other], other: telling[one]})
         is_sure = _PLACED.search(one.rpartition("[")[0]) is not None and not known.is_one_of_many
@@ -324,6 +327,19 @@ def _pairs(form: Form, telling: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         elif holders[0] == holders[1] and form.kind in {"json", "lines", "tags"}:
             found.setdefault(holders[0], (one, other))
     yield from [*found.values()][:MOST_PROBED]
+
+
+def _named_rows(form: Form, known: Known, telling: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the fields that name two objects of a list of JSON, in words of the prompt, where the objects tell this item from others."""
+    columns: dict[tuple[str, str], list[str]] = {}
+    for name in form.fields if form.kind == "json" else ():
+        if (holder := _holder(name, form)).endswith("]") and name not in telling:
+            columns.setdefault((holder.rpartition("[")[0], _end(name, form)), []).append(name)
+    for names in columns.values():
+        values = [form.fields[name] for name in names]
+        is_named = len({*values}) == len(values) > 1 and all(_is_in(one, known.prompt) and not is_number(one) for one in values)
+        if is_named and all(any(one.startswith(f"{_holder(name, form)}.") for one in telling) for name in names[:2]):
+            yield names[0], names[1]
 
 
 def _places(form: Form, telling: Mapping[str, str]) -> Iterator[tuple[str, str]]:

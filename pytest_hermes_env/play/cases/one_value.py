@@ -46,6 +46,8 @@ class Change:
     is_sure: bool = True
 
 
+_BETWEEN = re.compile(r"\s*[,;]\s*|\s*(?:[-=]?>|→)\s*|\s+[|/]\s+")
+"""What stands between the parts of a list in words, or of a way."""
 OPPOSITES = {"true": "false", "false": "true", "yes": "no", "no": "yes", "on": "off", "off": "on"}
 SWITCHED_OFF = frozenset({"false", "no", "off", "0"})
 """What a setting says that is not switched on: most readers take any other word but the opposite for it, too."""
@@ -59,7 +61,7 @@ def of_value(value: str, others: Sequence[str], *, is_exact: bool = False, is_la
     if len(lines) > 1:
         for name, text in fewer(lines):
             yield Change(name=name, text=text)
-    elif len(value.split()) <= LONG:
+    elif len(value.split()) <= LONG or _is_list(value):
         other = others[0] if others else wrong_value(value)
         yield from _of_number(value, other, is_exact=is_exact) if is_number(value) else _of_words(value)
         yield from _of_numbers_in(value)
@@ -74,6 +76,12 @@ def of_value(value: str, others: Sequence[str], *, is_exact: bool = False, is_la
     for text in others[:1]:
         yield Change(name="another item's", text=text)
     yield Change(name="another value", text=wrong_value(value))
+
+
+def _is_list(value: str) -> bool:
+    """Whether words with something between them are short: an enumeration or a way, not a sentence."""
+    parts = _BETWEEN.split(value)
+    return len(parts) > 2 and all(0 < len(part.split()) <= FEW_WORDS for part in parts)  # noqa: PLR2004 - more than a clause
 
 
 def _of_number(value: str, other: str, *, is_exact: bool) -> Iterator[Change]:
@@ -120,11 +128,16 @@ def _of_numbers_in(value: str) -> Iterator[Change]:
 def _of_words(value: str) -> Iterator[Change]:
     yield Change(name="letters around it", text=f"un{value}ed")
     yield Change(name="other words behind it", text=f"{value} {OTHER}")
-    parts, words = [part for part in re.split(r"\s*[,;]\s*", value) if part], value.split()
+    parts, words = [part for part in _BETWEEN.split(value) if part], value.split()
     if len(parts) > 1:
-        yield Change(name="without its last part", text=", ".join(parts[:-1]))
+        between = _BETWEEN.findall(value)[0]
+        yield Change(name="without its last part", text=between.join(parts[:-1]))
         yield Change(name="its first part only", text=parts[0])
-        yield Change(name="its first part as often as it has parts", text=", ".join(parts[:1] * len(parts)))
+        yield Change(name="its first part as often as it has parts", text=between.join(parts[:1] * len(parts)))
+        if len(parts) > 2:  # noqa: PLR2004 - one between two others
+            yield Change(name="without its second part", text=between.join([parts[0], *parts[2:]]))
+        if len(parts) > 1 and between.strip() not in {",", ";", "|", "/"}:  # a way, whose order may mean something
+            yield Change(name="two parts exchanged", text=between.join([*parts[1::-1], *parts[2:]]), is_sure=False)
     elif len(words) > 1:
         yield Change(name="its first word, and others", text=f"{words[0]} {OTHER}")
         yield Change(name="its words in another order", text=" ".join(reversed(words)), is_sure=False)

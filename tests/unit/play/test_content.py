@@ -43,6 +43,10 @@ def made(text: str, *others: str, prompt: str = "") -> dict[str, Change]:
         ("def f(x):\n    return x\n", (), "every function returns 0", "def f(x):\n    return 0\n"),
         ("alpha\nbeta\ngamma\ndelta\n", (), "the first half only", "alpha\nbeta"),
         ("red, green, blue", (), "without its last part", "red, green"),
+        ("red, green, blue", (), "without its second part", "red, blue"),
+        ("ROUTE: Elm -> Oak -> Ash", ("ROUTE: Fir -> Yew -> Bay",), "without its second part in ROUTE", "ROUTE: Elm -> Ash"),
+        ("Elm Row > Oak Hill > Ash End > Fir Way", (), "two parts exchanged", "Oak Hill > Elm Row > Ash End > Fir Way"),
+        ("|a|b|\n|c|d|\n", (), "without the column a", "|b|\n|d|\n"),
         ("12.5", (), "without its point", "125"),
         ("2024-01-05T14:00Z", (), "another second number", "2024-02-05T14:00Z"),
         ("2024-01-05T14:00Z", (), "another fourth number", "2024-01-05T13:00Z"),
@@ -411,3 +415,23 @@ def test_a_setting_that_is_off_is_off_in_any_other_word(value: str, opposite: st
 def test_programs_in_other_languages_are_known(path: str, text: str, expected: bool) -> None:
     """Their lines are no fields and values."""
     assert is_of_a_language(path, text) is expected
+
+
+ROWS = '[{"ref": "T1", "lines": [10, 11]}, {"ref": "T2", "lines": [20, 21]}]'
+OTHER_ROWS = '[{"ref": "T1", "lines": [30, 31]}, {"ref": "T2", "lines": [40, 41]}]'
+
+
+@pytest.mark.parametrize(("prompt", "is_made"), [("Book T1 and T2.", True), ("Book two of them.", False)])
+def test_the_names_of_two_rows_are_exchanged_where_the_prompt_gives_them(prompt: str, is_made: bool) -> None:
+    """The names are the same in every item, and only what stands under them tells the items apart."""
+    found = made(ROWS, OTHER_ROWS, prompt=prompt).get("two values exchanged in [0].ref and [1].ref")
+
+    assert (found is not None) is is_made
+    if found is not None:
+        assert [row["ref"] for row in json.loads(found.text)] == ["T2", "T1"]
+        assert found.is_sure
+
+
+def test_a_column_without_anything_is_not_left_out() -> None:
+    """Bars around each line are none."""
+    assert not any("the column" in name and name.endswith("column") for name in made("|a|b|\n|c|d|\n"))
