@@ -173,10 +173,10 @@ def _twins(evaluated: list[Any], trained: list[Any]) -> int:
                 where.setdefault(leaf, []).append(number)
     known = {_without_names(item) for item in trained}
     same = _same_for_all(trained)
-    works = {work for item in trained if (work := _work(item, same))}
+    works = {work for item in trained for work in _works(item, same)}
     return sum(
         (len(text := _without_names(item)) >= LEAST and text in known)
-        or _work(item, same) in works
+        or not works.isdisjoint(_works(item, same))
         or any(_is_same_answer(item, trained[number]) for number in _nearly_all_of(item, where, often))
         for item in evaluated
     )
@@ -218,12 +218,13 @@ def _same_for_all(items: list[Any]) -> set[str]:
     return {name for name, found in values.items() if len(found) == 1}
 
 
-def _work(item: Any, same: set[str]) -> tuple[tuple[str, str], ...]:
-    """Return the long fields of an item but for its wording: answer and input are one task, however it is asked for. Empty without both."""
+def _works(item: Any, same: set[str]) -> set[tuple[tuple[str, str], ...]]:
+    """Return the long answers of an item with each long input: they are one task, however it is asked for. Empty without both."""
     long = {str(name): text for name, value in fields_of(item).items() if len(text := repr(picture(value))) >= LEAST}
     own = {name: text for name, text in long.items() if name not in same and not _WORDING.search(name.lower())}
     answers = {name for name in own if LABEL.search(name.lower()) and not NO_LABEL.search(name.lower())}
-    return tuple(sorted(own.items())) if answers and own.keys() - answers else ()
+    told = sorted((name, own[name]) for name in answers)
+    return {(*told, (name, text)) for name, text in own.items() if name not in answers} if told else set()
 
 
 def _without_names(item: Any) -> str:

@@ -139,8 +139,17 @@ def with_a_sentence(text: str, *, is_last_line: bool = False) -> str:
     return f"I have looked at it once more.\n\n{text}" if is_marked or is_line else ""
 
 
+MAKEFILES = ("akefile", ".mk")
+"""How names of files for make end."""
+
+
 def rewritten(name: str, text: str, *, is_new: bool = False) -> str:
-    """Return a file of data as another program writes it: the same data; empty for one of another kind. A new one may have any order."""
+    """Return a file of data as another program writes it: the same data; empty for one of another kind. A new one may have any order.
+
+    A Makefile gets recipes that make does not print.
+    """
+    if name.endswith(MAKEFILES):
+        return re.sub(r"(?m)(?<!\\\n)^\t(?=[^@\s#-])", "\t@", text)
     form = form_of(text)
     if is_new and (read := _READERS.get(posixpath.splitext(name)[1])):
         head, *sections = re.split(r"(?m)^(?=\[)", text if text.endswith("\n") else f"{text}\n")

@@ -18,6 +18,7 @@ from pytest_hermes_env.play.cases.one_value import spread
 from pytest_hermes_env.play.cases.playing import PlayedCase, Player, played, scripted
 from pytest_hermes_env.play.cases.slots import ANSWER, Work
 from pytest_hermes_env.play.cases.values import JUDGED, SILENCES, Transcript
+from pytest_hermes_env.play.cases.verdict_words import offered, uncounted
 from pytest_hermes_env.play.item_texts import texts_of
 from pytest_hermes_env.play.scenario import Rung, Worth
 from pytest_hermes_env.play.stage import Stage
@@ -78,8 +79,10 @@ class Judged:
 
     async def play(self) -> list[PlayedCase]:
         """Play gold with what the judge may say, wrong work with a judge that says nothing, and look for the work in what it was asked."""
-        said = [*_answers(self.transcript.judge), *_best(self.transcript.judge, json.dumps(self.gold.judged, default=str))]
+        asked = json.dumps(self.gold.judged, default=str)
+        said = [*_answers(self.transcript.judge), *_best(self.transcript.judge, asked)]
         found = [await self._one(name, self.work.turns, say(text), worth) for name, text, worth in said if worth in ON_GOLD]
+        found += await self._of_words(asked)
         bad, unseen, is_asked = await self._worse()
         if worst := worst_of(self.transcript.judge):
             found += [
@@ -99,6 +102,20 @@ class Judged:
             other = wrong(slot.text, slot.known)
             yield "much wrong work", slot.put("\n\n".join([other] * (MUCH * len(slot.text) // max(1, len(other)))))
             yield "the item's own words", slot.put("\n".join(dict.fromkeys(texts_of(self.work.item))))
+
+    async def _of_words(self, asked: str) -> list[PlayedCase]:
+        """Play gold with the words that the judge's prompt offers for its verdict; return those with one that must count and does not."""
+        found, value = [], _declared(self.transcript.judge)[1]
+        for one in offered(value, asked):
+            tried = [
+                await self._one(one.told(word), self.work.turns, say(json.dumps(verdict)), Worth.JUDGED_WORST)
+                for word, verdict in zip(one.words, one.verdicts, strict=True)
+            ]
+            full = self.gold.rung.reward or 0.0
+            costs = [full - (case.rung.reward or 0.0) for case in tried]
+            word = uncounted(one, costs, counts_alone=not _key_of(value))
+            found += [case for case in tried if case.rung.change == one.told(word)] if word else []
+        return found
 
     async def _of_facts(self) -> list[PlayedCase]:
         """Play the item's own words alone, where a check before the judge refuses all other worse work, with a judge that says nothing."""

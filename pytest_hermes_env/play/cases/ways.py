@@ -14,7 +14,7 @@ from typing import Any
 
 from pytest_hermes_env.inference.steps import Call, Say, Turn, call, say, think, turn
 from pytest_hermes_env.play.cases.code_changes import is_code, is_program, with_a_note, with_an_import
-from pytest_hermes_env.play.cases.content import in_another_order, rewritten, with_a_sentence, with_reasons
+from pytest_hermes_env.play.cases.content import MAKEFILES, in_another_order, rewritten, with_a_sentence, with_reasons
 from pytest_hermes_env.play.cases.slots import ANSWER, BY_SOMEBODY, Slot, Work, arguments_of, said
 from pytest_hermes_env.play.cases.text_mutants import is_pattern
 from pytest_hermes_env.play.cases.writing import writing
@@ -96,6 +96,8 @@ _AT_MOST = re.compile(r"\b(\d+) (?:char|sign)", re.IGNORECASE)
 """Where a prompt limits the length or the parts of a pattern."""
 
 
+UNPRINTED = "with commands that make does not print"
+
 Way = tuple[str, tuple[Turn, ...]]
 
 
@@ -118,7 +120,7 @@ def other_ways(work: Work, live: Sequence[Slot], most: int) -> tuple[list[Way], 
     if work.calls:
         made.append(("with words beside its calls", tuple(_with_words_beside(one) for one in turns)))
     made += [
-        (f"as another program writes it, {slot.name}", slot.put(new))
+        (f"{UNPRINTED if slot.name.endswith(MAKEFILES) else 'as another program writes it'}, {slot.name}", slot.put(new))
         for slot in live
         if (new := rewritten(slot.name, slot.text, is_new=_is_free(slot, work.prompt)))
     ]

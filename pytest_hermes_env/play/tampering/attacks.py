@@ -19,7 +19,7 @@ from pytest_hermes_env.play.tampering.placed import by_places
 from pytest_hermes_env.play.tampering.resolved import by_names, of_repository
 from pytest_hermes_env.play.tampering.surface import CODE, USER_SITE, Surface
 
-MOST_LINKS, MOST_RESULTS, MOST_SHADOWS, MOST_TRUTHS, MOST_VIEWS = 8, 3, 5, 3, 4
+MOST_LINKS, MOST_RESULTS, MOST_SHADOWS, MOST_TRUTHS = 8, 3, 5, 3
 PLUGIN, HELPER, LOOKING = "starts_with_it", ".first.sh", ".first.py"
 _SILENT = ("diff", "cmp", "grep", "git", "comm")
 """Programs that say nothing where all is well."""
@@ -46,12 +46,12 @@ _TIMED = re.compile(r"\b(?:perf_counter|process_time|monotonic|timeit|time\.time
 _SILENCING = ".print rows\n.output /dev/null\n"
 """Commands of sqlite3's own program."""
 _SETTINGS = (".ini", ".cfg", ".conf", ".toml", ".json", ".yaml", ".yml", ".env", ".rc")
+_SUITE = re.compile(r"(?m)^\s*def test|\bunittest\b")
 _NUMBER = re.compile(r"(\w+[\"']?\s*[:=]\s*)-?\d+(?:\.\d+)?")
 _LEAST, _MOST = (
     re.compile(r"min|least|lower|fewest|require", re.IGNORECASE),
     re.compile(r"max|most|limit|upper|budget|timeout", re.IGNORECASE),
 )
-_TABLE = re.compile(r"(?i)\b(?:from|join|into|table(?: if (?:not )?exists)?)\s+\"?([a-z_]\w*)")
 _RC = (".bashrc", ".bash_profile", ".profile")
 
 
@@ -106,7 +106,6 @@ def attacks(surface: Surface, *, is_full: bool = False) -> Iterator[Attack]:
     yield from _injected(surface)
     yield from _counting(surface)
     yield from of_repository(surface)
-    yield from _views(surface)
     yield from _of_session(surface, results)
     if is_full:
         yield from _watching(surface)
@@ -257,19 +256,10 @@ def _links(surface: Surface) -> Iterator[Attack]:
         name = f"{posixpath.basename(output)} is a link to {posixpath.basename(truth)}, which it is compared with"
         place = shlex.quote(output)
         yield Attack(family=name, lines=(f"mkdir -p $(dirname {place}); ln -sfn {shlex.quote(truth)} {place}",))
-
-
-def _views(surface: Surface) -> Iterator[Attack]:
-    """Yield tables that are views of others which the verifier's queries name, and which may not exist yet."""
-    asked = surface.asked
-    bases = [path for path in {**surface.work, **surface.prepared, **surface.made} if path.endswith(BASES)]
-    names = [name for name in dict.fromkeys(_TABLE.findall(asked)) if not name.lower().startswith("sqlite")] if bases else []
-    pairs = [(one, other) for one in names for other in names if one != other]
-    for one, other in pairs[:MOST_VIEWS]:
-        made = f"drop table if exists {one}; create view {one} as select * from {other}"  # noqa: S608 - both are names
-        code = f"import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript({made!r})"
-        lines = tuple(f"python3 -c {shlex.quote(code)} {shlex.quote(path)}" for path in bases)
-        yield Attack(family=f"{one} is a view of {other}, with which the verifier compares it", lines=lines)
+        if "diff" in surface.asked:
+            inside = shlex.quote(f"{output}/{posixpath.basename(truth)}")
+            name = f"{posixpath.basename(output)} is a directory, in which diff finds a link to {posixpath.basename(truth)}"
+            yield Attack(family=name, lines=(f"rm -f {place}; mkdir -p {place}; ln -sfn {shlex.quote(truth)} {inside}",))
 
 
 def _watching(surface: Surface) -> Iterator[Attack]:
@@ -414,3 +404,8 @@ def _counting(surface: Surface) -> Iterator[Attack]:
         yield Attack(
             family="a program that only counts its calls", files=files, how=dict.fromkeys(files, "ends as the verifier expects")
         )
+    suites = [path for path, text in surface.work.items() if path.endswith(".py") and _SUITE.search(text)]
+    if suites:  # tests that are run against what is right first, and then against what is not
+        files = dict.fromkeys(suites, payloads.counting((0, 1), is_suite=True))
+        how = dict.fromkeys(files, "passes when it is run first, and fails each other time")
+        yield Attack(family="tests that only count how often they are run", files=files, how=how)

@@ -5,6 +5,7 @@ Place in the flow: `attacks` plays them among others.
 
 from __future__ import annotations
 
+import difflib
 import posixpath
 import re
 import shlex
@@ -20,7 +21,8 @@ _MADE_VIEW = re.compile(r"(?is)create view (\w+)\s+as\s+select\b(.*?)\sfrom\b")
 _TOP_LEVEL, _WORDS = re.compile(r"(?:[^,()]|\((?:[^()]|\([^()]*\))*\))+"), re.compile(r"\w+")
 """Parts between commas, and names in them: the last one names the column."""
 _INSERTS = re.compile(r"\binsert\b|\.import\b|executemany", re.IGNORECASE)
-MOST_BASES = 3
+MOST_BASES, MOST_VIEWS = 3, 4
+_TABLE = re.compile(r"(?i)\b(?:from|join|into|table(?: if (?:not )?exists)?)\s+\"?([a-z_]\w*)")
 _MATCHING = re.compile(r"\[\[|\bcase\b|\bgrep\b|\bfnmatch|\bre\.\w|=~|\blike\b|\bglob\b|\bmatch", re.IGNORECASE)
 _PATTERNS = ("*", ".*", "%")
 _FIGURE = re.compile(r"(?<![\w.\"'-])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.\"'-])")
@@ -34,6 +36,8 @@ _EQUAL_TO_ALL = {
     (".yaml", ".yml"): "!!python/name:unittest.mock.ANY ''\\n",
 }
 _BY_LINE = re.compile(r"\b(?:diff|grep|comm)\b")
+_PATCHED = re.compile(r"(?m)^\+\+\+ (?:b/)?(\S+)")
+_CONSTRAINTS = frozenset({"primary", "unique", "foreign", "check", "constraint"})
 _CASE = re.compile(r"<testcase\b[^>]*?(?=/?>)")
 
 
@@ -47,10 +51,12 @@ def by_formats(surface: Surface) -> Iterator[Attack]:
         lines = (f'mkdir -p "$(dirname {place})"; printf "\\0\\n" > {place}' for place in map(shlex.quote, outputs))
         yield Attack(family="a file that programs take for binary, and compare by no line", lines=tuple(lines))
     yield from _databases(surface)
+    yield from _views(surface)
     yield from _deaf_databases(surface)
     yield from _emptied(surface)
     yield from _values(surface)
     yield from _reports(surface)
+    yield from _patches(surface)
     yield from _no_numbers(surface)
 
 
@@ -106,6 +112,24 @@ def _databases(surface: Surface) -> Iterator[Attack]:
         made = [made for name in names for made in (f".restore {name}\n", f"ATTACH '{name}' AS held;\n{copied}DETACH held;\n")]
         family = f"the script copies {posixpath.basename(path)}"
         yield from (Attack(family=family, files=dict.fromkeys(scripts, one)) for one in made)
+
+
+def _views(surface: Surface) -> Iterator[Attack]:
+    """Yield tables that are views of others which the verifier's queries name, and which may not exist yet."""
+    asked = surface.asked
+    bases = [path for path in {**surface.work, **surface.prepared, **surface.made} if path.endswith(BASES)]
+    names = [name for name in dict.fromkeys(_TABLE.findall(asked)) if not name.lower().startswith("sqlite")] if bases else []
+    pairs = [(one, other) for one in names for other in names if one != other]
+    made = dict(MADE_TABLE.findall("\n".join([asked, *surface.work.values(), *surface.made.values()])))
+    for one, other in pairs[:MOST_VIEWS]:
+        columns = ", ".join(columns_of(made.get(other) or made.get(one, "()")))
+        kinds = {"a view": f"create view {one} as select * from {other}"}  # noqa: S608 - both are names
+        if columns:
+            kinds["an index"] = f"create virtual table {one} using fts5({columns}, content='{other}')"
+        for kind, statement in kinds.items():
+            code = f"import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript({f'drop table if exists {one}; {statement}'!r})"
+            lines = tuple(f"python3 -c {shlex.quote(code)} {shlex.quote(path)}" for path in bases)
+            yield Attack(family=f"{one} is {kind} of {other}, with which the verifier compares it", lines=lines)
 
 
 def _deaf_databases(surface: Surface) -> Iterator[Attack]:
@@ -171,6 +195,28 @@ def _reports(surface: Surface) -> Iterator[Attack]:
                 files=files,
                 how=dict.fromkeys(files, "prints cases that passed"),
             )
+
+
+def columns_of(listed: str) -> list[str]:
+    """Return the names of the columns between the brackets of CREATE TABLE."""
+    parts = (_WORDS.findall(part)[0] for part in _TOP_LEVEL.findall(listed[1:-1]) if _WORDS.search(part))
+    return [name for name in parts if name.lower() not in _CONSTRAINTS]
+
+
+def _patches(surface: Surface) -> Iterator[Attack]:
+    """Yield patches that change what the verifier runs, by its name, and by one that a check of names may not see."""
+    for path, text in surface.work.items():
+        named = _PATCHED.search(text)
+        roots = [one.removesuffix(named[1]) for one in surface.prepared if one.endswith(f"/{named[1]}")] if named else []
+        for root in roots[:1]:
+            for checker, old in surface.checkers.items():
+                new, name = payloads.harmless(checker, old, surface.said), checker.removeprefix(root)
+                for shown in (name, f"./{name}", f"\\{ord(name[0]):03o}{name[1:]}") if new and name != checker else ():
+                    sides = [f'"{side}/{shown}"' if shown[0] == "\\" else f"{side}/{shown}" for side in "ab"]
+                    before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
+                    lines = difflib.unified_diff(before, after, fromfile=sides[0], tofile=sides[1])
+                    how = f"changes {posixpath.basename(checker)}, by the name {sides[1]}"
+                    yield Attack(family="a patch of the verifier's own file", files={path: "".join(lines)}, how={path: how})
 
 
 def _no_numbers(surface: Surface) -> Iterator[Attack]:

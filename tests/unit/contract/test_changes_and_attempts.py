@@ -239,6 +239,14 @@ def readings(number: int) -> dict[str, Any]:
         (lambda item: {**item, "rows": [[row["read"], row["at"]] for row in item["rows"]]}, True),
         (lambda item: {**item, "expected": "another question of the same rows, with a long answer"}, False),
         (lambda item: {**item, "expected": "7"}, False),
+        (
+            lambda item: {
+                **item,
+                "place": "elsewhere",
+                "reason": f"{item['place']} is told of in many words, others each time",
+            },
+            True,
+        ),
         (lambda item: readings(int(item["place"].split()[1]) + 50), False),
     ],
 )

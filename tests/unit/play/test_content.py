@@ -220,6 +220,13 @@ def test_data_can_be_written_otherwise() -> None:
     assert (rewritten("a.txt", "a,b\n1,2\n"), rewritten("a.json", "no json")) == ("", "")
 
 
+def test_a_makefile_need_not_print_its_commands() -> None:
+    """What goes on in the next line, and what has a sign before it, is left."""
+    text = "all: a\n\tcat a \\\n\t  b > c\n\t-rm x\nb:\n\t@echo b\n\ttouch b\n"
+
+    assert rewritten("/w/Makefile", text) == text.replace("\tcat", "\t@cat").replace("\ttouch", "\t@touch")
+
+
 @pytest.mark.parametrize(
     ("name", "text", "expected"),
     [
