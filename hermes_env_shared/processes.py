@@ -104,6 +104,13 @@ def now() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else 0.0
 
 
+def has_processes(mark: str, directory: str | None, since: float) -> bool:
+    """Return whether a process of a sandbox still runs; see `kill_processes`."""
+    if IS_LINUX:
+        return bool(_belonging(SESSION_VARIABLE, mark, directory, since, 0.0))
+    return bool(_belonging_without_proc(SESSION_VARIABLE, mark, directory))
+
+
 def kill_processes(
     *, mark: str, directory: str | None, variable: str = SESSION_VARIABLE, since: float = 0.0, strays_until: float = 0.0
 ) -> None:

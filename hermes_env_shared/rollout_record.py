@@ -49,6 +49,10 @@ class World(_Part):
     """The sandbox as the reward found it. The directory began empty, so its content is what differs from the start."""
 
     directory: str = ""
+    session_directory: str = ""
+    """Where the next command begins; empty where it is ``directory``."""
+    variables: dict[str, str] = {}
+    """What the agent's commands have exported, and the next one finds."""
     files: list[WorldFile] = []
     unkept: list[Unkept] = []
 

@@ -194,11 +194,19 @@ async def note_end(env: Any, draft: Draft | None, rollout: Any) -> None:
         draft.store,
         most_bytes=getattr(env.config, "world_max_bytes", 0),
         is_secret=Redactor(env).finds,
+        commands=_commands(result.messages),
     )
     try:
         draft.fields["world"] = await asyncio.to_thread(keep)
     except OSError as error:  # a full disk
         draft.fields["world"] = World(unkept=[Unkept(path="", why=f"it could not be stored: {error.strerror}")])
+
+
+def _commands(messages: Sequence[Mapping[str, Any]]) -> str:
+    """Return what the agent gave its terminal."""
+    calls = (call for message in messages for call in message.get("tool_calls") or ())
+    functions = (call["function"] for call in calls)
+    return "\n".join(str(one.get("arguments")) for one in functions if one.get("name") == "terminal").replace("\\n", "\n")
 
 
 # ---------------------------------------------------------------------- its reward

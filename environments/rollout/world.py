@@ -9,19 +9,24 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from environments.sandbox.isolation import is_open, sandbox_directory
+from environments.sandbox.isolation import is_open, sandbox_directory, session_of
 from hermes_env_shared.rollout_record import Unkept, World, WorldFile, blob_path
 
 LARGEST_FILE = 4 << 20
 """Bytes of one file that is kept."""
 MOST_FILES = 5_000
 
+_EXPORTED = re.compile(r'^declare -x (\w+)="((?:[^"\\]|\\.)*)"$', re.MULTILINE | re.DOTALL)
+_SOURCED = re.compile(r"(?:^|[;&|(\n])\s*(?:source|\.|eval)\s", re.MULTILINE)
+"""What may set any variable."""
+_OF_THE_SHELL = frozenset({"PWD", "OLDPWD", "SHLVL", "_"})
 State = dict[str, tuple[int, int, int]]
 """Change time, size and inode by path."""
 
@@ -32,14 +37,20 @@ def state_of(task_id: str) -> State:
     return {} if directory is None else {path: _facts(status) for path, status in _walk(directory, [])}
 
 
-def kept_world(task_id: str, before: State, store: Path, *, most_bytes: int, is_secret: Callable[[str], bool]) -> World:
-    """Store the sandbox's files in ``store``, and return what is there. ``most_bytes``: of all files together."""
+def kept_world(
+    task_id: str, before: State, store: Path, *, most_bytes: int, is_secret: Callable[[str], bool], commands: str = ""
+) -> World:
+    """Store the sandbox's files in ``store``, and return what is there.
+
+    ``most_bytes``: of all files together. ``commands``: those of the agent.
+    """
     directory = sandbox_directory(task_id)
     if directory is None:
         backend = os.environ.get("TERMINAL_ENV", "local")
         why = f"files of a sandbox on the backend {backend}, or in a directory of the environment's own, are not kept"
         return World(unkept=[Unkept(path="", why=why)] if is_open(task_id) else [])
     world, now, left = World(directory=directory), time.time(), most_bytes
+    _keep_session(world, task_id, commands, is_secret)
     for path, status in _walk(directory, world.unkept):
         if len(world.files) == MOST_FILES:
             world.unkept.append(Unkept(path="", why=f"there are more than {MOST_FILES:,} files"))
@@ -69,6 +80,23 @@ def kept_world(task_id: str, before: State, store: Path, *, most_bytes: int, is_
         except OSError as error:
             world.unkept.append(Unkept(path=path, why=f"it cannot be read: {error.strerror}"))
     return world
+
+
+def _keep_session(world: World, task_id: str, commands: str, is_secret: Callable[[str], bool]) -> None:
+    """Keep where the next command begins and what it finds exported; processes that still run cannot be kept."""
+    where, exported, has_processes = session_of(task_id)
+    world.session_directory = "" if where == world.directory else where
+    if has_processes:
+        world.unkept.append(Unkept(path="", why="a process that the agent had started still ran"))
+    for name, quoted in _EXPORTED.findall(exported) if commands else ():
+        value = re.sub(r'\\(["\\$`])', r"\1", quoted)
+        is_set = _SOURCED.search(commands) or re.search(rf"\b{name}\+?=|\b(?:read|export)\b[^\n;|&]*\b{name}\b", commands)
+        if is_set and value != os.environ.get(name) and name not in _OF_THE_SHELL:
+            if name == "PATH" or is_secret(value):
+                what = "another PATH" if name == "PATH" else f"{name}, which holds a secret"
+                world.unkept.append(Unkept(path="", why=f"the agent's shell exported {what}"))
+            else:
+                world.variables[name] = value
 
 
 def _not_kept(status: os.stat_result, left: int) -> str:

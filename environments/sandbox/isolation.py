@@ -20,6 +20,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,7 +28,14 @@ from tools import process_registry
 
 from hermes_env_shared.abandoned import claim, is_gone, remove_abandoned_meanwhile, remove_tree
 from hermes_env_shared.hermes_names import hermes_name
-from hermes_env_shared.processes import forget_background_processes, kill_processes, mark_commands, now, tag_descendants
+from hermes_env_shared.processes import (
+    forget_background_processes,
+    has_processes,
+    kill_processes,
+    mark_commands,
+    now,
+    tag_descendants,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -169,6 +177,17 @@ def _environment(task_id: str) -> Any:
     """Return hermes' environment of ``task_id``; None without one."""
     is_own = _terminal("_resolve_container_task_id")(task_id) == task_id
     return _terminal("get_active_env")(task_id) if is_own else None
+
+
+def session_of(task_id: str) -> tuple[str, str, bool]:
+    """Return what the next command of ``task_id`` finds: its directory, what the session exports as bash prints it, and whether a process still runs."""
+    sandbox, held = _environment(task_id), _sandboxes.get(task_id)
+    if sandbox is None or held is None or held.opened is None:
+        return "", "", False
+    exported = ""
+    with contextlib.suppress(OSError, TypeError):
+        exported = Path(getattr(sandbox, "_snapshot_path", "")).read_text(encoding="utf-8", errors="replace")
+    return str(getattr(sandbox, "cwd", "") or ""), exported, has_processes(held.mark, held.directory, held.opened)
 
 
 def run_uncut(task_id: str, command: str, timeout: int) -> str | None:

@@ -10,31 +10,30 @@ import asyncio
 import contextlib
 import copy
 import inspect
-import json
 import math
 import os
-import posixpath
 import signal
+import sys
 import threading
-import time
 import types
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from types import FrameType, SimpleNamespace
 from typing import Any, Literal, Self
 
-from hermes_env_shared.rollout_record import Record, World, blob_path, decode_item
+from hermes_env_shared.rollout_record import Record, World, decode_item
 from pytest_hermes_env.errors import BadTarget, shorten
 from pytest_hermes_env.inference.steps import say
 from pytest_hermes_env.layer import find_class, layer_of
 from pytest_hermes_env.patches import intercept
 from pytest_hermes_env.play.builder import EnvironmentBuilder
 from pytest_hermes_env.play.hermes_home import HermesHome
-from pytest_hermes_env.play.tool_backend import SYSTEM_DIRECTORIES
 from pytest_hermes_env.play.watchers.call_site import EnvironmentCode
 from pytest_hermes_env.records.live_judge import LiveJudge
 from pytest_hermes_env.records.reading import Line
-from pytest_hermes_env.records.unstored import Unstored, host_paths, may_read, read_by_text, set_in
+from pytest_hermes_env.records.recorded_judge import RecordedJudge
+from pytest_hermes_env.records.restored import WatchedContext, restored
+from pytest_hermes_env.records.unstored import Unstored
 
 PASS = 0.5
 """The reward above which a rollout counts as good, unless the caller says otherwise."""
@@ -46,11 +45,6 @@ LONGEST_S = 600.0
 LONGEST_CPU_S = 60.0
 AGAIN_S = 1.0
 """A reward that computes for longer is an endless one, and is told so again each second: it may catch everything."""
-OF_FILES = frozenset({"terminal", "process", "read_file", "write_file", "patch", "search_files", "todo"})
-"""Tools whose answer follows from the sandbox's files."""
-
-_READING = frozenset({"read_file", "search_files"})
-
 Status = Literal["unchanged", "moved", "flipped", "not rescorable", "failed", "unscored"]
 
 
@@ -73,10 +67,6 @@ class Rescored:
     def where(self) -> str:
         """Where the rollout is, for people."""
         return f"{self.file}:{self.line} ({self.place})"
-
-
-class NotStored(Exception):
-    """The reward asked for something that the record does not have."""
 
 
 class Ended(BaseException):
@@ -173,6 +163,10 @@ class Rescorer:
         self.env_class = self._target
         self._layer = layer_of(self.env_class)
         self._code = EnvironmentCode(self.env_class, self._layer)
+        if folder := os.path.dirname(inspect.getsourcefile(self.env_class) or ""):  # where a script's late imports look
+            path = sys.path[:]
+            self._stack.callback(lambda: sys.path.__setitem__(slice(None), path))
+            sys.path.insert(0, folder)
         self._runner = self._stack.enter_context(asyncio.Runner())
         return self
 
@@ -213,6 +207,7 @@ class Rescorer:
             return Rescored(**where, status="failed", why=error)
         if not math.isfinite(reward):
             return Rescored(**where, status="failed", why=f"compute_reward returned {reward}")
+        is_asked_twice |= abs(reward - record.reward) > SAME  # what another rollout left here may be the cause
         again, _ = self._runner.run(self._reward(line, record, unstored)) if is_asked_twice else (reward, "")
         if again is None or abs(again - reward) > SAME:
             second = "none" if again is None else f"{again:g}"
@@ -233,14 +228,14 @@ class Rescorer:
     async def _reward(self, line: Line, record: Record, unstored: Unstored) -> tuple[float | None, str]:
         env = await self._environment(record)
         machine = restored(record.world or World(), line, unstored)
-        ctx = _Context.on(machine, record, unstored)
+        ctx = WatchedContext.on(machine, record, unstored)
         bound = env.compute_reward
         reward = getattr(bound, "__func__", bound)
         while vars(reward).get("__bridged__") and hasattr(reward, "__wrapped__"):
             reward = reward.__wrapped__
         reward = types.MethodType(reward, bound.__self__) if hasattr(bound, "__self__") else reward
         given = decode_item(copy.deepcopy(record.item)), self._result(record), ctx
-        held, env.server = env.server, _RecordedJudge(record, unstored, self._live, self._asked)
+        held, env.server = env.server, RecordedJudge(record, unstored, self._live, self._asked)
         reasons: list[str] = []
         try:
             with _made_to_end(self._cpu_s) as reasons, unstored.watching():
@@ -288,7 +283,7 @@ class Rescorer:
             loop.ToolError(turn=one.turn, tool_name=one.tool, arguments=one.arguments, error=one.error, tool_result=one.result)
             for one in record.tool_errors
         ]
-        return loop.AgentResult(
+        result = loop.AgentResult(
             messages=copy.deepcopy(record.messages),
             managed_state={"nodes": columns} if columns else None,
             turns_used=record.turns or 0,
@@ -296,6 +291,9 @@ class Rescorer:
             reasoning_per_turn=list(record.reasoning),
             tool_errors=errors,
         )
+        if record.end and hasattr(result, "end"):
+            result.end = loop.RolloutEnd(record.end)
+        return result
 
 
 _NOT_REBUILT = frozenset(
@@ -320,161 +318,3 @@ def _why_not(record: Record) -> str:
         return f"a secret was removed from {record.redacted} of its texts"
     own = "the evaluation scored it with a function of its own, not with compute_reward"
     return "" if record.scored_by in {"compute_reward", ""} else own
-
-
-# ---------------------------------------------------------------------- the sandbox
-
-
-def restored(world: World, line: Line, unstored: Unstored) -> Any:
-    """Return a machine with the files of a world: contents, modes and ages. What was not kept is there, empty, so that reads are seen."""
-    from pytest_hermes_env.sandbox.fake import FakeSandbox  # noqa: PLC0415 - heavy
-    from pytest_hermes_env.sandbox.files import Node  # noqa: PLC0415
-
-    machine = FakeSandbox(cwd=world.directory or "/workspace", unscripted="not found", allow_leftovers=True)
-    now = time.time_ns()
-    has_files = line.files.is_dir() or all(file.kind != "file" for file in world.files)
-    if not has_files:
-        unstored.note("files of the sandbox:", f"there is no directory {line.files}: copy it with the records")
-    for file in world.files:
-        facts: dict[str, Any] = {
-            "kind": file.kind,
-            "mode": file.mode,
-            "changed_ns": now - int(file.age_s * 1e9),
-            "target": file.target,
-        }
-        if file.kind == "file":
-            try:
-                facts["data"] = blob_path(line.files, file.sha256).read_bytes()
-            except OSError:
-                if has_files:
-                    unstored.note("file of the sandbox", f"{file.path}: {line.files} does not have it")
-        machine.files.party = file.by
-        machine.files.take_over({posixpath.join(machine.files.cwd, file.path): Node(**facts)})
-    machine.files.party = "environment"
-    for missing in world.unkept:
-        if missing.path and not machine.files.exists(missing.path):
-            machine.files.take_over({posixpath.join(machine.files.cwd, missing.path): Node(kind="file", changed_ns=now)})
-    return machine
-
-
-class _Context:
-    """Made by `on`: a FakeToolContext that also notes what its verifier asks for and no record stores."""
-
-    @staticmethod
-    def on(machine: Any, record: Record, unstored: Unstored) -> Any:
-        """Return the context of a restored machine."""
-        from pytest_hermes_env.sandbox.context import FakeToolContext  # noqa: PLC0415 - heavy
-
-        world = record.world
-
-        class Watched(FakeToolContext):
-            def _in_use(self, method: str, about: object = None) -> None:
-                super()._in_use(method, about)
-                if world is None:
-                    unstored.note("sandbox", "which was not kept")
-                elif whole := next((one.why for one in world.unkept if not one.path), ""):
-                    unstored.note("sandbox", f": {whole}")
-                if method in {"upload_file", "upload_dir"}:
-                    unstored.note_host_file(str(about))
-
-            def look(self) -> None:
-                """Note what the verifier read and ran."""
-                for what, name in _seen(machine, world or World()):
-                    unstored.note(what, name)
-
-        return Watched(machine, task_id=record.id)
-
-
-def _seen(machine: Any, world: World) -> Iterator[tuple[str, str]]:
-    """Yield what the verifier of a machine used that is not stored: kind and name."""
-    root = machine.files.cwd
-    unkept = {posixpath.join(root, one.path): one.why for one in world.unkept if one.path}
-    for read in machine.files.reads:
-        if read.reader != "verifier":
-            continue
-        lost = next((path for path in unkept if read.path == path or read.path.startswith(f"{path}/")), None)
-        if lost is not None and read.written_by != "verifier":
-            yield "file of the sandbox", f"{read.path}, which was not kept: {unkept[lost]}"
-        elif not read.written_by and not _is_inside(read.path, root) and not read.path.startswith(SYSTEM_DIRECTORIES):
-            yield "file outside of the sandbox", read.path
-    commands = []
-    for call in machine.calls:
-        if call.name not in OF_FILES:
-            yield "tool", f"{call.name}, whose answer was not kept"
-        path = str(call.arguments.get("path") or "") if call.name in _READING else ""
-        if path.startswith("/") and not _is_inside(posixpath.normpath(path), root) and not machine.files.exists(path):
-            yield "file outside of the sandbox", path
-        if call.name == "terminal":
-            command = str(call.arguments.get("command") or "")
-            yield from _of_text(command, machine, is_shell=True)
-            commands.append(command)
-            if unkept and may_read(command, unkept):
-                names = (posixpath.relpath(path, root) for path in unkept)
-                yield "files of the sandbox", f"which were not kept, and a command may read: {shorten(', '.join(names))}"
-    for line in machine.refused:
-        yield "command", str(line)
-    for path, node in machine.files.nodes.items():
-        if node.kind == "file" and node.party == "verifier" and node.data and b"\0" not in node.data[:1000]:
-            text = node.data.decode(errors="replace")
-            is_shell = path.endswith((".sh", ".bash")) or text.startswith(("#!/bin/sh", "#!/bin/bash", "#!/usr/bin/env bash"))
-            if is_shell or path.endswith((".py", ".js", ".rb", ".pl")):
-                started = (command for command in commands if posixpath.basename(path) in command)
-                given = set[str]().union(*map(set_in, started))  # a variable that any other command sets is not the program's
-                yield from _of_text(text, machine, is_shell=is_shell, given=given)
-
-
-def _of_text(text: str, machine: Any, *, is_shell: bool, given: Collection[str] = ()) -> Iterator[tuple[str, str]]:
-    yield from read_by_text(text, is_shell=is_shell, given=given)
-    for path in host_paths(text):
-        if path == ".." or not (_is_inside(path, machine.files.cwd) or machine.files.exists(path)):
-            yield "file outside of the sandbox", path
-
-
-def _is_inside(path: str, root: str) -> bool:
-    return path == root or path.startswith(f"{root}/")
-
-
-# ---------------------------------------------------------------------- judges
-
-
-class _RecordedJudge:
-    """Answers what the reward asks a model as it was answered then, each answer once; what was not asked then, ``live`` answers.
-
-    ``asked``: what it answered already on this rollout, whose reward is computed twice.
-    """
-
-    def __init__(self, record: Record, unstored: Unstored, live: LiveJudge | None, asked: list[Any]) -> None:
-        self._left = [*record.judges, *asked]
-        self._unstored, self._live, self._asked = unstored, live, asked
-        self.servers: list[Any] = []
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-
-        async def ask(*args: Any, **kwargs: Any) -> Any:
-            request = json.loads(json.dumps({"args": args, **kwargs}, default=str))
-            for call in self._left:
-                if call.method == name and call.request == request and call.answer is not None:
-                    self._left.remove(call)
-                    return _answer(name, call.answer)
-            how = "was asked something else than it was then" if self._left else "was not asked then"
-            told = f"self.server.{name}, which {how}: its answer is not stored"
-            if self._live is not None and name in {"chat_completion", "completion"}:
-                try:
-                    answer = await asyncio.to_thread(self._unstored.unwatched, self._live.answer, name, request)
-                    self._asked.append(SimpleNamespace(method=name, request=request, answer=answer))
-                    return _answer(name, answer)
-                except Exception as error:  # noqa: BLE001 - the reward may catch it, and would pay something else then
-                    told = f"self.server.{name}: {shorten(str(error).splitlines()[0])}"
-            self._unstored.note("judge", told)
-            raise NotStored(f"the judge {how}")
-
-        return ask
-
-
-def _answer(method: str, answer: Any) -> Any:
-    from openai.types import Completion  # noqa: PLC0415 - heavy
-    from openai.types.chat import ChatCompletion  # noqa: PLC0415
-
-    return (ChatCompletion if method == "chat_completion" else Completion).model_validate(answer)

@@ -196,10 +196,12 @@ class Unstored:
 
     def _looked(self, name: str, caller: FrameType) -> None:
         """Note whether a file of the host is there, which is no event: of a direct call the path is not known."""
-        path = caller.f_locals.get("path", caller.f_locals.get("self")) if caller.f_code.co_filename in _OF_PATHS else None
+        names = caller.f_code.co_varnames[:2] if caller.f_code.co_filename in _OF_PATHS else ()
+        given = [one for name in names if isinstance(one := caller.f_locals.get(name), str | bytes | os.PathLike)]
         place = self._code.place(caller)
-        if place is not None and isinstance(path, str | bytes | os.PathLike):
-            self.note_host_file(os.fsdecode(path), place)
+        if place is not None and given:
+            for path in given[:2] if caller.f_code is genericpath.samefile.__code__ else given[:1]:
+                self.note_host_file(os.fsdecode(path), place)
         elif place is not None and place.path == caller.f_code.co_filename:
             self.note("file of the host", f"os.{name}()", place)
 
@@ -240,7 +242,7 @@ def _numpy_state() -> str:
 
 
 _IN_MEMORY = re.compile(r"^(?:file:)?:memory:|[?&]mode=memory\b")
-_LOOKS = frozenset({os.stat, os.lstat, os.access})
+_LOOKS = frozenset({os.stat, os.lstat, os.access, os.readlink})
 _OF_HOST = frozenset(
     getattr(module, name)
     for module, names in (
@@ -285,6 +287,11 @@ _TEXTS = (
     ("random number", re.compile(r"(\$\{?S?RANDOM\b|\bshuf\b|\bsort\s+(?:-\w*R|--random)|/dev/u?random\b|\brand\(\)|\bimport (?:random|secrets|uuid)\b|\bfrom (?:random|secrets|uuid) import\b|\bnp\.random\b|Math\.random\()")),
     ("environment variable", re.compile(rf"{_BEGIN}(env|set|export -p|declare -\w*[px]\w*|compgen -[ve])\s*(?=$|[;)|`&])", re.MULTILINE)),
     ("environment variable", re.compile(r"(\[\[? -v \w+|\bENVIRON\[|\$ENV\{|\bimport environ\b|/proc/(?:self|\d+)/environ)")),
+    ("date of a file", re.compile(r"(\bstat\b[^\n;|]*%[wxyz]|\bls\b[^\n;|]*--(?:full-time|time-style)|-printf\s+\S*%[TAC]|\btar\s+-?(?:t\w*v|v\w*t)|\bzipinfo\b|\bunzip\s+-[lv]|\bgit\b[^\n;|]*(?:--(?:since|until|after|before)\b|%[ac][dr]\b|@\{))")),
+    ("fact of the files that no record has", re.compile(r"(\bdu\b|(?<=\s)-ef(?=\s)|\bstat\b[^\n;|]*(?:%[uUgGhibdD]|\s-f\b)|\bfind\b[^\n;|]*\s-(?:links|inum|samefile|user|group|uid|gid)\b|\b[gs]etfattr\b|\blsattr\b|\bgit\b[^\n;|]*\bdiff-(?:files|index)\b)")),
+    ("clock", re.compile(rf"{_BEGIN}(time)\s", re.MULTILINE)),
+    ("random number", re.compile(r"(\bopenssl\s+rand\b|\brandom\(\)|\bmktemp\s+(?:-\w+\s+)*-\w*u)")),
+    ("fact of the host", re.compile(rf"{_BEGIN}(cd)\s*(?=$|[;&|)])", re.MULTILINE)),
     ("network", re.compile(r"(/dev/(?:tcp|udp)/|\bgit\s+ls-remote\b|\bpip3?\s+(?:index|download)\b|\bgethostby\w+\()")),
     ("fact of the host", re.compile(r"(\bulimit\b|\bgetrusage\(|\bactive_count\(|\bpsutil\b|\bctypes\b|(?<![\w/])~(?=\s|$))")),
     ("fact of the host", re.compile(rf"{_BEGIN}(hostname|whoami|uname|df|free|nproc|lscpu|getconf|arch|locale|groups|id|tty|who)\b(?=\s|$|[;)|`&])", re.MULTILINE)),

@@ -13,7 +13,7 @@ import posixpath
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal, Self
 
@@ -297,6 +297,12 @@ class FakeSandbox:
     def cwd(self) -> str:
         """The session's directory: where relative paths lead."""
         return self._toolbox.machine.session.cwd
+
+    def go_on(self, directory: str, variables: Mapping[str, str]) -> None:
+        """Let the session's next command begin in a directory, with more exported variables."""
+        session = self._toolbox.machine.session
+        made = replace(session, cwd=directory or session.cwd, variables={**session.variables, **variables})
+        self._toolbox.machine.session = made
 
     # Results
 

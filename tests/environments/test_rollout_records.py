@@ -222,3 +222,41 @@ def test_large_files_are_named_not_kept(make_env, tmp_path):
     assert [(one.path, one.why) for one in world.unkept] == [
         ("big", "the files of this rollout are larger than world_max_bytes")
     ]
+
+
+SESSION = "mkdir -p sub && cd sub && export MODE='fast \"lane\"' OTHER=1 && echo $HOME"
+
+
+@pytest.mark.usefixtures("local_sandbox")
+def test_the_session_of_the_agent_is_kept(make_env, tmp_path):
+    """Where its next command begins, and what its commands exported; nothing that was there before."""
+    env = built(make_env, tmp_path, [call("terminal", command=SESSION), say("done")])
+
+    asyncio.run(process(env, 1))
+    world = records(tmp_path / "groups.rollouts.jsonl")[0].world
+
+    assert world is not None
+    assert world.session_directory == f"{world.directory}/sub"
+    assert world.variables == {"MODE": 'fast "lane"', "OTHER": "1"}
+    assert world.unkept == []
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"command": "sleep 30; echo late > late.txt", "background": True}, "a process that the agent had started still ran"),
+        ({"command": "export PATH=/opt/own/bin:$PATH"}, "the agent's shell exported another PATH"),
+        ({"command": "true"}, ""),
+    ],
+)
+@pytest.mark.usefixtures("local_sandbox")
+def test_what_no_record_can_hold_is_named(make_env, tmp_path, given, why):
+    """A process goes on; another PATH finds other programs."""
+    env = built(make_env, tmp_path, [call("terminal", **given), say("done")])
+
+    asyncio.run(process(env, 1))
+    world = records(tmp_path / "groups.rollouts.jsonl")[0].world
+
+    assert world is not None
+    assert [one.why for one in world.unkept] == ([why] if why else [])
+    assert world.session_directory == ""

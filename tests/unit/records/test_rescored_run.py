@@ -95,6 +95,21 @@ def test_processes_share_the_work(environment, record_file):
     assert [(one.before, one.after) for one in summary.results] == [(1.0, 1.0), (0.0, 0.0), (0.5, 0.5), (0.25, 0.25)]
 
 
+NOVEL = (
+    "said = self.__dict__.setdefault('said', set())\n"
+    "new = result.messages[-1]['content'] not in said\nsaid.add(result.messages[-1]['content'])\nreturn float(new)"
+)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_what_a_reward_keeps_of_other_rollouts_is_seen_in_each_process(environment, record_file, workers):
+    """Three said the same, and the first was paid: no process may call the others new."""
+    settings = Settings(target=environment(NOVEL), workers=workers, elsewhere=True)
+    summary = rescore_files([record_file(*group(1, 1.0, 0.0, 0.0))], settings)
+
+    assert [one.status for one in summary.results] == ["not rescorable"] * 3, summary.results
+
+
 def test_a_file_without_rollouts_is_refused(environment, tmp_path, capsys):
     """The error says what was expected and what was seen."""
     file = tmp_path / "x.jsonl"

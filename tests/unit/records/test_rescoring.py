@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hermes_env_shared.rollout_record import WorldFile
 from pytest_hermes_env.errors import EnvironmentSetupError
 from pytest_hermes_env.records.reading import read_records
 from pytest_hermes_env.records.rescoring import Rescorer
@@ -41,7 +42,25 @@ REPRODUCED["a check of the layer"] = (
     "check = 'read word; grep -q work a.txt && echo \"$word {}\"'\n"
     "return float(run_check(ctx, 'sh \"$CHECK/check.sh\"', outputs=['a.txt'], files={'check.sh': check}).passed)"
 )
+REPRODUCED["how the rollout ended"] = (
+    "return float(result.end == 'finished' and result.end.value == 'finished' and not result.end.is_failure)"
+)
+REPRODUCED["an import that comes late"] = "import beside_it\nreturn beside_it.FULL"
 UNSTORED = {
+    "the time of a file of the host": ("return float(os.path.getmtime({host!r}) > 0)", "file of the host {host} "),
+    "the size of a file of the host": ("return float(os.path.getsize({host!r}))", "file of the host {host} "),
+    "a directory of the host": ("return float(os.path.isdir({host!r}))", "file of the host {host} "),
+    "two files of the host": ("return float(os.path.samefile({host!r}, {host!r}))", "file of the host {host} "),
+    "the date of a file": ('return float(ctx.terminal("stat -c %y a.txt")["exit_code"])', "date of a file stat -c %y"),
+    "an age of git's": ('return float(ctx.terminal("git log -1 --format=%cr")["exit_code"])', "date of a file git log -1 --format=%cr"),
+    "what a file takes of the disk": ('return float(ctx.terminal("du -s .")["exit_code"])', "fact of the files that no record has du"),
+    "whether two names are one file": ('return float(ctx.terminal("test a.txt -ef check.sh")["exit_code"])', "fact of the files that no record has -ef"),
+    "what git remembers of files": (
+        'return float(ctx.terminal("git diff-files --quiet")["exit_code"])',
+        "fact of the files that no record has git diff-files",
+    ),
+    "random bytes of a program": ('return float(ctx.terminal("openssl rand -hex 4")["exit_code"])', "random number openssl rand"),
+    "the settings of the model server": ("return float(len(self.server.servers))", "model server self.server.servers"),
     "file of the host": ("return float(len(Path({host!r}).read_text()))", "file of the host {host} "),
     "whether a file of the host is there": ("return float(os.path.exists({host!r}))", "file of the host {host} "),
     "an upload": ('ctx.upload_file({host!r}, "x"); return 1.0', "file of the host {host}"),
@@ -114,8 +133,9 @@ def rescore(environment: Any, record_file: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", REPRODUCED)
-def test_a_reward_of_stored_inputs_is_reproduced(rescore, name):
+def test_a_reward_of_stored_inputs_is_reproduced(rescore, tmp_path, name):
     """Files with modes and ages, commands, programs, messages and what setup loads give the number of then."""
+    (tmp_path / "beside_it.py").write_text("FULL = 1.0\n")
     found = rescore(REPRODUCED[name])
 
     assert (found.status, found.after, found.why) == ("unchanged", 1.0, ""), found.why
@@ -149,6 +169,37 @@ def test_a_reward_that_reads_what_is_not_stored_has_no_number(rescore, tmp_path,
 
     assert (found.status, found.after) == ("not rescorable", None)
     assert why.format(host=host, world=WORLD) in found.why
+
+
+@pytest.mark.parametrize(
+    ("world", "body"),
+    [
+        ({"session_directory": f"{WORLD}/sub"}, 'return float(ctx.terminal("test -f inside.txt")["exit_code"] == 0)'),
+        ({"session_directory": f"{WORLD}/sub"}, 'return float("within" in ctx.read_file("inside.txt")["content"])'),
+        ({"variables": {"MODE": "fast lane"}}, 'return float("fast lane" in ctx.terminal("sh -c \'echo $MODE\'")["output"])'),
+    ],
+)
+def test_the_session_goes_on_where_the_agent_left_it(environment, record_file, world, body):
+    """In its directory, with its variables: a variable that the record has is no foreign one."""
+    file = record_file({"work": {"sub/inside.txt": "within", "a.txt": "work"}})
+    (line,) = read_records([file])
+    line.record.world = line.record.world.model_copy(update=world)
+    with Rescorer(environment(body)) as rescorer:
+        found = rescorer.rescore(line)
+
+    assert (found.status, found.after, found.why) == ("unchanged", 1.0, ""), found
+
+
+def test_a_link_out_of_the_sandbox_is_not_followed(environment, record_file):
+    """What it led to is not stored."""
+    file = record_file({})
+    (line,) = read_records([file])
+    line.record.world.files.append(WorldFile(path="expected", kind="link", target="/srv/expected.txt"))
+    with Rescorer(environment('return float(ctx.terminal("test -s expected")["exit_code"])')) as rescorer:
+        found = rescorer.rescore(line)
+
+    assert (found.status, found.after) == ("not rescorable", None)
+    assert "expected" in found.why
 
 
 @pytest.mark.parametrize(
