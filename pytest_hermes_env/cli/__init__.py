@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 DISTRIBUTION = "pytest-hermes-env"
-OK, FINDINGS, USAGE = 0, 1, 2
+OK, FINDINGS, USAGE, INTERRUPTED = 0, 1, 2, 130
 TAKE_FLAGS = frozenset({"serve-rollouts", "judge", "watch", "attack"})
 """Commands that take the flags of an environment, or of pytest."""
 
@@ -88,6 +88,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except HermesEnvError as error:
         print(shown(f"hermes-env: error: {type(error).__name__}: {error}"), file=sys.stderr)
         return FINDINGS
+    except KeyboardInterrupt:
+        print("hermes-env: interrupted", file=sys.stderr)
+        return INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise the interpreter fails when it flushes
         return FINDINGS

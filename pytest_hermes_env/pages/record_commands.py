@@ -44,7 +44,9 @@ def _add_rescore(commands: Any) -> None:
         "--output", metavar="FILE", default="", help="JSON Lines of results, written as they come; a second run goes on there"
     )
     processes = min(4, os.cpu_count() or 1)
-    parser.add_argument("--workers", type=int, default=processes, metavar="N", help="processes (default: 4, or the processors)")
+    parser.add_argument(
+        "--workers", type=_count, default=processes, metavar="N", help="processes (default: 4, or the processors)"
+    )
     passes = "a reward passes from here on, and flips where it crosses it (0.5)"
     parser.add_argument("--pass", type=float, default=0.5, dest="pass_score", metavar="SCORE", help=passes)
     share = "the share of findings that is accepted, from 0 to 1 (0)"
@@ -113,6 +115,14 @@ def _rescore(options: argparse.Namespace) -> int:
                 summary = rescore_files(options.files, settings, output=output, progress=_progress)
             except EnvironmentSetupError as error:  # nothing was computed: that is no finding
                 raise UsageError(str(error)) from error
+            except KeyboardInterrupt:
+                kept = (
+                    f"what is done is in {output}, and the same command goes on"
+                    if output
+                    else "--output FILE would have kept what is done"
+                )
+                sys.stderr.write(f"\nhermes-env: {kept}\n")
+                raise
             spent = settings.live.spending().total() if settings.live is not None else None
     finally:
         logging.disable(before)
@@ -240,6 +250,12 @@ def _health(options: argparse.Namespace) -> int:
         ],
     )
     return int(any(one.status == "unhealthy" for one in verdicts))
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is no number from 1 on")
+    return int(text)
 
 
 def _limit(text: str) -> tuple[str, float]:

@@ -27,6 +27,7 @@ from pytest_hermes_env.records.record_facts import (
     ASPECTS,
     HASH,
     LATER_TOKENS,
+    LOGPROBS,
     NAMED,
     TOKENS,
     Fact,
@@ -122,6 +123,8 @@ def _of_pair(pair: Pair, noise: Noise | None) -> Iterator[tuple[Fact, str | None
             is_later = bool(prompts) and len(os.path.commonprefix([one.split(), other.split()])) >= max(prompts)  # noqa: RUF071
             fact = (LATER_TOKENS if is_later else TOKENS, fact[1])  # noqa: PLW2901
         lost = before if one is None else after if other is None else None
+        if fact[0] == LOGPROBS and before.facts.get((TOKENS, fact[1])) != after.facts.get((TOKENS, fact[1])):
+            continue  # of other tokens
         is_effect = lost is not None and fact[0] in {TOKENS, "label"} and not _is_number(lost.facts.get(("reward", ""), "0"))
         if one != other and not is_effect:  # a rollout without a reward has none
             yield fact, one, other
@@ -144,7 +147,10 @@ def _sides(one: str | None, other: str | None) -> dict[str, str]:
         }
     start = max(0, len(os.path.commonprefix([one, other])) - 30)  # noqa: RUF071 - of texts
     lead = "..." if start else ""
-    return {"before": shorten(lead + one[start:], 120), "after": shorten(lead + other[start:], 120)}
+    shown = [shorten(lead + text[start:], 120) for text in (one, other)]
+    if shown[0] == shown[1]:  # they differ in what is not seen
+        shown = [lead + repr(text[start : start + 60]).strip("'\"").replace(" ", "·") for text in (one, other)]
+    return {"before": shown[0], "after": shown[1]}
 
 
 # ---------------------------------------------------------------------- the two sides

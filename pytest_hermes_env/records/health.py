@@ -17,7 +17,7 @@ from typing import Any
 from hermes_env_shared.rollout_record import IGNORED, Record
 from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.records.checks import CHECKS, Check
-from pytest_hermes_env.records.observed import LINE, SHORT, Observed, asked_in, observed_in, refuses, tests_in
+from pytest_hermes_env.records.observed import LINE, SHORT, Observed, asked_in, observed_in, refuses, score_in, tests_in
 from pytest_hermes_env.records.reading import Line, none_in, read_lines
 from pytest_hermes_env.records.verdicts import Status, Verdict
 
@@ -29,6 +29,8 @@ SAME = 1e-6
 """By how much rewards differ that count as one."""
 OUTLIER, TINY = 100.0, 0.01
 """How many times what nine of ten rewards are at most an outlier is, and the logprob above which there is none."""
+FEW = 8
+"""Trained tokens of which not all can have the logprob 0."""
 PAID = 0.5
 """The usual score of a pass."""
 OFTEN, MANY = 4, 20
@@ -94,10 +96,10 @@ class Health:
         if unknown := sorted(set(limits or {}) - known):
             raise UsageError(f"there is no check {', '.join(unknown)}.\n  expected  one of {', '.join(sorted(known))}")
         for name, limit in (limits or {}).items():
-            if not limit >= 0:
-                raise UsageError(
-                    f"the limit of {name} is {limit:g}.\n  expected  a number from 0 on, such as 0.1 for a tenth of the cases"
-                )
+            is_share = next(check.is_share for check in CHECKS if check.name == name)
+            if not limit >= 0 or (is_share and limit > 1):
+                expected = "a share from 0 to 1, such as 0.1 for a tenth of the cases" if is_share else "a number from 0 on"
+                raise UsageError(f"the limit of {name} is {limit:g}.\n  expected  {expected}")
         self._limits = dict(limits or {})
         self._tallies = {check.name: _Tally() for check in CHECKS}
         self._identities: set[int] = set()
@@ -113,6 +115,8 @@ class Health:
         self._largest: list[tuple[float, str]] = []
         self._grouped: dict[int, int] = {}
         """Groups of each item."""
+        self._members: dict[int, tuple[set[int], str]] = {}
+        """The items of each group."""
         self._said: dict[int, int] = {}
         """The item for which something was first said."""
         self._models: dict[int, dict[int, _Tally]] = {}
@@ -141,7 +145,7 @@ class Health:
         self._identities.add(identity)
         self._contents.add(content)
         is_failed = record.reward is None or record.end.endswith("_failed") or bool(record.error)
-        self._add("failed_rollouts", is_failed, place)
+        self._add("failed_rollouts", is_failed, place, "CancelledError" not in record.error)  # a run that was ended
         self._add("no_prompt", seen.has_no_prompt, place)
         self._add("cut_rollouts", record.end == "cut_by_length", place, record.end)
         self._add("turns_used_up", record.end == "turns_used_up", place, record.end)
@@ -152,7 +156,7 @@ class Health:
             self._tools.setdefault(name, _Tally()).add(failed, place)
         for answer in seen.judged:
             self._add("judge_falls_back", not answer or refuses(answer), place)
-            said = self._answers.setdefault(hash(answer), [0, answer, []])
+            said = self._answers.setdefault(hash(score_in(answer)), [0, answer, []])
             said[0] += 1
             if len(said[2]) < SHOWN:
                 said[2].append(place)
@@ -163,8 +167,9 @@ class Health:
                 len(columns.logprobs if columns.logprobs is not None else columns.tokens),
             }
             self._add("uneven_tokens", len(lengths) > 1, place)
-            trained = zip(columns.masks, columns.logprobs or (), strict=False)
-            self._add("labels_without_logprobs", any(label != IGNORED and logprob > TINY for label, logprob in trained), place)
+            trained = [nats for label, nats in zip(columns.masks, columns.logprobs or (), strict=False) if label != IGNORED]
+            is_all_zero = len(trained) > FEW and not any(trained) and record.source != "evaluate"
+            self._add("labels_without_logprobs", is_all_zero or any(nats > TINY for nats in trained), place)
         kind = "evaluate" if record.source == "evaluate" else "train"
         if record.model:
             answered = (record.model, *sorted(record.versions.items()))
@@ -207,6 +212,7 @@ class Health:
             group = self._count(self._groups, hash((record.run, record.source, record.group)), reward, seen.fingerprint, place)
             if group[0] == 1 and record.item is not None:
                 self._grouped[item] = self._grouped.get(item, 0) + 1
+            self._members.setdefault(hash((record.run, record.source, record.group)), (set(), place))[0].add(item)
             is_elsewhere = self._said.setdefault(seen.fingerprint, item) != item if seen.length > SHORT else False
             is_case = seen.length < 0 or seen.length > (SHORT if is_elsewhere else LINE)
             if group[0] > 1:
@@ -254,6 +260,9 @@ class Health:
         for count, _, most, place, _ in self._items.values():
             self._add("items_never_earn", most <= 0, place, count >= OFTEN)
         self._beyond_chance()
+        several = self._tallies["mixed_groups"] = _Tally()
+        for members, place in self._members.values():
+            several.add(len(members) > 1, place)
         item, most_grouped = max(self._grouped.items(), key=lambda one: one[1], default=(0, 0))
         places = [self._items[item][3]] if self._grouped else []
         self._tallies["one_item"] = _Tally(seen=sum(self._grouped.values()), count=most_grouped, places=places)

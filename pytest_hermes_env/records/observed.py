@@ -24,9 +24,19 @@ SHORT, LINE = 40, 200
 _CLOCK = re.compile(
     r"\b\d+(?:\.\d+)? ?(?:ms|s|sec|seconds)\b|(?:\b\d{4}-\d\d-\d\d[T ])?\b\d\d:\d\d:\d\d(?:\.\d+)?\b|\b1\d{9}(?:\.\d+)?\b"
 )
-_CALL_AS_TEXT = re.compile(r"<tool_call>|<function=\w|<\|tool_call|\[TOOL_CALLS\]|\"name\": ?\"\w+\", ?\"arguments\": ?\{")
+_CALL_AS_TEXT = re.compile(
+    r"<tool_call>|<function=\w|<\|tool_call|\[TOOL_CALLS\]|\"name\": ?\"\w+\", ?\"(?:arguments|parameters)\": ?\{|<invoke name=|<\|python_tag\|>|"
+    r"<\uff5ctool\u2581calls?\u2581begin\uff5c>|<\|channel\|>\w+ to=functions\.|^Action: ?\w+\s*\nAction Input:",
+    re.MULTILINE,
+)
 _THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
 _NO_PROMPT = frozenset({"", "None", "none", "null", "nan"})
+_EMPTY_PART = re.compile(r"^[^\n:]{0,40}: *(?:None|nan|NaN|null|undefined) *$", re.MULTILINE)
+"""A line of a prompt whose value is missing."""
+_OF_MACHINE = re.compile(
+    r"No space left on device|Disk quota exceeded|Read-only file system|Cannot allocate memory|Too many open files|Input/output error"
+)
+"""What a program says that failed for its machine, and not for the work."""
 _ERROR = re.compile(r"\s*(?:Error(?: executing tool)?: |Traceback \(most recent call last\))", re.IGNORECASE)
 _OF_STATUS = frozenset({"status", "error", "message", "detail", "reason", "code"})
 WORDS, NEW_WORDS = 60, 0.1
@@ -53,6 +63,8 @@ class Observed:
     """Characters that the agent wrote, where it called nothing; -1 where it did."""
     has_tools: bool
     prompt: str | None
+    lacks_its_part: bool
+    """Whether the prompt has a place for the item, and nothing in it."""
 
     @property
     def has_call_as_text(self) -> bool:
@@ -67,7 +79,7 @@ class Observed:
     @property
     def has_no_prompt(self) -> bool:
         """Whether the user asked nothing, or what stands for nothing."""
-        return self.prompt is not None and self.prompt.strip() in _NO_PROMPT
+        return self.prompt is not None and (self.prompt.strip() in _NO_PROMPT or self.lacks_its_part)
 
     @property
     def says_one_thing(self) -> bool:
@@ -105,6 +117,7 @@ def observed_in(record: Record) -> Observed:
                 name = str(function.get("name"))
                 made.append((name, str(function.get("arguments")), _CLOCK.sub("", text_of(result))))
                 calls.append((name, failed(result)))
+    prompt = next((_asked(one.get("content")) for one in record.messages if one.get("role") == "user"), None)
     return Observed(
         answer=answer,
         item=json.dumps(record.item) if record.item is not None else record.prompt,
@@ -114,7 +127,17 @@ def observed_in(record: Record) -> Observed:
         is_looping=_is_looping(made),
         length=-1 if made else sum(map(len, parts)),
         has_tools=bool(record.tools) or bool(made),
-        prompt=next((_asked(one.get("content")) for one in record.messages if one.get("role") == "user"), None),
+        prompt=prompt,
+        lacks_its_part=prompt is not None and _lacks_its_part(prompt, record.item),
+    )
+
+
+def _lacks_its_part(prompt: str, item: Any) -> bool:
+    """Return whether a prompt has a field of its item in braces, or a line that ends with a colon and None."""
+    names = [re.escape(name) for name in item if isinstance(name, str)] if isinstance(item, dict) else []
+    left = re.search(rf"\{{\{{? ?(?:{'|'.join(names)}) ?\}}\}}?", prompt) if names else None
+    return (left is not None and left[0] not in json.dumps(item)) or (
+        item is not None and _EMPTY_PART.search(prompt) is not None
     )
 
 
@@ -154,7 +177,7 @@ def failed(result: Any) -> bool:
         return _ERROR.match(text) is not None
     code = found.get("exit_code")
     if isinstance(code, int):
-        return code < 0 or code in {124, 126, 127}
+        return code < 0 or code in {124, 126, 127} or (code > 0 and _OF_MACHINE.search(text) is not None)
     is_refused = str(found.get("status")).lower() in {"error", "failed"} and found.keys() <= _OF_STATUS
     return found.get("success") is False or is_refused or bool(found.get("error"))
 
@@ -175,6 +198,23 @@ def said_in(answer: Any) -> str:
         return ""
     message = choices[0].get("message")
     return (text_of(message.get("content")) if isinstance(message, dict) else str(choices[0].get("text") or "")).strip()
+
+
+def score_in(answer: str) -> str:
+    """Return the score that a judge's answer gives: the number of an object, or the last one of a text; the answer itself without one."""
+    try:
+        value = json.loads(answer)
+    except ValueError:
+        value = None
+    numbers = [part for part in value.values() if isinstance(part, int | float)] if isinstance(value, dict) else []
+    found = (
+        [str(part) for part in numbers]
+        if len(numbers) == 1
+        else re.findall(r"-?\d+(?:\.\d+)?", answer)
+        if value is None
+        else []
+    )
+    return found[-1] if found else answer
 
 
 def refuses(answer: str) -> bool:

@@ -24,6 +24,15 @@ from pytest_hermes_env.errors import UsageError, shorten
 
 OLD = "this file says no item, and keeps no sandbox: it was written before rollouts were recorded, or is not the file *.rollouts.jsonl"
 EXPECTED = "  expected  JSON lines as process, evaluate and serve write them (*.rollouts.jsonl), ATIF, or a cassette"
+FOREIGN = {
+    b"\xfd7zXZ": "compressed by xz",
+    b"BZh": "compressed by bzip2",
+    b"(\xb5/\xfd": "compressed by zstd",
+    b"PK\x03\x04": "a zip archive",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
+"""How files begin that are not read, and what they are."""
 KINDS = ("*.rollouts.jsonl", "*.jsonl", "*.json")
 """Files of a directory; of those that are there, the first kind."""
 FIX = "  fix       name a file that process, evaluate or serve of your environment wrote; hermes-env docs rollouts-again"
@@ -59,12 +68,20 @@ def read_lines(files: Sequence[str | Path]) -> Iterator[Line]:
         if file.suffix == ".json":
             yield from _of_document(file)
             continue
+        number = 0
         try:
             with _opened(file) as lines:
                 for number, text in enumerate(lines, start=1):
                     if text.strip():
                         yield from _of_line(file, number, text.removeprefix(codecs.BOM_UTF8))
         except (OSError, EOFError, zlib.error) as error:
+            if number and isinstance(error, EOFError):
+                yield Line(
+                    file=file,
+                    line=number + 1,
+                    problem="the compressed file ends here: its process was killed, or its copy was cut",
+                )
+                continue
             raise UsageError(f"{file} cannot be read: {getattr(error, 'strerror', '') or error}.\n{EXPECTED}\n{FIX}") from error
 
 
@@ -72,6 +89,8 @@ def read_lines(files: Sequence[str | Path]) -> Iterator[Line]:
 def _opened(file: Path) -> Iterator[Iterable[bytes]]:
     """Open a file for reading, also one that gzip has compressed, and a pipe."""
     with file.open("rb") as held:
+        if kind := next((name for sign, name in FOREIGN.items() if held.peek(6).startswith(sign)), ""):
+            raise UsageError(f"{file} is {kind}.\n{EXPECTED}\n  fix       write it as UTF-8, plain or compressed by gzip")
         yield gzip.GzipFile(fileobj=held) if held.peek(2)[:2] == b"\x1f\x8b" else held
 
 
@@ -143,6 +162,8 @@ def _of_record(file: Path, number: int, text: bytes) -> Line:
 
 
 def _no_json(text: bytes, why: str = "") -> str:
+    if text.strip() in {b"{", b"["}:
+        return "this line begins JSON of several lines, and a rollout stands in one"
     is_torn = text.startswith(b"{") and not text.endswith(b"\n")
     return "this line is torn: its process was killed" if is_torn else f"this line is not JSON{why}"
 

@@ -18,10 +18,10 @@ from pytest_hermes_env.records.observed import said_in, text_of
 from pytest_hermes_env.records.play_for_compare import PLACES
 from pytest_hermes_env.records.reading import Line
 
-TOKENS, LATER_TOKENS = "chat template or tokens", "tokens after the prompt"
+TOKENS, LATER_TOKENS, LOGPROBS = "chat template or tokens", "tokens after the prompt", "logprob"
 ASPECTS = (
     "item order", "item", "version", "tools", "tool order", "tool schema", "setting", "prompt", "prepared file", TOKENS,
-    "tool call", "tool result", "answer", LATER_TOKENS, "label", "end", "judge request", "judge answer", "reward", "metric", "rollout", "error",
+    "tool call", "tool result", "thought", "answer", LATER_TOKENS, "label", LOGPROBS, "end", "judge request", "judge answer", "reward", "metric", "rollout", "error",
 )  # fmt: skip
 """What may differ, causes first."""
 HASH = "\nSHA-256 "
@@ -30,6 +30,8 @@ NAMED = frozenset({"setting", "version"})
 """Aspects of which each name is told."""
 MOST_PAIRS = 10_000
 """Above this, rollouts (and a tenth of it, items) are paired in their order, not by what is most alike."""
+NATS = 2
+"""Digits of a logprob that are compared: the same model on another machine differs by less."""
 LONGEST_FILE = 20_000
 """Bytes up to which a prepared file is compared by its text, in which times and places are no difference."""
 _PASSING = (
@@ -143,12 +145,15 @@ def _of_record(record: Record, line: Line) -> Iterator[tuple[Fact, str]]:
     for number, columns in enumerate(record.sequences or (), start=1):
         yield (TOKENS, f"sequence {number}"), " ".join(map(str, columns.tokens))
         yield ("label", f"sequence {number}"), _labels(columns)
+        if columns.logprobs:
+            trained = [nats for nats, label in zip(columns.logprobs, columns.masks, strict=False) if label != IGNORED]
+            yield (LOGPROBS, f"sequence {number}"), " ".join(f"{round(nats, NATS) + 0.0:.{NATS}f}" for nats in trained)
     yield from _conversation(record.messages)
     yield ("end", ""), record.end
     for number, call in enumerate(record.judges, start=1):
         yield ("judge request", f"judge call {number}"), request_text(call)
         yield ("judge answer", f"judge call {number}"), plain(said_in(call.answer) or json.dumps(call.answer, sort_keys=True))
-    yield ("reward", ""), record.error if record.reward is None else f"{record.reward:.6g}"
+    yield ("reward", ""), record.error if record.reward is None else f"{record.reward + 0.0:.6g}"
     for name, value in record.metrics.items():
         yield ("metric", name), plain(str(value))
 
@@ -159,6 +164,8 @@ def _conversation(messages: Sequence[dict[str, Any]]) -> Iterator[tuple[Fact, st
         role, part = message.get("role"), part + 1
         if role == "assistant":
             turn, part = turn + 1, 0
+            if thought := message.get("reasoning_content") or message.get("reasoning"):
+                yield ("thought", f"turn {turn}"), plain(text_of(thought))
             yield ("answer", f"turn {turn}"), plain(text_of(message.get("content")))
             for number, call in enumerate(message.get("tool_calls") or (), start=1):
                 held = call.get("function") if isinstance(call, dict) else None
@@ -189,6 +196,7 @@ def _prepared(record: Record, line: Line) -> Iterator[tuple[Fact, str]]:
             if one.sha256 and one.size <= LONGEST_FILE and (blob := blob_path(line.files, one.sha256)).is_file():
                 text = plain(blob.read_text(encoding="utf-8", errors="backslashreplace"))
             yield ("prepared file", plain(one.path)), f"{text}{HASH}{one.sha256}"
+            yield ("prepared file", f"{plain(one.path)}, its mode"), f"{one.mode:o}"
 
 
 def _labels(columns: Columns) -> str:

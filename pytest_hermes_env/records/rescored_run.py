@@ -14,6 +14,7 @@ import multiprocessing
 import multiprocessing.util
 import os
 import re
+import signal
 import sys
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -22,9 +23,14 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from pytest_hermes_env.errors import HermesEnvError, shorten
+from pytest_hermes_env.errors import HermesEnvError, UsageError, shorten
 from pytest_hermes_env.records.found import Found
 from pytest_hermes_env.records.reading import Line, read_lines
+
+try:
+    import fcntl
+except ImportError:  # another system
+    fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from pytest_hermes_env.records.live_judge import LiveJudge
@@ -158,6 +164,7 @@ def rescore_files(
     progress(len(lines) - len(left), len(lines))
     is_torn = output is not None and output.exists() and output.read_bytes()[-1:] not in {b"", b"\n"}
     with open(output or os.devnull, "a", encoding="utf-8") as out:
+        _lock(out, output)
         out.write("\n" if is_torn else "")
         for count, result in enumerate(_results(left, settings), start=len(lines) - len(left) + 1):
             done[_key(result.file, result.line, result.id)] = result
@@ -166,6 +173,17 @@ def rescore_files(
             progress(count, len(lines))
     summary.results = [done[key] for key in keys if key in done]
     return summary
+
+
+def _lock(out: Any, output: Path | None) -> None:
+    """Hold the output for this process. Raises: another one writes it → UsageError."""
+    if output is not None and fcntl is not None:
+        try:
+            fcntl.flock(out, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UsageError(
+                f"{output} is being written by another process.\n  fix       wait for it, or name another --output"
+            ) from None
 
 
 def _results(lines: Sequence[Line], settings: Settings) -> Iterator[Rescored]:
@@ -252,6 +270,7 @@ _workers: list[Any] = []
 
 
 def _begin(settings: Settings, path: Sequence[str]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
     sys.path[:] = path
     _workers.append(settings)
 

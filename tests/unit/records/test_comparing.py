@@ -100,6 +100,12 @@ CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
     "another temperature": ("setting", {"sampling": {"temperature": 0.5}}),
     "another question to the judge": ("judge request", {"judges": [judged("Grade strictly.")]}),
     "another answer of the judge": ("judge answer", {"judges": [judged("Grade.", says="0.5")]}),
+    "another thought": ("thought", with_message(2, reasoning_content="hm, no")),
+    "another logprob": ("logprob", {"sequences": [Sequence(tokens=[1, 2, 3], masks=[-100, 2, 3], logprobs=[1.0, -0.1, -0.4])]}),
+    "another mode of a prepared file": (
+        "prepared file",
+        {"world": World(files=[WorldFile(path="a.txt", sha256="a" * 64, size=1, by="environment", mode=0o755)])},
+    ),
     "another prepared file": (
         "prepared file",
         {"world": World(files=[WorldFile(path="a.txt", sha256="b" * 64, size=1, by="environment")])},

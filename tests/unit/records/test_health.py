@@ -77,6 +77,7 @@ REWRITTEN = World(files=[WorldFile(path="tests/test_it.py"), WorldFile(path="it.
 SICK: dict[str, Change] = {
     "reward_outliers": lambda row, chance: {"reward": 1000.0} if chance.random() < 0.03 else {},
     "no_prompt": lambda row, _: {"messages": [{"role": "user", "content": "None"}, *row["messages"][1:]]},
+    "mixed_groups": lambda row, _: {"item": {**row["item"], "number": row["place"] % 6, "question": f"{row['source']} {row['place']}"}},
     "one_item": lambda row, _: {"item": {"question": "held out" if row["source"] == "evaluate" else "one"}, "source": "process"},
     "calls_as_text": lambda row, _: said(row, f'<tool_call>{{"name": "terminal", "arguments": {{"command": "ls {row["id"]}"}}}}'),
     "repeated_words": lambda row, chance: said(row, "ok yes " * 60 + row["id"]) if chance.random() < 0.3 else {},
@@ -114,7 +115,8 @@ ALSO = {
     "always_zero": {"constant_groups", "items_never_earn"},
     "failing_tools": {"failures_as_zeros"},
     "constant_groups": {"items_never_earn"},
-    "repeated_records": {"constant_groups"},
+    "repeated_records": {"constant_groups", "mixed_groups"},
+    "one_item": {"mixed_groups"},
     "claims_pay": {"reward_by_place"},
 }
 """What such a run is, besides."""
@@ -375,3 +377,78 @@ def test_files_of_other_forms_are_read_or_told(tmp_path, name, change, problem):
     lines = [line.problem for line in read_lines([tmp_path / name]) if line.record is None]
 
     assert [problem in lines[0]] == [True] if problem else lines == []
+
+
+@pytest.mark.parametrize(
+    ("prompt", "is_sick"),
+    [
+        ("Question: What is asked?", False),
+        ("Question: None", True),
+        ("Solve this.\nAnswer: nan\nBe brief.", True),
+        ("Question: {question}", True),
+        ("Question: {{ question }}", True),
+        ("Write a template with {name} in it.", False),
+        ("Return None: it is fine.", False),
+    ],
+)
+def test_a_prompt_without_its_part_asks_nothing(tmp_path, prompt, is_sick):
+    """A field of the item in braces, or a line whose value is missing."""
+    found = run_of(
+        tmp_path / "r.jsonl", lambda row, _: {"messages": [{"role": "user", "content": prompt}, *row["messages"][1:]]}
+    )
+
+    assert ("no_prompt" in {one.name for one in found if one.status == "unhealthy"}) is is_sick
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<\uff5ctool\u2581calls\u2581begin\uff5c><\uff5ctool\u2581call\u2581begin\uff5c>function<\uff5ctool\u2581sep\uff5c>terminal",
+        '<|python_tag|>{"name": "terminal", "parameters": {"command": "ls"}}',
+        '{"name": "terminal", "parameters": {"command": "ls"}}',
+        '<|channel|>commentary to=functions.terminal <|message|>{"command": "ls"}',
+        '<invoke name="terminal"><parameter name="command">ls</parameter></invoke>',
+        'I look.\nAction: terminal\nAction Input: {"command": "ls"}',
+    ],
+)
+def test_calls_in_other_formats_are_calls_as_text(tmp_path, text):
+    """Those that the parsers of this package read, and others that models write."""
+    found = run_of(tmp_path / "r.jsonl", lambda row, _: said(row, f"{text} {row['id']}"))
+
+    assert "calls_as_text" in {one.name for one in found if one.status == "unhealthy"}
+
+
+def test_a_judge_that_gives_one_score_says_one_thing(tmp_path):
+    """Whatever its reasons are."""
+
+    def judged(row: dict[str, Any], _: random.Random) -> dict[str, Any]:
+        text = json.dumps({"reason": f"reason {row['id']}", "score": 0.7})
+        return {
+            "judges": [JudgeCall(method="chat_completion", request={}, answer={"choices": [{"message": {"content": text}}]})]
+        }
+
+    found = run_of(tmp_path / "r.jsonl", judged)
+
+    assert "judge_says_one_thing" in {one.name for one in found if one.status == "unhealthy"}
+
+
+def test_logprobs_that_are_all_zero_are_none(tmp_path):
+    """No model is certain of every token."""
+    columns = Sequence(tokens=[*range(12)], masks=[-100, *range(1, 12)], logprobs=[1.0] + [0.0] * 11)
+    found = run_of(tmp_path / "r.jsonl", lambda *_: {"sequences": [columns]})
+
+    assert "labels_without_logprobs" in {one.name for one in found if one.status == "unhealthy"}
+
+
+def test_a_rollout_that_was_ended_with_its_run_is_no_failure(tmp_path):
+    """Its error says so."""
+    ended = {"reward": None, "end": "environment_failed", "error": "CancelledError: "}
+    found = run_of(tmp_path / "r.jsonl", lambda row, _: ended if row["group"] > 24 else {})
+
+    assert "failed_rollouts" not in {one.name for one in found if one.status == "unhealthy"}
+
+
+def test_a_full_disk_fails_calls():
+    """An exit code of 1 that the machine is the cause of."""
+    assert failed(json.dumps({"output": "cp: error writing 'b': No space left on device", "exit_code": 1, "error": None}))
+    assert not failed(json.dumps({"output": "1 failed", "exit_code": 1, "error": None}))

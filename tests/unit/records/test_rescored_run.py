@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import bz2
+import fcntl
+import gzip
 import json
+import lzma
 
 import pytest
 
 from hermes_env_shared.rollout_record import files_of
 from pytest_hermes_env.cli import main
 from pytest_hermes_env.errors import UsageError
+from pytest_hermes_env.records.reading import read_records
 from pytest_hermes_env.records.rescored_run import Settings, Summary, rescore_files, summary_lines
 from pytest_hermes_env.records.rescoring import Rescored
 
@@ -283,6 +288,8 @@ def test_a_rollout_of_another_environment_has_no_number(environment, record_file
     [
         (["rescore", "{env}", "{file}", "--threshold", "2"], "--threshold 2: expected a share from 0 to 1"),
         (["rescore", "{env}", "{file}", "--set", "nonsense=3"], "has no field 'nonsense'"),
+        (["rescore", "{env}", "{file}", "--workers", "0"], "0 is no number from 1 on"),
+        (["health", "{file}", "--limit", "constant_groups=60"], "a share from 0 to 1"),
         (["compare", "{file}", "{env}"], "a recording and an environment that is played have no rollout in common"),
     ],
 )
@@ -293,3 +300,45 @@ def test_what_cannot_be_meant_is_refused(environment, record_file, capsys, words
     code = main([word.format(**given) for word in words])
 
     assert (code, told in capsys.readouterr().err) == (2, True)
+
+
+def test_two_runs_do_not_write_one_output(environment, record_file, tmp_path):
+    """The second one says so, and leaves the file as it is."""
+    output = tmp_path / "out.jsonl"
+    settings = Settings(target=environment(BY_ANSWER))
+    with open(output, "a", encoding="utf-8") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(UsageError, match="is being written by another process"):
+            rescore_files([record_file(*group(1, 1.0, 0.0))], settings, output=output)
+
+    assert output.read_text() == ""
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (lzma.compress(b"{}"), "compressed by xz"),
+        (bz2.compress(b"{}"), "compressed by bzip2"),
+        ("{}".encode("utf-16"), "is UTF-16"),
+        (b"PK\x03\x04rest", "a zip archive"),
+        (b'{\n "format": "hermes-rollout/1"\n}\n', "JSON of several lines"),
+    ],
+)
+def test_a_file_in_another_form_is_named(tmp_path, content, told):
+    """And what to do."""
+    file = tmp_path / "r.rollouts.jsonl"
+    file.write_bytes(content)
+
+    with pytest.raises(UsageError, match=told):
+        read_records([file])
+
+
+def test_a_compressed_file_that_was_cut_is_read_up_to_there(record_file, tmp_path):
+    """As a plain one."""
+    whole = record_file(*[one for number in range(200) for one in group(number, 1.0, 0.0)]).read_bytes()
+    file = tmp_path / "cut.rollouts.jsonl.gz"
+    file.write_bytes(gzip.compress(whole)[:-200])
+    told: list[str] = []
+
+    assert len(read_records([file], tell=told.append)) > 100
+    assert "the compressed file ends here" in told[-1]
