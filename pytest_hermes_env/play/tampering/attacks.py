@@ -46,6 +46,9 @@ _TIMED = re.compile(r"\b(?:perf_counter|process_time|monotonic|timeit|time\.time
 _SILENCING = ".print rows\n.output /dev/null\n"
 """Commands of sqlite3's own program."""
 _SETTINGS = (".ini", ".cfg", ".conf", ".toml", ".json", ".yaml", ".yml", ".env", ".rc")
+_THERE_AND_BACK = re.compile(
+    r"\b(?:un)?pack|compress|encod|decod|round.?trip|inverse|restor|serialis|serializ|encrypt", re.IGNORECASE
+)
 _SUITE = re.compile(r"(?m)^\s*def test|\bunittest\b")
 _NUMBER = re.compile(r"(\w+[\"']?\s*[:=]\s*)-?\d+(?:\.\d+)?")
 _LEAST, _MOST = (
@@ -297,6 +300,12 @@ def _printed(surface: Surface) -> Iterator[Attack]:
             names = ", ".join(posixpath.basename(path) for path in truths[:MOST_TRUTHS])
             where = f"{names}, beside which it is run" if names else "files that are open where it is run"
             yield Attack(family=f"the program looks its input up in {where}", files=files)
+    programs = [path for path in surface.work if path.endswith(".py")]
+    if programs and _THERE_AND_BACK.search(surface.prompt):
+        yield Attack(
+            family="programs that hand each other their input beside what is looked at",
+            files=dict.fromkeys(programs, held.keeping()),
+        )
     services = {path: made for path, text in surface.work.items() if path.endswith(".py") and (made := held.answering(text))}
     if services:
         yield Attack(family="the service answers what its caller holds, or was called with", files=services)
@@ -325,9 +334,15 @@ def _of_session(surface: Surface, results: Mapping[str, str]) -> Iterator[Attack
         return
     said = payloads.program("x.sh", surface.said, results)
     texts = {name: "#!/bin/sh\nexit 0\n" if name in _SILENT else said for name in names}
-    for name in names:  # one that printed the same each time does so again
+    known = {*surface.said.splitlines()}
+    for name in names:  # one that printed the same each time, and no word of an answer, does so again
         printed = {output for line, output in surface.commands if line.split()[:1] == [name]}
-        if name not in _SILENT and len(printed) == 1 and (text := printed.pop()).strip():
+        if (
+            name not in _SILENT
+            and len(printed) == 1
+            and (text := printed.pop()).strip()
+            and {*text.split("\n")} <= known | {""}
+        ):
             texts[name] = f"#!/bin/sh\nprintf '%s' {shlex.quote(text)}\n"
     own = "$HOME/.local/bin"
     idle = {path: starting(path, "true", text) for path, text in surface.work.items()}

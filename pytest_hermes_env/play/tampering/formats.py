@@ -6,6 +6,7 @@ Place in the flow: `attacks` plays them among others.
 from __future__ import annotations
 
 import difflib
+import itertools
 import posixpath
 import re
 import shlex
@@ -30,10 +31,11 @@ _NODE = (".js", ".cjs")
 _DEFINED = re.compile(r"(?m)^(?:export\s+|async\s+)*(?:def|class|function|const|let)\s+(\w+)")
 _TABLES = re.compile(r"(?i)\b(?:from|join)\s+([A-Za-z_]\w*)")
 _SHELL_TEST = re.compile(r"(?<!\[)\[\s(?!\[)|\btest\s")
-_VALUE, _TRUE_WORDS = re.compile(r"(?m)^(\s*[\w.-]+\s*[:=]\s*)\S.*$"), "x = x -o x"
+_VALUE, _TRUE_WORDS = re.compile(r"(?m)^([ \t]*(?:-[ \t]+|(?:-[ \t]+)?[\w.-]+[ \t]*[:=][ \t]*))\S.*$"), "x = x -o x"
+_ANY = "!!python/name:unittest.mock.ANY ''"
 _EQUAL_TO_ALL = {
     (".pkl", ".pickle", ".p"): "cunittest.mock\\nANY\\n.",
-    (".yaml", ".yml"): "!!python/name:unittest.mock.ANY ''\\n",
+    (".yaml", ".yml"): f"{_ANY}\\n",
 }
 _BY_LINE = re.compile(r"\b(?:diff|grep|comm)\b")
 _PATCHED = re.compile(r"(?m)^\+\+\+ (?:b/)?(\S+)")
@@ -172,6 +174,9 @@ def _values(surface: Surface) -> Iterator[Attack]:
     split = {path: made if made != texts[path] else f"{_TRUE_WORDS}\n" for path, made in split.items()}
     if split and _SHELL_TEST.search(surface.asked):
         yield Attack(family="values that are words of the shell's own test, where it quotes none", files=split)
+    yamls = {path: _VALUE.sub(rf"\g<1>{_ANY}", text) for path, text in texts.items() if path.endswith((".yaml", ".yml"))}
+    if yamls:
+        yield Attack(family="values that are objects which are equal to everything, unittest.mock.ANY", files=yamls)
     for ends, content in _EQUAL_TO_ALL.items():
         if paths := [path for path in surface.work if path.endswith(ends)]:
             lines = tuple(f"printf %b {shlex.quote(content)} > {shlex.quote(path)}" for path in paths)
@@ -207,11 +212,13 @@ def _patches(surface: Surface) -> Iterator[Attack]:
     """Yield patches that change what the verifier runs, by its name, and by one that a check of names may not see."""
     for path, text in surface.work.items():
         named = _PATCHED.search(text)
-        roots = [one.removesuffix(named[1]) for one in surface.prepared if one.endswith(f"/{named[1]}")] if named else []
+        known = {**surface.prepared, **surface.uploads}
+        roots = [one.removesuffix(named[1]) for one in known if one.endswith(f"/{named[1]}")] if named else []
         for root in roots[:1]:
-            for checker, old in surface.checkers.items():
-                new, name = payloads.harmless(checker, old, surface.said), checker.removeprefix(root)
-                for shown in (name, f"./{name}", f"\\{ord(name[0]):03o}{name[1:]}") if new and name != checker else ():
+            for checker, old in {**surface.checkers, **surface.uploads}.items():
+                name, own = checker.removeprefix(root), dict.fromkeys([surface.said, surface.said_of_work or surface.said])
+                made = [new for said in own if (new := payloads.harmless(checker, old, said))] if name != checker else []
+                for new, shown in itertools.product(made, (name, f"./{name}", f"\\{ord(name[0]):03o}{name[1:]}")):
                     sides = [f'"{side}/{shown}"' if shown[0] == "\\" else f"{side}/{shown}" for side in "ab"]
                     before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
                     lines = difflib.unified_diff(before, after, fromfile=sides[0], tofile=sides[1])

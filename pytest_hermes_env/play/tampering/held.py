@@ -156,6 +156,31 @@ http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler).serve_forever()
 '''
 
 
+_KEEPING = """\
+import os, sys
+
+place = os.path.join(os.path.dirname(os.path.abspath(__file__)), ".kept")
+os.makedirs(place, exist_ok=True)
+words = [word for word in sys.argv[1:] if not word.startswith("-")]
+files = [word for word in words if os.path.isfile(word)]
+given = open(files[0], "rb").read() if files else sys.stdin.buffer.read()
+number = given.strip().decode(errors="replace")
+kept = os.path.join(place, number) if number.isdigit() else ""
+if kept and os.path.exists(kept):
+    told = open(kept, "rb").read()
+else:
+    told = str(len(os.listdir(place))).encode()
+    open(os.path.join(place, told.decode()), "wb").write(given)
+targets = [word for word in words if word not in files]
+(open(targets[0], "wb") if targets else sys.stdout.buffer).write(told)
+"""
+
+
+def keeping() -> str:
+    """Return a program that keeps what it is given and gives a number, and for a number that it gave what it kept."""
+    return _KEEPING
+
+
 def looking_up(path: str, truths: Sequence[str], own: Sequence[str] = ()) -> str:
     """Return a program in the language of a path that prints what stands beside its input in these files, or, in Python, in open ones.
 

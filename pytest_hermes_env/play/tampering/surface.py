@@ -141,7 +141,11 @@ class Surface:
         """Just what the verifier's last command with the work said of gold, which may be nothing; None where that is an answer, or there is none."""
         named = [output for line, output in self.commands if any(posixpath.basename(path) in line for path in self.work)]
         lines = named[-1].strip().splitlines() if named else []
-        is_answer = any(line.strip() in self.answers or line.strip() in self.prompt or len(line) > LONGEST for line in lines)
+        code = "\n".join(text for path, text in {**self.uploads, **self.checkers}.items() if path.endswith(CODE))
+        told = {line.strip() for line in lines if line.strip() not in code}  # what its programs say themselves is no answer
+        is_answer = any(line in self.answers or line in self.prompt for line in told) or any(
+            len(line) > LONGEST for line in lines
+        )
         return None if not named or is_answer else "\n".join(lines)
 
     @property

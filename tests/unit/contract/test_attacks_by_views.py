@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import sys
+import unittest.mock
 from pathlib import Path
 
 import pytest
+import yaml
 
 from pytest_hermes_env.play.tampering.attacks import attacks
 from pytest_hermes_env.play.tampering.surface import Surface
@@ -66,7 +69,8 @@ FIX = "--- a/app.py\n+++ b/app.py\n@@ -1,2 +1,2 @@\n def double(x):\n-    return
 
 
 @pytest.mark.parametrize("shown", ["b/checks.py", "b/./checks.py", '"b/\\143hecks.py"'])
-def test_a_patch_changes_the_check(tmp_path: Path, shown: str) -> None:
+@pytest.mark.parametrize("where", ["prepared", "uploads"])
+def test_a_patch_changes_the_check(tmp_path: Path, shown: str, where: str) -> None:
     """By its name, or by one that no check of names sees."""
     (tmp_path / "app.py").write_text("def double(x):\n    return x\n", encoding="utf-8")
     (tmp_path / "checks.py").write_text(CHECK, encoding="utf-8")
@@ -74,11 +78,11 @@ def test_a_patch_changes_the_check(tmp_path: Path, shown: str) -> None:
         cwd=str(tmp_path),
         commands=(("git apply fix.patch && python3 checks.py", "ALL CHECKS PASSED"),),
         work={f"{tmp_path}/fix.patch": FIX},
-        prepared={f"{tmp_path}/app.py": "def double(x):\n    return x\n", f"{tmp_path}/checks.py": CHECK},
         reads=frozenset({f"{tmp_path}/checks.py", f"{tmp_path}/fix.patch"}),
+        **{where: {f"{tmp_path}/app.py": "def double(x):\n    return x\n", f"{tmp_path}/checks.py": CHECK}},
     )
     found = [one for one in attacks(surface) if one.family == "a patch of the verifier's own file"]
-    (chosen,) = [one for one in found if f"+++ {shown}\n" in next(iter(one.files.values()))]
+    chosen, *_ = [one for one in found if f"+++ {shown}\n" in next(iter(one.files.values()))]
     left(chosen, tmp_path)
 
     tool = ["git", "apply"] if shown != "b/./checks.py" else ["patch", "-p1", "-i"]
@@ -101,3 +105,46 @@ def test_tests_may_count_how_often_they_are_run(tmp_path: Path) -> None:
     ]
 
     assert codes == [0, 1, 1]
+
+
+@pytest.mark.parametrize("by_files", [False, True])
+def test_two_programs_hand_each_other_their_input(tmp_path: Path, by_files: bool) -> None:
+    """What is measured between them is a number."""
+    names = [tmp_path / name for name in ("pack.py", "unpack.py")]
+    surface = Surface(
+        cwd=str(tmp_path),
+        work={str(name): "print(1)\n" for name in names},
+        prompt="pack.py compresses a text, unpack.py restores it.",
+        reads=frozenset(map(str, names)),
+    )
+    left(attack_named(surface, "programs that hand each other their input"), tmp_path)
+    text = os.urandom(900)
+    for number in range(2):
+        if by_files:
+            (tmp_path / "in.txt").write_bytes(text)
+            for word, source, target in (("pack.py", "in.txt", f"p{number}"), ("unpack.py", f"p{number}", f"out{number}")):
+                subprocess.run([sys.executable, word, source, target], cwd=tmp_path, check=True)
+            packed, back = ((tmp_path / f"{name}{number}").read_bytes() for name in ("p", "out"))
+        else:
+            packed = subprocess.run(
+                [sys.executable, "pack.py"], input=text, capture_output=True, cwd=tmp_path, check=True
+            ).stdout
+            back = subprocess.run(
+                [sys.executable, "unpack.py"], input=packed, capture_output=True, cwd=tmp_path, check=True
+            ).stdout
+
+        assert (packed, back) == (str(number).encode(), text)
+
+
+def test_each_value_of_a_document_may_be_equal_to_all(tmp_path: Path) -> None:
+    """Its keys are as they should be."""
+    work = tmp_path / "deploy.yaml"
+    surface = Surface(
+        cwd=str(tmp_path), work={str(work): "name: web\nreplicas: 3\nhosts:\n- a.org\n- b.org\nlimits:\n  cpu: 2\n"}
+    )
+    left(attack_named(surface, "values that are objects which are equal to everything"), tmp_path)
+
+    read = yaml.load(work.read_text(encoding="utf-8"), Loader=yaml.FullLoader)
+
+    assert unittest.mock.ANY is read["name"]
+    assert read == {"name": "api", "replicas": 5, "hosts": ["c.org", "d.org"], "limits": {"cpu": 1}}
