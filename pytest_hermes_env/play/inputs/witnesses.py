@@ -38,6 +38,8 @@ AT_ONCE, STARTS_AT_ONCE = 120, 12
 """Inputs, and starts of a program, that are tried before programs that were told from gold are left out."""
 SHORT = 10
 """Characters of a text that may stand in a call by chance."""
+ENDLESS = "raised 124"
+"""What the comparer says of a program that was stopped."""
 _UNKNOWN = re.compile(r"raised (?:nothing|Endless|124|-1)\b")
 """What was stopped by a clock, which is another one on a busy machine, or ended without an answer."""
 _OF_ERRORS = re.compile(r"\brais|\berror|\bexception|\binvalid|\brefus|\breject|\bfail|\bexit (?:code|status)", re.IGNORECASE)
@@ -162,6 +164,9 @@ class Witnesses:
             left -= len(batch) * (2 + len(open_ones)) // (1 if kind == "starts" else AT_ONCE // STARTS_AT_ONCE)
             answers = self._answers(kind, [gold, gold, *open_ones], [one for one, _ in batch])
             if not answers:  # which the notes say
+                break
+            if all(row[0].startswith(ENDLESS) for row in answers):
+                self.notes.append("gold's program does not end by itself, as a service: it was compared with no other")
                 break
             both = zip(batch, answers, strict=False)
             for (one, told), (first, again, *others) in sorted(both, key=lambda one: len(one[0][1])):

@@ -160,3 +160,15 @@ def test_data_has_the_shapes_that_the_prompt_speaks_of() -> None:
     assert any("" in row for table in rows for row in table)
     assert any("," in part for table in rows for row in table for part in row)
     assert all({*map(type, json.loads(text)["a"])} <= {int} for text in plain.texts_like('{"a": [1, 2]}'))
+
+
+def test_a_program_that_does_not_end_is_compared_with_no_other() -> None:
+    """A service waits for its next caller: gold is started three times at most, and the search says so."""
+    service = "import sys, time\nprint(sys.argv[1], flush=True)\ntime.sleep(600)\n"
+    used = witnesses_of(
+        "serve.py", service, [run("timeout 1 python3 serve.py 8000; true")], "Write serve.py, a service on a port."
+    )
+    wrong = service.replace("sys.argv[1]", "'other'")
+
+    assert used.of(Like.of(service, ""), [wrong] * 3) == {}
+    assert any("does not end by itself" in note for note in used.notes), used.notes
