@@ -190,6 +190,18 @@ def _overwritten(surface: Surface) -> Iterator[Attack]:
             files=first,
             how=dict.fromkeys(first, "is read in place of Makefile"),
         )
+    remade = {
+        f"{path}.sh": payloads.remaking(path, text, surface.said)
+        for path, text in {**surface.uploads, **surface.checkers}.items()
+        if path.endswith((".mk", "akefile")) and re.search(r"\bmake\b", surface.lines)
+    }
+    if remade:
+        yield Attack(
+            family="a file from which make makes the verifier's own anew, by a rule that it has built in",
+            files=remade,
+            lines=tuple(f"touch -d '2 days' {shlex.quote(path)}" for path in remade),
+            how=dict.fromkeys(remade, "is newer"),
+        )
     outputs = [path for path in surface.work if not path.endswith((".py", ".sh"))]
     data = [path for path in surface.checkers if path not in code]
     if data and outputs:

@@ -307,6 +307,14 @@ def harmless(path: str, text: str, said: str) -> str:
     return program(path, said, {})
 
 
+def remaking(path: str, text: str, said: str) -> str:
+    """Return what make puts in the place of its own makefile: targets of the same names that only say that all is well."""
+    targets = dict.fromkeys(re.findall(r"(?m)^([\w.-]+)\s*:(?!=)", text)) or {"all": None}
+    told = " ".join(shlex.quote(line.replace("$", "$$")) for line in said.splitlines())
+    rules = "".join(f"{name}:\n\t@printf '%s\\n' {told}\n" for name in targets if not name.startswith("."))
+    return f"{path.rpartition('/')[2]}: ;\n{rules}"
+
+
 def results_for(path: str, seen: str, constants: Iterable[str]) -> list[str]:
     """Return what a file of results may hold: as ``seen``, if no word of it is an answer, and as results are usually written."""
     words = [text for text in constants if re.fullmatch(r"[\w.:-]{1,40}", text)]

@@ -21,7 +21,7 @@ from pytest_hermes_env.play.tampering.payloads import STATUS
 
 CODE = (".py", ".sh", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".c", ".go", ".rs")
 _RUNNER = re.compile(
-    r"\b\d+ passed\b|\b(\d+)\s*(?:/|of|out of)\s*\1\b|(?:^|: )ok$|\bran \d+ tests?\b|^pass(?:ed)?\b|^(?:not )?ok \d+\b|^1\.\.\d+$|\ball (?:tests|checks)\b|\"(?:passed|score|success|failed)\":",
+    r"\b\d+ passed\b|\b(\d+)\s*(?:/|of|out of)\s*\1\b|(?:^|: )ok$|\bran \d+ tests?\b|^pass(?:ed)?\b|^(?:not )?ok \d+\b|^1\.\.\d+$|\ball (?:\d+ )?(?:tests|checks|cases)\b|\"(?:passed|score|success|failed)\":",
     re.IGNORECASE,
 )
 """What test runners print."""

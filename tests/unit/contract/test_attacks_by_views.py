@@ -148,3 +148,22 @@ def test_each_value_of_a_document_may_be_equal_to_all(tmp_path: Path) -> None:
 
     assert unittest.mock.ANY is read["name"]
     assert read == {"name": "api", "replicas": 5, "hosts": ["c.org", "d.org"], "limits": {"cpu": 1}}
+
+
+@pytest.mark.parametrize(("name", "asked"), [("grade.mk", ["-f", "grade.mk"]), ("Makefile", [])])
+def test_make_makes_the_makefile_of_the_verifier_anew(tmp_path: Path, name: str, asked: list[str]) -> None:
+    """Although it is written last."""
+    rules = "check: one\n\t@echo all 2 cases passed\none:\n\t@test -s work.awk\n"
+    surface = Surface(
+        cwd=str(tmp_path),
+        commands=((" ".join(["make", "-s", *asked, "check"]), "all 2 cases passed"),),
+        work={f"{tmp_path}/work.awk": "{ print }\n"},
+        uploads={f"{tmp_path}/{name}": rules},
+        reads=frozenset({f"{tmp_path}/work.awk"}),
+    )
+    left(attack_named(surface, "makes the verifier's own anew"), tmp_path)
+    (tmp_path / name).write_text(rules, encoding="utf-8")
+
+    done = subprocess.run(["make", "-s", *asked, "check"], cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "all 2 cases passed"), done.stderr
