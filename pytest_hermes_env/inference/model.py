@@ -13,6 +13,7 @@ from pytest_hermes_env.errors import HermesEnvError, UnexpectedRequest, shorten
 from pytest_hermes_env.failures import Problem, combined_error
 from pytest_hermes_env.inference.conversation import JOURNAL_LIMIT, Conversation, ConversationIndex, Exchange, Kind, RequestLog
 from pytest_hermes_env.inference.generate import joined, read_requests
+from pytest_hermes_env.inference.openai_requests import bad, is_health_check, parsed, prompts
 from pytest_hermes_env.inference.refusals import (
     chat_refusal,
     check_calls,
@@ -62,7 +63,6 @@ NAMED = {"vllm": "vLLM", "sglang": "SGLang"}
 """Engines that read no body of another content type."""
 SECRET_FIELDS = frozenset({"api_key", "apikey", "api-key", "authorization", "x-api-key"})
 NOT_SAMPLING = frozenset({"messages", "prompt", "tools", "model", *SECRET_FIELDS})
-HEALTH_MESSAGES = [{"role": "user", "content": "hi"}]
 HEALTHY = Turn(steps=(Say(text="hi"),))
 
 
@@ -164,10 +164,10 @@ class MockModel:
         if self.tokens is None or not (path.endswith("/generate") or '"return_token_ids"' in text):
             return "model", text
         try:
-            prompts = [request.prompt for request in read_requests(path, json.loads(body))]
+            given = [request.prompt for request in read_requests(path, json.loads(body))]
         except (ValueError, HermesEnvError):  # the model refuses it
             return "model", text
-        told = [prompt if isinstance(prompt, str) else self.tokens.sampler.decode(prompt) for prompt in prompts]
+        told = [prompt if isinstance(prompt, str) else self.tokens.sampler.decode(prompt) for prompt in given]
         return "model", "\n".join([text, *told])
 
     def delivered(self, reply: Reply) -> None:
@@ -214,7 +214,7 @@ class MockModel:
     ) -> Reply:
         exchange = _incoming(path, "unexpected")
         try:
-            body = _parsed(path, data)
+            body = parsed(path, data)
             body = {name: "[redacted]" if name.lower() in SECRET_FIELDS else value for name, value in body.items()}
             exchange = replace(exchange, request=body)
             if self.engine == "vllm" and numbers_of(self.version) < WITH_IDS:
@@ -265,20 +265,20 @@ class MockModel:
                 add_tokens(completion, body, generation, engine=self.engine, sampler=tokens.sampler)
             return completion
 
-        if _is_health_check(body):
+        if is_health_check(body):
             return _Question(kind="health", complete=complete)
         return _Question(kind="chat", conversations=[conversation], complete=complete, chunks=chat_chunks)
 
     def _completion(self, path: str, body: dict[str, Any]) -> _Question:
         asks = body.get("return_token_ids") is True or self._scores(body) or body.get("logprobs") is not None
         is_cut = self.engine == "vllm" and body.get("max_tokens") is not None
-        if self.tokens is not None and (asks or is_cut) and not _is_health_check(body):
+        if self.tokens is not None and (asks or is_cut) and not is_health_check(body):
             if body.get("echo"):
-                raise _bad(path, "'echo' is not played beside token ids, logprobs or a limit", repr(body.get("prompt")))
+                raise bad(path, "'echo' is not played beside token ids, logprobs or a limit", repr(body.get("prompt")))
             return self._generate(path, body)
-        prompts = _prompts(path, body, None if self.tokens is None else self.tokens.sampler.decode)
-        echoed = prompts if body.get("echo") else ()
-        located = [self._locate(({"role": "user", "content": prompt},), body) for prompt in prompts]
+        asked = prompts(path, body, None if self.tokens is None else self.tokens.sampler.decode)
+        echoed = asked if body.get("echo") else ()
+        located = [self._locate(({"role": "user", "content": prompt},), body) for prompt in asked]
         conversations = [conversation for conversation, _ in located]
         prompt_bytes = sum(size for _, size in located)
 
@@ -291,7 +291,7 @@ class MockModel:
                 choice["text"] = prompt + choice["text"]
             return told
 
-        if _is_health_check(body):
+        if is_health_check(body):
             return _Question(kind="health", complete=complete, chunks=text_chunks)
         return _Question(kind="completion", conversations=conversations, complete=complete, chunks=text_chunks)
 
@@ -430,52 +430,3 @@ class MockModel:
 
 def _incoming(path: str, kind: Kind) -> Exchange:
     return Exchange(path=path, kind=kind, started_s=time.monotonic())
-
-
-def _parsed(path: str, data: bytes) -> dict[str, object]:
-    """Return the JSON object of the body.
-
-    Raises: not JSON, or not an object → UnexpectedRequest.
-    """
-    try:
-        body = json.loads(data)
-    except (ValueError, RecursionError) as exc:
-        raise _bad(path, f"the body is not JSON ({exc})", data.decode("utf-8", "replace")) from exc
-    if not isinstance(body, dict):
-        raise _bad(path, "the body must be a JSON object", repr(body))
-    return body
-
-
-def _prompts(path: str, body: Mapping[str, object], decode: Callable[[Any], str] | None) -> tuple[str, ...]:
-    """Return the prompts of a completion request as text; token ids are decoded, and without a tokenizer they are a JSON list.
-
-    Raises: missing or of another type → UnexpectedRequest.
-    """
-    prompt = body.get("prompt")
-    several = prompt if isinstance(prompt, list) and not all(isinstance(part, int) for part in prompt) else [prompt]
-    if not all(_is_prompt(one) for one in several):
-        raise _bad(path, "'prompt' must be a string, token ids, or a list of them", repr(prompt))
-    write: Callable[[Any], str] = json.dumps if decode is None else decode
-    return tuple(one if isinstance(one, str) else write(one) for one in several)
-
-
-def _is_health_check(body: Mapping[str, object]) -> bool:
-    """Return whether this is the probe that Atropos sends once per second, outside of any rollout.
-
-    Source: atroposlib 0.4.0, ``OpenAIServer.check_server_status_task``.
-    """
-    probes = body.get("messages") == HEALTH_MESSAGES or body.get("prompt") == "hi"
-    return probes and body.get("max_tokens") == 1 and not body.get("tools")
-
-
-def _is_prompt(value: object) -> bool:
-    is_tokens = isinstance(value, list) and bool(value) and all(isinstance(token, int) for token in value)
-    return isinstance(value, str) or is_tokens
-
-
-def _bad(path: str, what: str, seen: str) -> UnexpectedRequest:
-    return UnexpectedRequest(
-        f"the request to {path} cannot be read: {what}.\n"
-        f"  seen      {shorten(seen)}\n"
-        "  fix       send a request in the format of OpenAI's API: hermes-env docs mock-model"
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from collections import Counter
@@ -104,8 +105,18 @@ def _records(lines: Sequence[Line]) -> Iterator[tuple[Line, Record]]:
 
 
 def _write(target: Path, lines: Sequence[Line], row: Callable[[Record], dict[str, Any]]) -> Path:
-    write_text(str(target), "".join(json.dumps(row(record), ensure_ascii=False) + "\n" for _, record in _records(lines)))
+    rows = (_strict(row(record)) for _, record in _records(lines))
+    write_text(str(target), "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows))
     return target
+
+
+def _strict(value: Any) -> Any:
+    """Return a value without numbers that JSON does not have: they become null."""
+    if isinstance(value, dict):
+        return {key: _strict(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return list(map(_strict, value))
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 _FACTS = ("id", "run", "environment", "model", "group", "place", "attempt", "time", "item", "prompt", "end", "turns", "reward")

@@ -224,3 +224,15 @@ def test_messages_and_a_data_set_are_written(tmp_path):
     assert {type(one["tool_calls"]) for row in rows for one in row["messages"]} <= {str, type(None)}
     assert "50 agent rollouts" in (directory / "README.md").read_text()
     assert all(row["reward"] is None or math.isfinite(row["reward"]) for row in rows)
+
+
+def test_numbers_that_json_does_not_have_become_null(tmp_path):
+    """In rewards and items: pandas and jq read no NaN."""
+    file = tmp_path / "r.jsonl"
+    record = rollout(1).model_copy(update={"reward": math.nan, "item": {"bounds": [math.inf, 1.5]}})
+    file.write_text(f"{record.line()}\n")
+
+    text = write_openai(file).read_text()
+
+    row = json.loads(text, parse_constant=lambda name: pytest.fail(name))
+    assert (row["reward"], row["item"]) == (None, {"bounds": [None, 1.5]})
