@@ -92,6 +92,7 @@ def test_everything_can_be_played_on_a_good_environment(good: dict[str, Scenario
         **dict.fromkeys(EVALUATIONS, "no gold is declared that can be played on a held-out item"),
         "answers_replaced": "no field of the item is named like an answer",
         WRONG_PROGRAMS: "it is part of `hermes-env attack`, and of --hermes-effort 2",
+        "with_tokens": "chat mode has no sampled tokens",
         "drifting": "chat mode has no sampled tokens",
         "cut_short": "chat mode has no sampled tokens",
     }
