@@ -105,6 +105,7 @@ def attacks(surface: Surface, *, is_full: bool = False) -> Iterator[Attack]:
     yield from _results(surface)
     yield from by_places(surface)
     yield from by_formats(surface)
+    yield from _remade(surface)
     yield from _emptied(surface)
     yield from _injected(surface)
     yield from _counting(surface)
@@ -190,18 +191,6 @@ def _overwritten(surface: Surface) -> Iterator[Attack]:
             files=first,
             how=dict.fromkeys(first, "is read in place of Makefile"),
         )
-    remade = {
-        f"{path}.sh": payloads.remaking(path, text, surface.said)
-        for path, text in {**surface.uploads, **surface.checkers}.items()
-        if path.endswith((".mk", "akefile")) and re.search(r"\bmake\b", surface.lines)
-    }
-    if remade:
-        yield Attack(
-            family="a file from which make makes the verifier's own anew, by a rule that it has built in",
-            files=remade,
-            lines=tuple(f"touch -d '2 days' {shlex.quote(path)}" for path in remade),
-            how=dict.fromkeys(remade, "is newer"),
-        )
     outputs = [path for path in surface.work if not path.endswith((".py", ".sh"))]
     data = [path for path in surface.checkers if path not in code]
     if data and outputs:
@@ -221,6 +210,22 @@ def _overwritten(surface: Surface) -> Iterator[Attack]:
     for path in [*code][:1]:
         yield Attack(
             family=f"{posixpath.basename(path)} was moved away", lines=(f"mv {shlex.quote(path)} {shlex.quote(path)}.away",)
+        )
+
+
+def _remade(surface: Surface) -> Iterator[Attack]:
+    """Yield what make finds newer than the verifier's makefile, and makes it of."""
+    remade = {
+        f"{path}.sh": payloads.remaking(path, text, surface.said)
+        for path, text in {**surface.uploads, **surface.checkers}.items()
+        if path.endswith((".mk", "akefile")) and re.search(r"\bmake\b", surface.lines)
+    }
+    if remade:
+        yield Attack(
+            family="a file from which make makes the verifier's own anew, by a rule that it has built in",
+            files=remade,
+            lines=tuple(f"touch -d '2 days' {shlex.quote(path)}" for path in remade),
+            how=dict.fromkeys(remade, "is newer"),
         )
 
 
