@@ -204,8 +204,11 @@ async def note_end(env: Any, draft: Draft | None, rollout: Any) -> None:
 
 def _commands(messages: Sequence[Mapping[str, Any]]) -> str:
     """Return what the agent gave its terminal."""
-    calls = (call for message in messages for call in message.get("tool_calls") or ())
-    functions = (call["function"] for call in calls)
+    calls = [
+        message.get("tool_calls") for message in messages if isinstance(message, dict)
+    ]  # a loop of the class's own wrote them
+    made = [call for held in calls if isinstance(held, list) for call in held if isinstance(call, dict)]
+    functions = [function for call in made if isinstance(function := call.get("function"), dict)]
     return "\n".join(str(one.get("arguments")) for one in functions if one.get("name") == "terminal").replace("\\n", "\n")
 
 

@@ -85,7 +85,11 @@ def kept_world(
 def _keep_session(world: World, task_id: str, commands: str, is_secret: Callable[[str], bool]) -> None:
     """Keep where the next command begins and what it finds exported; processes that still run cannot be kept."""
     where, exported, has_processes = session_of(task_id)
-    world.session_directory = "" if where == world.directory else where
+    root, real = os.path.realpath(world.directory), os.path.realpath(where) if where else ""
+    if real.startswith(f"{root}/"):  # the directory may be named by a link
+        world.session_directory = os.path.join(world.directory, os.path.relpath(real, root))
+    elif real != root:
+        world.session_directory = where
     if has_processes:
         world.unkept.append(Unkept(path="", why="a process that the agent had started still ran"))
     for name, quoted in _EXPORTED.findall(exported) if commands else ():

@@ -13,7 +13,7 @@ from pytest_hermes_env.errors import HermesEnvError, UnexpectedRequest, shorten
 from pytest_hermes_env.failures import Problem, combined_error
 from pytest_hermes_env.inference.conversation import JOURNAL_LIMIT, Conversation, ConversationIndex, Exchange, Kind, RequestLog
 from pytest_hermes_env.inference.generate import joined, read_requests
-from pytest_hermes_env.inference.openai_requests import bad, is_health_check, parsed, prompts
+from pytest_hermes_env.inference.openai_requests import is_health_check, parsed, prompts
 from pytest_hermes_env.inference.refusals import (
     chat_refusal,
     check_calls,
@@ -274,7 +274,10 @@ class MockModel:
         is_cut = self.engine == "vllm" and body.get("max_tokens") is not None
         if self.tokens is not None and (asks or is_cut) and not is_health_check(body):
             if body.get("echo"):
-                raise bad(path, "'echo' is not played beside token ids, logprobs or a limit", repr(body.get("prompt")))
+                raise UnexpectedRequest(
+                    f"the request to {path} asks for 'echo' beside token ids, logprobs or a limit, which the mock model does not play.\n"
+                    "  fix       leave out 'echo', and put the prompt before the answer yourself"
+                )
             return self._generate(path, body)
         asked = prompts(path, body, None if self.tokens is None else self.tokens.sampler.decode)
         echoed = asked if body.get("echo") else ()

@@ -254,7 +254,7 @@ def _health(options: argparse.Namespace) -> int:
 
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is no number from 1 on")
+        raise argparse.ArgumentTypeError(f"expected a number from 1 on, got {text}")
     return int(text)
 
 

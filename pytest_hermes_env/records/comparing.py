@@ -29,6 +29,7 @@ from pytest_hermes_env.records.record_facts import (
     LATER_TOKENS,
     LOGPROBS,
     NAMED,
+    NEAR,
     TOKENS,
     Fact,
     Pair,
@@ -125,9 +126,15 @@ def _of_pair(pair: Pair, noise: Noise | None) -> Iterator[tuple[Fact, str | None
         lost = before if one is None else after if other is None else None
         if fact[0] == LOGPROBS and before.facts.get((TOKENS, fact[1])) != after.facts.get((TOKENS, fact[1])):
             continue  # of other tokens
+        if fact[0] == LOGPROBS and one and other and _are_near(one.split(), other.split()):
+            continue
         is_effect = lost is not None and fact[0] in {TOKENS, "label"} and not _is_number(lost.facts.get(("reward", ""), "0"))
         if one != other and not is_effect:  # a rollout without a reward has none
             yield fact, one, other
+
+
+def _are_near(one: Sequence[str], other: Sequence[str]) -> bool:
+    return len(one) == len(other) and all(abs(float(a) - float(b)) <= NEAR for a, b in zip(one, other, strict=True))
 
 
 def _is_number(text: str) -> bool:

@@ -115,8 +115,8 @@ class Health:
         self._largest: list[tuple[float, str]] = []
         self._grouped: dict[int, int] = {}
         """Groups of each item."""
-        self._members: dict[int, tuple[set[int], str]] = {}
-        """The items of each group."""
+        self._members: dict[int, tuple[set[int], set[int], str]] = {}
+        """The items and the prompts of each group."""
         self._said: dict[int, int] = {}
         """The item for which something was first said."""
         self._models: dict[int, dict[int, _Tally]] = {}
@@ -145,7 +145,7 @@ class Health:
         self._identities.add(identity)
         self._contents.add(content)
         is_failed = record.reward is None or record.end.endswith("_failed") or bool(record.error)
-        self._add("failed_rollouts", is_failed, place, "CancelledError" not in record.error)  # a run that was ended
+        self._add("failed_rollouts", is_failed, place, not record.error.startswith("CancelledError"))  # a run that was ended
         self._add("no_prompt", seen.has_no_prompt, place)
         self._add("cut_rollouts", record.end == "cut_by_length", place, record.end)
         self._add("turns_used_up", record.end == "turns_used_up", place, record.end)
@@ -212,7 +212,9 @@ class Health:
             group = self._count(self._groups, hash((record.run, record.source, record.group)), reward, seen.fingerprint, place)
             if group[0] == 1 and record.item is not None:
                 self._grouped[item] = self._grouped.get(item, 0) + 1
-            self._members.setdefault(hash((record.run, record.source, record.group)), (set(), place))[0].add(item)
+            members = self._members.setdefault(hash((record.run, record.source, record.group)), (set(), set(), place))
+            members[0].add(item)
+            members[1].add(hash(record.prompt or str(seen.prompt)))
             is_elsewhere = self._said.setdefault(seen.fingerprint, item) != item if seen.length > SHORT else False
             is_case = seen.length < 0 or seen.length > (SHORT if is_elsewhere else LINE)
             if group[0] > 1:
@@ -261,8 +263,8 @@ class Health:
             self._add("items_never_earn", most <= 0, place, count >= OFTEN)
         self._beyond_chance()
         several = self._tallies["mixed_groups"] = _Tally()
-        for members, place in self._members.values():
-            several.add(len(members) > 1, place)
+        for items_in, prompts, place in self._members.values():  # one of them may be another each time
+            several.add(len(items_in) > 1 and len(prompts) > 1, place)
         item, most_grouped = max(self._grouped.items(), key=lambda one: one[1], default=(0, 0))
         places = [self._items[item][3]] if self._grouped else []
         self._tallies["one_item"] = _Tally(seen=sum(self._grouped.values()), count=most_grouped, places=places)

@@ -31,8 +31,14 @@ _CALL_AS_TEXT = re.compile(
 )
 _THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
 _NO_PROMPT = frozenset({"", "None", "none", "null", "nan"})
-_EMPTY_PART = re.compile(r"^[^\n:]{0,40}: *(?:None|nan|NaN|null|undefined) *$", re.MULTILINE)
-"""A line of a prompt whose value is missing."""
+_EMPTY_PART = re.compile(
+    r"^\W*(?:question|task|problem|prompt|input|query|text|instruction|answer|statement|document)s?\W*: *(?:None|nan) *$",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""A line of a prompt that should ask something, and whose value is missing: as Python writes it."""
+_SCORE = re.compile(
+    r"(-?\d+(?:\.\d+)?)\s*(?:/|of|out of)\s*\d|\b(?:score|grade|rating|mark|points)\b\W{0,12}(-?\d+(?:\.\d+)?)", re.IGNORECASE
+)
 _OF_MACHINE = re.compile(
     r"No space left on device|Disk quota exceeded|Read-only file system|Cannot allocate memory|Too many open files|Input/output error"
 )
@@ -136,9 +142,9 @@ def _lacks_its_part(prompt: str, item: Any) -> bool:
     """Return whether a prompt has a field of its item in braces, or a line that ends with a colon and None."""
     names = [re.escape(name) for name in item if isinstance(name, str)] if isinstance(item, dict) else []
     left = re.search(rf"\{{\{{? ?(?:{'|'.join(names)}) ?\}}\}}?", prompt) if names else None
-    return (left is not None and left[0] not in json.dumps(item)) or (
-        item is not None and _EMPTY_PART.search(prompt) is not None
-    )
+    empty = _EMPTY_PART.search(prompt) if item is not None else None
+    held = json.dumps(item, ensure_ascii=False)
+    return any(found is not None and found[0].strip() not in held for found in (left, empty))
 
 
 def _asked(content: Any) -> str | None:
@@ -201,20 +207,17 @@ def said_in(answer: Any) -> str:
 
 
 def score_in(answer: str) -> str:
-    """Return the score that a judge's answer gives: the number of an object, or the last one of a text; the answer itself without one."""
+    """Return the score that a judge's answer gives: the number of an object, or the one that a text calls so; the answer itself without one."""
     try:
         value = json.loads(answer)
     except ValueError:
         value = None
-    numbers = [part for part in value.values() if isinstance(part, int | float)] if isinstance(value, dict) else []
-    found = (
-        [str(part) for part in numbers]
-        if len(numbers) == 1
-        else re.findall(r"-?\d+(?:\.\d+)?", answer)
-        if value is None
-        else []
-    )
-    return found[-1] if found else answer
+    held = value.values() if isinstance(value, dict) else ()
+    numbers = [str(part) for part in held if isinstance(part, int | float) and not isinstance(part, bool)]
+    if len(numbers) == 1:
+        return numbers[0]
+    found = _SCORE.search(answer) if value is None else None
+    return next(filter(None, found.groups())) if found is not None else answer
 
 
 def refuses(answer: str) -> bool:

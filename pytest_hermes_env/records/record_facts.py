@@ -30,8 +30,8 @@ NAMED = frozenset({"setting", "version"})
 """Aspects of which each name is told."""
 MOST_PAIRS = 10_000
 """Above this, rollouts (and a tenth of it, items) are paired in their order, not by what is most alike."""
-NATS = 2
-"""Digits of a logprob that are compared: the same model on another machine differs by less."""
+NATS, NEAR = 4, 0.02
+"""Digits of a logprob that are kept, and how near two are that count as one: the same model on another machine differs by less."""
 LONGEST_FILE = 20_000
 """Bytes up to which a prepared file is compared by its text, in which times and places are no difference."""
 _PASSING = (

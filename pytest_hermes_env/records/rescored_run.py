@@ -180,7 +180,7 @@ def _lock(out: Any, output: Path | None) -> None:
     if output is not None and fcntl is not None:
         try:
             fcntl.flock(out, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:  # other errors: a file system without locks
             raise UsageError(
                 f"{output} is being written by another process.\n  fix       wait for it, or name another --output"
             ) from None

@@ -291,8 +291,9 @@ class Rescorer:
             reasoning_per_turn=list(record.reasoning),
             tool_errors=errors,
         )
-        if record.end and hasattr(result, "end"):
-            result.end = loop.RolloutEnd(record.end)
+        ends = getattr(loop, "RolloutEnd", ())
+        if hasattr(result, "end"):
+            result.end = next((one for one in ends if one == record.end), None)  # other formats have other ends
         return result
 
 

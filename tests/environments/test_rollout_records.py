@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from environments.rollout.recorder import _commands
 from hermes_env_shared.rollout_record import Record, blob_path, decode_item, encode_item
 from pytest_hermes_env.inference import call, say
 from pytest_hermes_env.records.reading import read_lines
@@ -260,3 +261,11 @@ def test_what_no_record_can_hold_is_named(make_env, tmp_path, given, why):
     assert world is not None
     assert [one.why for one in world.unkept] == ([why] if why else [])
     assert world.session_directory == ""
+
+
+@pytest.mark.parametrize(
+    "calls", [None, "terminal", [None], [{"id": "c"}], [{"function": None}], [{"function": {"name": "terminal"}}]]
+)
+def test_messages_of_any_shape_are_recorded(calls):
+    """A class's own loop may write what it likes."""
+    assert isinstance(_commands([{"role": "assistant", "tool_calls": calls}, "no message"]), str)

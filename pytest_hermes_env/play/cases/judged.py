@@ -106,14 +106,17 @@ class Judged:
     async def _of_words(self, asked: str) -> list[PlayedCase]:
         """Play gold with the words that the judge's prompt offers for its verdict; return those with one that must count and does not."""
         found, value = [], _declared(self.transcript.judge)[1]
+        score = _key_of(value) if isinstance(value, dict) else ""
         for one in offered(value, asked):
+            if score not in {"", one.at} and not one.is_list:
+                continue  # the verdict is elsewhere
             tried = [
                 await self._one(one.told(word), self.work.turns, say(json.dumps(verdict)), Worth.JUDGED_WORST)
                 for word, verdict in zip(one.words, one.verdicts, strict=True)
             ]
             full = self.gold.rung.reward or 0.0
             costs = [full - (case.rung.reward or 0.0) for case in tried]
-            word = uncounted(one, costs, counts_alone=not _key_of(value))
+            word = uncounted(one, costs, counts_alone=not score)
             found += [case for case in tried if case.rung.change == one.told(word)] if word else []
         return found
 

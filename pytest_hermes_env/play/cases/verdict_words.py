@@ -18,6 +18,8 @@ _PLACEHOLDER = re.compile(r"(?<![\"\w])(?:<[^<>\n\"]*>|\.\.\.|…)(?![\"\w])")
 MANY = 5
 """Entries of one kind that a judge lists: a reward may forgive one."""
 MOST_WORDS = 6
+_SCALE = re.compile(r"sever|level|grade|rating|impact|importan|priorit|weight|serious", re.IGNORECASE)
+"""Fields of what a judge lists whose words are a scale: those of a kind or a place have no order."""
 TINY = 1e-9
 
 
@@ -40,15 +42,17 @@ def offered(value: Any, asked: str) -> Iterator[Offered]:
     if not isinstance(value, dict):
         return
     words_of = dict(_words(asked))
+    named = [key for key, part in value.items() if isinstance(part, str) and key in words_of]
     for key, part in value.items():
         words = words_of.get(key, ())
-        if isinstance(part, str) and part in (words[:1] + words[-1:]) and len(words) > 1:
+        if named == [key] and part in (words[:1] + words[-1:]):  # of several, one may be what the verdict is about
             words = words if part == words[0] else words[::-1]
             yield Offered(at=key, words=words[1:], verdicts=tuple({**value, key: word} for word in words[1:]))
         entry = _entry(asked, key) if part == [] else None
-        for field in entry or ():
-            if len(words := words_of.get(field, ())) > 1:
-                made = tuple({**value, key: [{**entry, field: word}] * MANY} for word in words)  # type: ignore[dict-item]
+        plain = {field: words_of.get(field, (part,))[-1] for field, part in (entry or {}).items()}
+        for field in plain:
+            if _SCALE.search(field) and (words := words_of.get(field, ())):
+                made = tuple({**value, key: [{**plain, field: word}] * MANY} for word in words)
                 yield Offered(at=field, words=words, verdicts=made, is_list=True)
 
 

@@ -142,9 +142,12 @@ class Surface:
         named = [output for line, output in self.commands if any(posixpath.basename(path) in line for path in self.work)]
         lines = named[-1].strip().splitlines() if named else []
         code = "\n".join(text for path, text in {**self.uploads, **self.checkers}.items() if path.endswith(CODE))
-        told = {line.strip() for line in lines if line.strip() not in code}  # what its programs say themselves is no answer
-        is_answer = any(line in self.answers or line in self.prompt for line in told) or any(
-            len(line) > LONGEST for line in lines
+        said = {line.strip() for line in lines}
+        own = {
+            line for line in said if line in code and STATUS.search(line)
+        }  # words of success, although the prompt shows them
+        is_answer = any(
+            len(line) > LONGEST or line in self.answers or (line in self.prompt and line not in own) for line in said
         )
         return None if not named or is_answer else "\n".join(lines)
 

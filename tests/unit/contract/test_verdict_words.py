@@ -101,6 +101,9 @@ def test_each_word_counts_that_the_prompt_offers(env_class: type, verdict: str, 
         ({"grade": "fair"}, GRADE, []),
         ({"grade": "A"}, 'Reply {"grade": "A" or "B" or "C", "why": "text"}', [("grade", ("B", "C"))]),
         ({"grade": "A"}, 'Reply {"grade": "A", "why": "text"}', []),
+        ({"errors": []}, 'List: {"errors": [{"type": "grammar|meaning|style", "why": "..."}]}', []),
+        ({"errors": []}, 'List: {"errors": [{"type": "a|b", "severity": "low|high"}]}', [("severity", ("low", "high"))]),
+        ({"language": "en", "grade": "A"}, 'Reply {"language": "en|de", "grade": "A|B"}', []),
         ({"grade": "A"}, json.dumps(['Reply {"grade": "A|B"}']), [("grade", ("B",))]),
         ("A", GRADE, []),
     ],
@@ -126,3 +129,18 @@ def test_a_scale_has_one_direction(costs: tuple[float, ...], alone: bool, expect
     one = Offered(at="kind", words=("a", "b", "c"), verdicts=({}, {}, {}), is_list=True)
 
     assert uncounted(one, costs, counts_alone=alone) == expected
+
+
+class LabelledEnv(AskedEnv):
+    """A score counts, and the language beside it does not."""
+
+    asked: ClassVar[str] = 'Mark it: {{"language": "en|de", "score": 0}} from 0 to 10. {text}'
+
+
+def test_words_beside_a_score_need_not_count() -> None:
+    """The verdict is the score."""
+    verdict = '{"language": "en", "score": 10}'
+    gold = case(lambda item: [say(f"{item['a']} and {item['b']} are numbers")], judge=verdict)
+    found = judged("HE406", LabelledEnv, cases([item_cases(where="*", gold=gold)]))
+
+    assert found.outcome is Outcome.PASSED, found

@@ -499,3 +499,22 @@ def test_an_item_whose_rollout_could_not_be_played_is_there():
     lost = Rollout(source="near_miss", item="one", facts={("tools", ""): "a"})
 
     assert [found.aspect for found in differences([both[0], lost], [both[1]])[0]] == ["tools", "rollout"]
+
+
+@pytest.mark.parametrize(("nats", "is_told"), [(-0.1249, False), (-0.1251, False), (-0.16, True)])
+def test_logprobs_of_another_machine_are_near(nats, is_told):
+    """No rounding makes two of one."""
+    before, after = (
+        [rollout(sequences=[Sequence(tokens=[1, 2], masks=[-100, 2], logprobs=[1.0, value])])] for value in (-0.12501, nats)
+    )
+
+    assert [one.aspect for one in differing(before, after)] == (["logprob"] if is_told else [])
+
+
+def test_a_difference_in_white_space_is_seen():
+    """Signs stand for it."""
+    before, after = ([rollout(**with_message(1, content=text))] for text in ("do it", "do  it"))
+    (found,) = differing(before, after)
+
+    assert found.before != found.after
+    assert "do\u00b7\u00b7it" in found.after

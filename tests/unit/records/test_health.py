@@ -19,7 +19,7 @@ from pytest_hermes_env.cli import main
 from pytest_hermes_env.errors import UsageError
 from pytest_hermes_env.records.checks import CHECKS
 from pytest_hermes_env.records.health import health_of
-from pytest_hermes_env.records.observed import failed, observed_in
+from pytest_hermes_env.records.observed import failed, observed_in, score_in
 from pytest_hermes_env.records.reading import read_lines
 from pytest_hermes_env.records.verdicts import Verdict
 
@@ -77,7 +77,7 @@ REWRITTEN = World(files=[WorldFile(path="tests/test_it.py"), WorldFile(path="it.
 SICK: dict[str, Change] = {
     "reward_outliers": lambda row, chance: {"reward": 1000.0} if chance.random() < 0.03 else {},
     "no_prompt": lambda row, _: {"messages": [{"role": "user", "content": "None"}, *row["messages"][1:]]},
-    "mixed_groups": lambda row, _: {"item": {**row["item"], "number": row["place"] % 6, "question": f"{row['source']} {row['place']}"}},
+    "mixed_groups": lambda row, _: {"item": {**row["item"], "number": row["place"] % 6, "question": f"{row['source']} {row['place']}"}, "prompt": f"question {row['place']}"},
     "one_item": lambda row, _: {"item": {"question": "held out" if row["source"] == "evaluate" else "one"}, "source": "process"},
     "calls_as_text": lambda row, _: said(row, f'<tool_call>{{"name": "terminal", "arguments": {{"command": "ls {row["id"]}"}}}}'),
     "repeated_words": lambda row, chance: said(row, "ok yes " * 60 + row["id"]) if chance.random() < 0.3 else {},
@@ -115,8 +115,7 @@ ALSO = {
     "always_zero": {"constant_groups", "items_never_earn"},
     "failing_tools": {"failures_as_zeros"},
     "constant_groups": {"items_never_earn"},
-    "repeated_records": {"constant_groups", "mixed_groups"},
-    "one_item": {"mixed_groups"},
+    "repeated_records": {"constant_groups"},
     "claims_pay": {"reward_by_place"},
 }
 """What such a run is, besides."""
@@ -389,6 +388,8 @@ def test_files_of_other_forms_are_read_or_told(tmp_path, name, change, problem):
         ("Question: {{ question }}", True),
         ("Write a template with {name} in it.", False),
         ("Return None: it is fine.", False),
+        ("Write f.\n  Returns: None", False),
+        ("Mend this file.\ntimeout: null", False),
     ],
 )
 def test_a_prompt_without_its_part_asks_nothing(tmp_path, prompt, is_sick):
@@ -452,3 +453,26 @@ def test_a_full_disk_fails_calls():
     """An exit code of 1 that the machine is the cause of."""
     assert failed(json.dumps({"output": "cp: error writing 'b': No space left on device", "exit_code": 1, "error": None}))
     assert not failed(json.dumps({"output": "1 failed", "exit_code": 1, "error": None}))
+
+
+@pytest.mark.parametrize(
+    ("answer", "score"),
+    [
+        ('{"reason": "x", "score": 0.7}', "0.7"),
+        ('{"pass": true, "reason": "a"}', '{"pass": true, "reason": "a"}'),
+        ("8/10, well done", "8"),
+        ("7 out of 10", "7"),
+        ("Score: 3. Step 2 is wrong.", "3"),
+        ("Step 2 is wrong.", "Step 2 is wrong."),
+    ],
+)
+def test_the_score_of_a_judges_answer_is_read_where_it_is_named(answer, score):
+    """Not the scale, and no other number."""
+    assert score_in(answer) == score
+
+
+def test_items_that_differ_in_what_nobody_asks_are_no_mixed_group(tmp_path):
+    """The prompt is the same."""
+    found = run_of(tmp_path / "r.jsonl", lambda row, _: {"item": {**row["item"], "drawn": row["id"]}, "prompt": "do it"})
+
+    assert "mixed_groups" not in {one.name for one in found if one.status == "unhealthy"}

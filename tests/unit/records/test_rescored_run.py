@@ -288,7 +288,7 @@ def test_a_rollout_of_another_environment_has_no_number(environment, record_file
     [
         (["rescore", "{env}", "{file}", "--threshold", "2"], "--threshold 2: expected a share from 0 to 1"),
         (["rescore", "{env}", "{file}", "--set", "nonsense=3"], "has no field 'nonsense'"),
-        (["rescore", "{env}", "{file}", "--workers", "0"], "0 is no number from 1 on"),
+        (["rescore", "{env}", "{file}", "--workers", "0"], "expected a number from 1 on, got 0"),
         (["health", "{file}", "--limit", "constant_groups=60"], "a share from 0 to 1"),
         (["compare", "{file}", "{env}"], "a recording and an environment that is played have no rollout in common"),
     ],

@@ -366,3 +366,11 @@ def test_a_recorded_setting_that_is_gone_is_left_out(environment, record_file):
 
     with Rescorer(environment("return 1.0")) as rescorer:
         assert rescorer.rescore(line).status == "unchanged"
+
+
+@pytest.mark.parametrize("end", ["", "stop", "completed"])
+def test_an_end_of_another_format_is_none(rescore, end):
+    """Records of other programs have ends of their own."""
+    found = rescore("return float(result.end is None)", end=end)
+
+    assert (found.status, found.after) == ("unchanged", 1.0), found
