@@ -219,7 +219,7 @@ def test_a_judge_that_is_not_named_whole_is_refused(environment, record_file, mo
     [
         (BY_ANSWER, "unchanged"),
         ("self.seen = getattr(self, 'seen', 0) + 1\nreturn float(self.seen)", "not rescorable"),
-        ("return float(int.from_bytes(''.join({f'w{n}' for n in range(64)}).encode()[:6], 'big'))", "not rescorable"),
+        ("import zlib\nreturn float(zlib.crc32(''.join({f'w{n}' for n in range(64)}).encode()))", "not rescorable"),
         ("import datetime\nreturn float(datetime.datetime.fromtimestamp(0).day)", "not rescorable"),
         ("import platform\nreturn float(len(platform.node()))", "not rescorable"),
         ("ctx.read_file('/etc/hostname')\nreturn 1.0", "not rescorable"),
