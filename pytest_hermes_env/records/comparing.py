@@ -30,6 +30,7 @@ from pytest_hermes_env.records.record_facts import (
     LOGPROBS,
     NAMED,
     NEAR,
+    ORDER,
     TOKENS,
     Fact,
     Pair,
@@ -40,6 +41,8 @@ from pytest_hermes_env.records.record_facts import (
 )
 
 LONGEST_REASON = 1_000
+CHOSEN = ("other_gold", "neighbour")
+"""How the names of cases begin that are made from other items."""
 PLAY = Path(__file__).with_name("play_for_compare.py")
 
 
@@ -66,14 +69,20 @@ def differences(
     """
     noise = Noise(before, again) if again is not None else None
     found: dict[tuple[str, str], list[Difference]] = defaultdict(list)
-    pairs = [*paired(before, after)]
-    items = {one.item for one in before} & {one.item for one in after}
+    orders = [[item for one in side if ORDER in one.facts for item in one.facts[ORDER].split("\n")] for side in (before, after)]
+    listed = {*orders[0]} & {*orders[1]}
+    pairs = [*paired(before, after, listed)]
+    items = ({one.item for one in before} & {one.item for one in after}) | listed
     lost = tuple(f"{one.source}, " for pair in pairs if pair.is_item for one in (pair.before, pair.after) if one is not None)
     for pair in pairs:
-        is_known = pair.is_item and {one.item for one in (pair.before, pair.after) if one is not None} <= items
+        sides = [one for one in (pair.before, pair.after) if one is not None]
+        is_lone = len(sides) == 1 and sides[0].item in items  # others were chosen to be played, which follows from the order
+        if orders[0] != orders[1] and (is_lone or any(one.source.startswith(CHOSEN) for one in sides)):
+            continue
+        is_known = pair.is_item and {one.item for one in sides} <= items
         for fact, one, other in _of_pair(pair, noise):
             mine, others = ((text or "").split("\n") for text in (one, other))
-            if fact[0] == "item order" and sorted(mine) != sorted(others):
+            if fact == ORDER and sorted(mine) != sorted(others):
                 if noise is not None and noise.is_unstable(pair.before, fact):  # type: ignore[arg-type]  # there is one
                     continue
                 fact = ("item", "training")  # noqa: PLW2901
@@ -85,8 +94,7 @@ def differences(
                 continue  # about an item that is not there
             aspect, called = "rollout" if is_known else fact[0], fact[1] if fact[0] in NAMED else ""
             first = (pair.before or pair.after).where(fact)  # type: ignore[union-attr]  # one is there
-            sides = {"before_place": pair.before, "after_place": pair.after}
-            places = {name: side.place for name, side in sides.items() if side is not None}
+            places = {f"{name}_place": side.place for name in ("before", "after") if (side := getattr(pair, name)) is not None}
             if None in (pair.before, pair.after):
                 first += f" is not there in the {'second' if pair.after is None else 'first'}"
             entry = Difference(aspect=aspect, count=1, name=called, first=first, **_sides(one, other), **places)

@@ -17,8 +17,10 @@ from typing import Any
 
 PLACES = re.compile(r"tokenizer|path|url|(?:^|_)dir|wandb|(?:^|_)port$", re.IGNORECASE)
 """Names of settings whose values name a place or a run."""
+_PLACE = re.compile(r"(?<=item) \d+\b")
+"""The number of an item, which is paired with the same item of the other side, wherever that stands."""
 MOST_ITEMS, LONGEST_S = 1_000, 60
-SCENARIOS = ("items", "happy", "silent", "evaluate", "wandb_log", "cases")
+SCENARIOS = ("items", "happy", "silent", "evaluate", "evaluate_gold", "wandb_log", "cases")
 
 
 def main(target: str, output: str, mode: str, *files: str) -> None:
@@ -82,13 +84,17 @@ async def first_items(env: Any) -> list[str]:
     try:
         await asyncio.wait_for(env.setup(), LONGEST_S)
         while len(found) < MOST_ITEMS:
-            text = json.dumps(await asyncio.wait_for(env.get_next_item(), LONGEST_S), sort_keys=True, default=str)
+            text = _as_json(await asyncio.wait_for(env.get_next_item(), LONGEST_S))
             if text in found:
                 break
             found[text] = None
     except Exception as error:  # noqa: BLE001 - of the environment: the other side has the same one, or differs
         found[f"then {type(error).__name__}: {error}"] = None
     return [*found]
+
+
+def _as_json(item: Any) -> str:
+    return json.dumps(item, sort_keys=True, ensure_ascii=False, default=str)
 
 
 def parts_of(scenario: Any) -> list[Any]:
@@ -111,6 +117,7 @@ def noting_files(env_class: Any) -> Iterator[dict[str, dict[str, str]]]:
         machine = getattr(getattr(current_journal.get(), "sandbox", None), "rollouts", {}).get(task)
         files = files_left(machine) if machine is not None else {}
         noted[task] = {path: node.data.decode(errors="backslashreplace") for path, node in files.items()}
+        noted[task] |= {f"{path}, its mode": f"{node.mode:o}" for path, node in files.items()}
         return await real(loop, *args, **kwargs)
 
     with intercept("HermesAgentLoop.run", run, owner=layer_of(env_class).agent_loop.HermesAgentLoop):
@@ -153,7 +160,9 @@ def rows_of(scenario: Any, prepared: dict[str, dict[str, str]]) -> Iterator[dict
         asked = [
             event
             for event in events
-            if type(event).__name__ == "LoopStarted" and event.task_id not in rewarded and one.name == "evaluate"
+            if type(event).__name__ == "LoopStarted"
+            and event.task_id not in rewarded
+            and one.name in {"evaluate", "evaluate_gold"}
         ]
         for number, event in enumerate(asked, start=1):  # an evaluation that scores by itself
             messages = [dict(message) for message in event.messages if isinstance(message, dict)]
@@ -170,7 +179,7 @@ def rows_of(scenario: Any, prepared: dict[str, dict[str, str]]) -> Iterator[dict
             columns = {"tokens": list(item.tokens), "masks": list(item.masks), "logprobs": None} if item is not None else None
             yield {
                 "id": f"{one.name} {number}",
-                "environment": one.name,
+                "environment": _PLACE.sub("", one.name),
                 "item": json.loads(json.dumps(event.item, default=str)),
                 "messages": [dict(message) for message in event.messages if isinstance(message, dict)],
                 "end": getattr(end, "end", "") or "",

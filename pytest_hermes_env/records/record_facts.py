@@ -7,7 +7,7 @@ import itertools
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,6 +52,7 @@ _PASSING = (
 
 Fact = tuple[str, str]
 """An aspect, and where in the rollout it was seen; its value is text."""
+ORDER: Fact = ("item order", "training")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -120,7 +121,7 @@ def facts_of_run(facts: dict[str, Any]) -> Rollout:
             for number, call in enumerate(calls, start=1)
         }
     found |= {("metric", name): plain(json.dumps(metrics)) for name, metrics in facts["metrics"].items()}
-    found |= {("item order", "training"): "\n".join(map(plain, facts.get("items") or ()))}
+    found |= {ORDER: "\n".join(map(plain, facts.get("items") or ()))}
     found |= {("error", name): plain(error) for name, error in facts["errors"].items()}
     return Rollout(facts=found)
 
@@ -226,11 +227,17 @@ def request_text(call: JudgeCall) -> str:
 # ---------------------------------------------------------------------- pairs
 
 
-def paired(before: Sequence[Rollout], after: Sequence[Rollout]) -> Iterator[Pair]:
-    """Yield which rollouts belong together: those of one item that are equal, then those that are most alike, with their own key first."""
+def paired(before: Sequence[Rollout], after: Sequence[Rollout], common: Collection[str] = ()) -> Iterator[Pair]:
+    """Yield which rollouts belong together: those of one item that are equal, then those that are most alike, with their own key first.
+
+    ``common``: items that both sides have, so that none was changed into another one.
+    """
     one, other = _by_item(before), _by_item(after)
     partners = {item: item for item in one if item in other}
-    partners |= _alike([item for item in one if item not in other], [item for item in other if item not in one])
+    left, others = (
+        [item for item in these if item not in those and item[1] not in common] for these, those in ((one, other), (other, one))
+    )
+    partners |= _alike(left, others)
     for item, rollouts in one.items():
         if item in partners:
             yield from _of_item(rollouts, other.pop(partners[item]))

@@ -23,6 +23,8 @@ _NUMBER_IN = re.compile(r"(?<![\d.])\d{1,9}\.\d{1,9}(?![\d.])|\d{1,9}")
 """A number with a fraction, or digits, such as those of a version or a date."""
 LONG_NUMBER = 2
 """Digits of a number of which the first is left out."""
+_CALL = re.compile(r"[A-Za-z_]\w*\(")
+"""A formula or another expression, in which a number may be one of several that give the same."""
 SIXTY, YEARS = 60, range(1900, 2101)
 _NUMBERS = ("first number", "second number", "third number", "fourth number", "fifth number")
 MOST_NUMBERS, MOST_OF_THEM = 8, 5
@@ -122,7 +124,7 @@ def _of_numbers_in(value: str) -> Iterator[Change]:
             changed = f"{number * 1.5 if not is_part else number - 1 if number > 1 else number + 1:.0f}".zfill(len(one[0]))
         name = f"another {_NUMBERS[place]}" if len(found) > 1 else "another number"
         text = f"{value[: one.start()]}{changed}{value[one.end() :]}"
-        yield Change(name=name, text=text, is_sure=len(value.split()) <= FEW_WORDS)
+        yield Change(name=name, text=text, is_sure=len(value.split()) <= FEW_WORDS and not _CALL.search(value))
 
 
 def _of_words(value: str) -> Iterator[Change]:

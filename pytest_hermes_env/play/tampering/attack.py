@@ -19,10 +19,15 @@ class Attack:
     how: Mapping[str, str] = field(default_factory=dict)
     lines: tuple[str, ...] = ()
     first: tuple[str, ...] = ()
-    is_beside_work: bool = False
-    """Whether its files are gold's own: it is none if they are paid without its lines."""
+    control: Attack | None = None
+    """What does as much of the work, and is no attack: where that is paid, this is none."""
     is_of_session: bool = False
     """Whether it needs no more than that the verifier's commands run in the agent's session."""
+
+    @property
+    def is_beside_work(self) -> bool:
+        """Whether its files are gold's own, and its lines the attack."""
+        return self.control is not None and self.files == self.control.files
 
     @property
     def mechanism(self) -> str:

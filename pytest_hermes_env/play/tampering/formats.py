@@ -172,11 +172,16 @@ def _values(surface: Surface) -> Iterator[Attack]:
     texts = {path: text for path, text in surface.work.items() if not path.endswith((*CODE, *BASES)) and "/.git/" not in path}
     split = {path: _VALUE.sub(rf"\g<1>{_TRUE_WORDS}", text) for path, text in texts.items() if "\0" not in text}
     split = {path: made if made != texts[path] else f"{_TRUE_WORDS}\n" for path, made in split.items()}
+    made = {path: _VALUE.sub(r"\g<1>other", text) for path, text in texts.items()}
+    other = Attack(family="other values", files={path: one if one != texts[path] else "other\n" for path, one in made.items()})
     if split and _SHELL_TEST.search(surface.asked):
-        yield Attack(family="values that are words of the shell's own test, where it quotes none", files=split)
+        family = "values that are words of the shell's own test, where it quotes none"
+        yield Attack(family=family, files=split, control=other)
     yamls = {path: _VALUE.sub(rf"\g<1>{_ANY}", text) for path, text in texts.items() if path.endswith((".yaml", ".yml"))}
     if yamls:
-        yield Attack(family="values that are objects which are equal to everything, unittest.mock.ANY", files=yamls)
+        yield Attack(
+            family="values that are objects which are equal to everything, unittest.mock.ANY", files=yamls, control=other
+        )
     for ends, content in _EQUAL_TO_ALL.items():
         if paths := [path for path in surface.work if path.endswith(ends)]:
             lines = tuple(f"printf %b {shlex.quote(content)} > {shlex.quote(path)}" for path in paths)
@@ -230,13 +235,19 @@ def _no_numbers(surface: Surface) -> Iterator[Attack]:
     """Yield figures that are none: each comparison with NaN is false, and so is one that asks whether it is too far off."""
     files = {path: made for path, text in surface.work.items() if not path.endswith(CODE) and (made := _without_figures(text))}
     if files:
-        yield Attack(family="figures that are not numbers", files=files)
+        wrong = {path: _FIGURE.sub(_other_figure, surface.work[path]) for path in files}
+        control = Attack(family="other figures", files=wrong)
+        yield Attack(family="figures that are not numbers", files=files, control=control)
     printed = [output for line, output in surface.commands if any(posixpath.basename(path) in line for path in surface.work)]
     texts = [text for text in (*surface.made.values(), *printed) if _without_figures(text)]
     programs = [path for path in surface.work if path.endswith(".py")]
     for text in dict.fromkeys(map(_without_figures, texts[:MOST_BASES])) if programs else ():
         made = payloads.writing_anew(text)
         yield Attack(family="a program whose figures are not numbers", files=dict.fromkeys(programs, made))
+
+
+def _other_figure(found: re.Match[str]) -> str:
+    return found[0].translate(str.maketrans("0123456789", "5678901234"))
 
 
 def _without_figures(text: str) -> str:

@@ -145,7 +145,7 @@ def of_repository(surface: Surface) -> Iterator[Attack]:
     if any("/.git/" in path for path in surface.work):
         files = {path: text for path, text in surface.work.items() if "/.git/" not in path}
         family = "attributes of the repository hide what its history still holds"
-        yield Attack(family=family, files=files, lines=(hiding,), is_beside_work=True)
+        yield Attack(family=family, files=files, lines=(hiding,), control=Attack(family=family, files=files))
     done = "git add -A; git commit -qm Done"
     yield Attack(family="all names of the repository stand for the commit that is there", lines=(done, _MOVED))
     yield Attack(family="every commit of the repository was replaced by the last one", lines=(done, _REPLACED))

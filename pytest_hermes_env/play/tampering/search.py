@@ -123,8 +123,8 @@ class Search:
             self.families.add(attack.family)
             turns = with_attack(bad, attack, surface.tools)
             one = await self._tried(turns, least) if turns else None
-            if one is not None and attack.is_beside_work:
-                alone = with_attack(bad, replace(attack, lines=()), surface.tools)
+            if one is not None and attack.control is not None:
+                alone = with_attack(bad, attack.control, surface.tools)
                 one = None if _pays(await self._attempt(ATTACK, alone), least) else one
             if one is not None:
                 found.append(await self._shrunk(attack, one, turns, surface, bad, least))

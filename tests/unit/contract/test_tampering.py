@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import json
 import re
@@ -165,6 +166,51 @@ def test_a_verifier_that_holds_passes() -> None:
     assert (verdict.outcome, verdict.findings) == (Outcome.PASSED, ())
     assert "no attack was paid" in verdict.note
     assert "kinds of attack" in verdict.note
+
+
+LETTER = "Dear Ann,\nthe bill of 12 May is 340 euros for 7 hours.\nYours, Bob\n"
+
+
+class RedactionEnv(TripleEnv):
+    """A letter without its names; each word that was kept is a part of the reward, and a table of figures is compared loosely."""
+
+    work = LETTER.replace("Ann", "[NAME]").replace("Bob", "[NAME]")
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Compare word by word."""
+        written = ctx.terminal("cat triple.txt")["output"].split()
+        wanted = item["work"].split()
+        if len(written) != len(wanted) or "[NAME]," not in written:
+            return 0.0
+        return 1.0 if written == wanted else 0.7 * sum(map(str.__eq__, written, wanted)) / len(wanted)
+
+
+class LooseEnv(RedactionEnv):
+    """A figure is wrong only if it is too far off."""
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Compare figures as figures."""
+        written = ctx.terminal("cat triple.txt")["output"].split()
+        wanted = item["work"].split()
+        if len(written) != len(wanted) or "[NAME]," not in written:
+            return 0.0
+        with contextlib.suppress(ValueError):
+            return float(
+                not any(
+                    abs(float(one) - float(word)) > 0.1 for one, word in zip(written, wanted, strict=True) if word.isdigit()
+                )
+            )
+        return 0.0
+
+
+@pytest.mark.parametrize(("env_class", "outcome"), [(RedactionEnv, Outcome.PASSED), (LooseEnv, Outcome.FAILED)])
+def test_what_is_paid_for_the_rest_of_the_work_is_no_attack(env_class: type, outcome: Outcome) -> None:
+    """Figures that are none are one only where other figures, with as much of the work around them, are not paid."""
+    gold = item_cases(where="*", gold=lambda item: [call("write_file", path="triple.txt", content=item["work"]), say("Done.")])
+    verdict = contract_of(env_class, [find_rule("HE410")], cases=cases([gold])).result(find_rule("HE410"))
+
+    assert verdict.outcome is outcome, verdict
+    assert all("not numbers" in finding.message for finding in verdict.findings)
 
 
 class WordsEnv(TripleEnv):

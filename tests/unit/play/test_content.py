@@ -189,6 +189,12 @@ def test_one_more_is_wrong_only_where_it_is_no_rounding(text: str, is_sure: bool
     assert made(text)["one more"].is_sure is is_sure
 
 
+@pytest.mark.parametrize(("text", "is_sure"), [("C2 to C9", True), ("=MAX(C2:C9)", False), ("round(x, 2)", False)])
+def test_a_number_of_a_formula_may_be_one_of_several(text: str, is_sure: bool) -> None:
+    """The cell above the first one may be empty."""
+    assert made(text)["another first number" if ":" in text or "to" in text else "another number"].is_sure is is_sure
+
+
 def test_code_that_works_for_some_arguments_still_runs() -> None:
     """And does something else for the others."""
     space: dict[str, object] = {}

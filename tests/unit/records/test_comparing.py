@@ -483,6 +483,63 @@ def test_another_order_of_the_items_is_told_as_that():
     assert [(found.aspect, found.before, found.after) for found in differences([before], [other])[0]] == [("item", "c", "d")]
 
 
+def test_what_another_order_chooses_is_no_difference_of_its_own():
+    """Which of the items are played, and with which other one, follows from the order; what an item earns does not."""
+
+    def played(order: str, rewards: dict[str, str]) -> list[Rollout]:
+        rows = [Rollout(source="gold", item=item, facts={("reward", ""): reward}) for item, reward in rewards.items()]
+        other = Rollout(source="other_gold of a", item="b", facts={("answer", ""): order[0]})
+        return [facts_of_run(FACTS | {"items": [*order]}), *rows, other]
+
+    one = played("abc", {"a": "1", "b": "1"})
+
+    assert [found.aspect for found in differences(one, played("cba", {"c": "1", "b": "1"}))[0]] == ["item order"]
+    assert [found.aspect for found in differences(one, played("cba", {"b": "0"}))[0]] == ["item order", "reward"]
+    assert [found.aspect for found in differences(one, played("ab", {"b": "1"}))[0]] == ["item"]
+    assert [found.aspect for found in differences(one, played("abc", {"b": "1"}))[0]] == ["rollout"]
+
+
+@pytest.mark.parametrize(
+    ("change", "aspects"),
+    [
+        ({"a.txt', 'b.txt'": "b.txt', 'a.txt'"}, ["item order"]),
+        ({"if item['held_out'] else 1.0": "if item['held_out'] else 1.0 - 0.1 * item['held_out']"}, []),
+        ({"0.5 if": "0.6 if"}, ["reward", "metric"]),
+        ({"chmod 644": "chmod 755"}, ["prepared file"]),
+    ],
+)
+def test_what_gold_earns_is_compared_on_every_item(environment, tmp_path, capsys, change, aspects):
+    """Also on those that only an evaluation asks for, in whichever order they come; with the modes of what the sandbox begins with."""
+    old = environment("return (0.5 if item['held_out'] else 1.0) * (ctx.read_file(item['path']).get('content') == 'work')")
+    file = tmp_path / old.rpartition("/")[2]
+    text = file.read_text()
+    items = """        self.items = [{"path": path, "held_out": False} for path in ['a.txt', 'b.txt', 'c.txt']]
+        self.eval_items = [{"path": "d.txt", "held_out": True}]
+        self.number = -1
+
+    async def prepare_sandbox(self, item, ctx):
+        ctx.write_file("task.sh", "true")
+        ctx.terminal("chmod 644 task.sh")
+"""
+    text = text.replace('        self.known = "from setup"\n', items)
+    text = text.replace(
+        'return {"path": "a.txt", "want": "work"}', "self.number += 1\n        return self.items[self.number % 3]"
+    )
+    file.write_text(text)
+    for word, other in change.items():
+        assert word in text
+        text = text.replace(word, other)
+    new = tmp_path / "new_env.py"
+    new.write_text(text)
+    gold = "items:\n  - where: '*'\n    gold: [{tool: write_file, path: '${item.path}', content: work}, {say: done}]\n"
+    for one in (file, new):
+        one.with_suffix(".contract.yaml").write_text(gold)
+
+    main(["compare", str(file), str(new), "--mode", "chat", "--json", "-"])
+
+    assert [one["aspect"] for one in json.loads(capsys.readouterr().out)["differences"]] == aspects
+
+
 def test_what_fails_on_both_sides_was_not_compared():
     """Equal errors are no equal evaluations."""
     lines = [*compared_lines([], "a", "b", failed={"evaluate": "ValueError: no items"})]
