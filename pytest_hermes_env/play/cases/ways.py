@@ -6,6 +6,7 @@ Place in the flow: `neighbours` plays them around gold.
 from __future__ import annotations
 
 import ast
+import math
 import posixpath
 import re
 import shlex
@@ -96,6 +97,17 @@ _AT_MOST = re.compile(r"\b(\d+) (?:char|sign)", re.IGNORECASE)
 """Where a prompt limits the length or the parts of a pattern."""
 
 
+_COUNTS = {
+    word: number
+    for number, word in enumerate(["one", "two", "three", "four", "five", "six", "seven", "eight", "nine"], start=1)
+}
+_PRECISION = re.compile(
+    rf"\b(\d|{'|'.join(_COUNTS)})[ -](?:(significant)[ -](?:figures?|digits?)|decimals?(?: places?| digits?)?\b|digits? (?:after|behind) the (?:decimal )?point)",
+    re.IGNORECASE,
+)
+_MORE_EXACT = re.compile(r"(?<![\w.,])-?\d+\.\d+(?![\w.,]*\d)")
+"""Where a prompt says how exact numbers have to be, and numbers that may be more exact than that."""
+
 UNPRINTED = "with commands that make does not print"
 
 Way = tuple[str, tuple[Turn, ...]]
@@ -167,6 +179,8 @@ def other_ways(work: Work, live: Sequence[Slot], most: int) -> tuple[list[Way], 
                 words.append(
                     (f"after long reasons, {slot.name}", slot.put(with_reasons(slot.text, is_last_line=is_last)), True)
                 )
+        if (rounded := as_exact_as_asked(slot.text, work.prompt)) != slot.text:
+            words.append((f"as exact as the prompt asks for, {slot.name}", slot.put(rounded), True))
         if "cron" in work.prompt.lower():
             same = {
                 "with Sunday as 7": _SUNDAY.sub(r"\g<1>7", slot.text),
@@ -190,6 +204,22 @@ def _is_asked_for(slot: Slot, prompt: str) -> bool:
 def _is_free(slot: Slot, prompt: str) -> bool:
     """Tell whether a file may have any order: it is new, and the prompt says nothing of its order or of its text."""
     return not (slot.known.before or _IN_ORDER.search(prompt) or _EXACT.search(prompt) or slot.text.strip() in prompt)
+
+
+def as_exact_as_asked(text: str, prompt: str) -> str:
+    """Return a text whose own numbers have no more figures than a prompt asks for; the text itself where it asks for none, or for several."""
+    asked = {(_COUNTS.get(number.lower()) or int(number), bool(figures)) for number, figures in _PRECISION.findall(prompt)}
+    if len(asked) != 1:
+        return text
+    ((least, is_figures),) = asked
+
+    def rounded(found: re.Match[str]) -> str:
+        number = float(found[0])
+        digits = max(0, least - 1 - math.floor(math.log10(abs(number)))) if is_figures and number else least
+        made = f"{number:.{digits}f}"
+        return made if len(made) < len(found[0]) and found[0] not in prompt else found[0]
+
+    return _MORE_EXACT.sub(rounded, text)
 
 
 def with_lists(text: str) -> str:

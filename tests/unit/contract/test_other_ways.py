@@ -166,6 +166,41 @@ def test_a_line_on_stderr_is_asked_about_where_nobody_spoke_of_stdout(env_class:
     assert (told, asked) == (is_finding, not is_finding)
 
 
+class FiguresEnv(SumEnv):
+    """As many figures as the prompt asks for are enough."""
+
+    prompts = "Divide {a} by 7, and {b} by 7 for the other one. Give the sum of both with at least three significant figures."
+
+    def is_near(self, found: str, right: float) -> bool:
+        """Whether it is what the prompt asks for."""
+        return abs(float(found) - right) <= abs(right) * 5e-3
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Look at the number."""
+        said_last = result.messages[-1].get("content") or ""
+        with contextlib.suppress(ValueError):
+            return float(self.is_near(said_last.removeprefix("Answer: "), item["answer"]["total"] / 7))
+        return 0.0
+
+
+class ExactFiguresEnv(FiguresEnv):
+    """Compares more of them."""
+
+    def is_near(self, found: str, right: float) -> bool:
+        """Compare five."""
+        return f"{float(found):.4e}" == f"{right:.4e}"
+
+
+@pytest.mark.parametrize(("env_class", "is_told"), [(FiguresEnv, False), (ExactFiguresEnv, True)])
+def test_a_number_is_as_exact_as_it_has_to_be(env_class: type, is_told: bool) -> None:
+    """Gold has more figures than the prompt asks for; a rounded one is right, too."""
+    gold = [item_cases(where="*", gold=lambda item: [say(f"Answer: {item['answer']['total'] / 7:.6f}")])]
+
+    verdict = judged("HE405", env_class, cases(gold))
+
+    assert any("as exact as the prompt asks for" in finding.message for finding in verdict.findings) is is_told, verdict
+
+
 class SignedEnv(SumEnv):
     """Pays a binary file alone, which a text beside it led to."""
 

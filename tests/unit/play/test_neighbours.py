@@ -9,7 +9,7 @@ import pytest
 
 from pytest_hermes_env.inference.steps import call
 from pytest_hermes_env.play.cases.slots import arguments_of
-from pytest_hermes_env.play.cases.ways import _by_other_means, with_lists
+from pytest_hermes_env.play.cases.ways import _by_other_means, as_exact_as_asked, with_lists
 
 
 @pytest.mark.parametrize("path", ["notes.txt", "a/new folder/notes.txt"])
@@ -27,3 +27,19 @@ def test_ranges_of_cron_are_lists_of_numbers() -> None:
     assert with_lists("30 7 1-3 * 1-5\n") == "30 7 1,2,3 * 1,2,3,4,5\n"
     assert with_lists("*/15 8-17/3 * * 0 run 1-5") == "*/15 8-17/3 * * 0 run 1-5"
     assert with_lists("from 1-5 and no more of it") == "from 1-5 and no more of it"
+
+
+@pytest.mark.parametrize(
+    ("text", "prompt", "expected"),
+    [
+        ("Answer: 12.3456 g", "Give at least three significant figures.", "Answer: 12.3 g"),
+        ("0.00123456 kg, 1234.567 g", "3 significant digits", "0.00123 kg, 1235 g"),
+        ('{"a": -0.126, "b": "1.2.3456", "c": 1.5}', "rounded to 2 decimals", '{"a": -0.13, "b": "1.2.3456", "c": 1.5}'),
+        ("3.14159. And 0.0.", "to three decimal places", "3.142. And 0.0."),
+        ("3.14159", "One to 3 decimals, the other to 4 decimals", "3.14159"),
+        ("3.14159 m", "Take 3.14159 m, and round what you compute to two decimals", "3.14159 m"),
+    ],
+)
+def test_numbers_are_as_exact_as_a_prompt_asks(text: str, prompt: str, expected: str) -> None:
+    """Those that the prompt gives stay; where it asks for two things, nobody knows which is which."""
+    assert as_exact_as_asked(text, prompt) == expected
