@@ -220,6 +220,8 @@ class Rung:
     stale: str = ""
     """A prepared file of its sandbox that holds text of another item; ``copied`` is one that holds what it wrote."""
     copied: str = ""
+    order: str = ""
+    """How the task gives what gold puts into an order: `given_order.order_in`."""
     outside: tuple[tuple[str, str], ...] = ()
     """Files that were written below the directory for temporary files of the whole machine, with digests."""
     change: str = ""

@@ -5,7 +5,7 @@ It knows names, classes across files, and values a call or two deep; what it can
 - ``layer_names``, ``installed``: names of the layer, and of the installed hermes-agent and Atropos
 - ``syntax``, ``modules``, ``functions``: files and functions as they are written
 - ``classes``, ``constants``: classes with their resolved bases; what a name means, and what it holds
-- ``reach``: what methods lead to, and the calls in it
+- ``reach``, ``measures``: what methods lead to, and the calls in it; what they measure by what earlier calls left
 - ``configs``, ``stale_packages``: configuration classes; files that hide the layer
 - ``discovery``, ``finding``: where the contract begins and ends
 """
@@ -37,6 +37,7 @@ from pytest_hermes_env.source.layer_names import (
     REQUIRED_METHODS,
     RESULT_FIELDS,
 )
+from pytest_hermes_env.source.measures import measures_in
 from pytest_hermes_env.source.modules import FileProblem, Module, SourceTree, import_bindings
 from pytest_hermes_env.source.reach import Call, imported_modules, reach_of
 from pytest_hermes_env.source.syntax import argument, flat_statements, keyword, last_name
@@ -73,6 +74,7 @@ __all__ = [
     "imported_modules",
     "keyword",
     "last_name",
+    "measures_in",
     "reach_of",
     "read_class",
     "read_classes",

@@ -17,8 +17,9 @@ _MEMBERS: Mapping[str, str] = {"messages": "message", "calls": "call", "names": 
 DICTS = frozenset({"message", "call", "function"})
 _SAME = frozenset({"str", "list", "tuple", "set", "frozenset", "sorted", "reversed", "Counter", "iter"})
 """Functions that give the members of their argument."""
+_EMPTY = frozenset({"list", "set", "dict", "Counter", "defaultdict", "OrderedDict"})
 _FUNCTIONS = (ast.Name, ast.Attribute)
-_DEEPEST = 8
+_DEEPEST = 24
 
 
 def results_in(source: ClassSource) -> Mapping[Function, frozenset[str]]:
@@ -111,6 +112,8 @@ class MessageParts:
                 ast.Subscript(value=holder, slice=key) | ast.Call(func=ast.Attribute(value=holder, attr="get"), args=[key, *_])
             ):
                 return self._under(function, holder, key, depth)
+            case ast.IfExp(body=body, orelse=other):
+                return self.of(function, body, depth) or self.of(function, other, depth)
             case ast.BoolOp(values=values):
                 return next((part for value in values if (part := self.of(function, value, depth))), "")
             case ast.NamedExpr(value=value):
@@ -165,10 +168,11 @@ class MessageParts:
                     holder == name
                 ):
                     yield "names" if self.of(function, put, depth) == "name" else ""
+                case ast.Subscript(value=ast.Name(id=holder), slice=put, ctx=ast.Store()) if holder == name:
+                    yield "names" if self.of(function, put, depth) == "name" else ""
 
 
 def _is_empty(node: ast.expr) -> bool:
-    is_new = (
-        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"list", "set"} and not node.args
-    )
-    return is_new or (isinstance(node, (ast.List, ast.Set)) and not node.elts)
+    is_new = isinstance(node, ast.Call) and last_name(node.func) in _EMPTY and not node.keywords
+    is_new = is_new and all(isinstance(one, ast.Name) for one in getattr(node, "args", ()))  # defaultdict(int)
+    return is_new or (isinstance(node, (ast.List, ast.Set)) and not node.elts) or (isinstance(node, ast.Dict) and not node.keys)

@@ -3,7 +3,7 @@ The expected answer is not in the prompt, in the sandbox before the agent works,
 
 What: Fields of an item that are named like an answer (answer, expected, solution, gold, truth, hidden, checks and similar) get other words, and a
 rollout of the item begins. None of these words is in a message to the model, in a file of the sandbox, or in a variable
-of the process when the model is asked for the first time. No file that is prepared, and no object that git keeps by itself (packs are not opened), holds just what gold writes into another one, unless the prompt or gold names it. No item is its own solved example. Answers that the class writes into the text of a prompt before items are given out cannot
+of the process when the model is asked for the first time. No file that is prepared, and no object that git keeps by itself (packs are not opened), holds just what gold writes into another one, unless the prompt or gold names it. No item is its own solved example, and no list that is to be put into an order is given in it on every item. Answers that the class writes into the text of a prompt before items are given out cannot
 be told from the question.
 
 Why: An agent that can read the answer learns to read it. The reward rises to 1.0 within a few steps, and the evaluation with it, while nothing of the
@@ -23,11 +23,14 @@ from collections.abc import Iterator
 
 from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict
 from pytest_hermes_env.play.buffers import fields_of
+from pytest_hermes_env.play.cases.values import GOLD
 from pytest_hermes_env.play.item_texts import LABEL, NO_LABEL, pairs_under
 from pytest_hermes_env.play.scenario import CASES
 
 LONG, BEFORE, FEWEST = 16, 400, 3
 """Characters of an answer that is no coincidence, of the prompt before it that are read, and items whose own answer is their example."""
+ITEMS_IN_ORDER = 5
+"""Items from which on one order of all of them is no coincidence."""
 _EXAMPLE = re.compile(r"\bexamples?\b|\be\.g\.|\bfor instance\b|\bsolved\b|\bdemonstration", re.IGNORECASE)
 _WHERE = {"message": "the {} message", "variable": "the variable {}", "file": "the file {} of the sandbox"}
 
@@ -41,7 +44,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         for rung in evidence.rungs
         if rung.copied
     ]
-    copies = [*copies[:1], *_of_examples(evidence)]
+    copies = [*copies[:1], *_of_examples(evidence), *_of_order(evidence)]
     verdict = _of_answers(evidence)
     return Verdict.failed([*copies, *verdict.findings], verdict.note) if copies else verdict
 
@@ -64,6 +67,17 @@ def _of_examples(evidence: Evidence) -> Iterator[Finding]:
         where = evidence.finding(message, "format_prompt", scenario="items", seen=next(iter(found.values())))
         fix = "Take examples from other items: leave out the item itself, by its id, where an example is chosen."
         yield dataclasses.replace(where, fix=fix)
+
+
+def _of_order(evidence: Evidence) -> Iterator[Finding]:
+    """Yield a finding where what is to be put into an order is given in it, or in its reverse, on every item."""
+    orders = [rung.order for rung in evidence.rungs if rung.name == GOLD and rung.order and rung.reward]
+    if len(orders) >= ITEMS_IN_ORDER and len({*orders}) == 1 and orders[0] != "other":
+        how = "the order" if orders[0] == "kept" else "the reverse order"
+        message = f"the task lists what is to be ordered in {how} of gold, on each of {len(orders)} items"
+        found = evidence.finding(message, "format_prompt", "prepare_sandbox", scenario=CASES)
+        fix = "Shuffle the list before it is shown, by a seed of the item: `random.Random(item['id']).shuffle(shown)`."
+        yield dataclasses.replace(found, fix=fix)
 
 
 def _of_answers(evidence: Evidence) -> Verdict:

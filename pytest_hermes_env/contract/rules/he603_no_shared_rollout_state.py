@@ -4,7 +4,7 @@ Rollouts share no state: what belongs to one rollout is not kept on self, in a m
 What: In concurrent groups, in which the model of every rollout says a different word, no rollout sees the word of
 another, and no shared place (an attribute of self, a module global, `os.environ`) holds the word or the item of one
 rollout while others run. No method keeps its item, or what it takes from it, on self or in a global from where rollouts read it, or a reward by
-the `id()` of an object that may be gone. Where `terminal_backend` is "local", no file below /tmp is written with different
+the `id()` of an object that may be gone, and none is measured by the best or the mean of those before. Where `terminal_backend` is "local", no file below /tmp is written with different
 contents by rollouts. Series that are only appended to are fine.
 
 Why: Rollouts of a group, and several groups, run in one process on one object. The next rollout overwrites an attribute
@@ -29,9 +29,14 @@ from pytest_hermes_env.contract.judge.roles import ALONE, MIXED, TINY, earned, r
 from pytest_hermes_env.play.cases.values import GOLD
 from pytest_hermes_env.play.journal import ContextOpened, Crossed, SurroundingChanged
 from pytest_hermes_env.play.scenario import CASES, PROBES, Scenario
-from pytest_hermes_env.source import ClassSource, Function, finding_at, last_name, reach_of
+from pytest_hermes_env.source import ClassSource, Function, finding_at, last_name, measures_in, reach_of
 
 _ROLLOUT = ("format_prompt", "collect_trajectory", "collect_trajectories", "compute_reward")
+
+_FIX_OF_MEASURES = (
+    "Measure by what the item holds (its best value, a fixed range), worked out in `setup` or in `get_next_item`. "
+    "The trainer compares the rollouts of a group by itself."
+)
 
 
 def static(source: ClassSource) -> Verdict:
@@ -65,6 +70,9 @@ def _sure(source: ClassSource) -> Iterator[Finding]:
                 message = f"{name} keeps what it takes from its item in {held}, which compute_reward reads: another rollout may have set it by then"
                 yield finding_at(function, target, message)
     yield from (found for function in reach_of(source).functions("compute_reward") for found in _kept_by_id(function))
+    for one in measures_in(source, "compute_reward"):
+        message = f"compute_reward measures a rollout by what other rollouts left in {one.place}: the same work earns another reward later"
+        yield dataclasses.replace(finding_at(one.function, one.node, message), fix=_FIX_OF_MEASURES)
 
 
 def _kept_by_id(function: Function) -> Iterator[Finding]:

@@ -384,7 +384,7 @@ def _differ(form: Form, holders: Sequence[str], but: str) -> bool:
 
 
 def _is_work(part: Change, form: Form, known: Known, telling: Mapping[str, str]) -> bool:
-    """Whether what a part leaves out or adds is asked for: a key or a column that the prompt names or a label has, lines no other item has.
+    """Whether what a part leaves out or adds is asked for: a key or a column that the prompt names or a label has, lines that not every item has.
 
     Of a list, that something in it tells this item from others.
     """
@@ -398,8 +398,8 @@ def _is_work(part: Change, form: Form, known: Known, telling: Mapping[str, str])
         place = part.at.removeprefix("in ")
         return any(re.sub(r"\[(\d+)\]", r".\1", name).startswith(place) for name in telling)
     left_out = {*form.lines} - {line.strip() for line in part.text.splitlines()}
-    common = {line.strip() for other in known.others for line in other.splitlines()}
-    return bool(known.others) and bool(left_out - common)
+    each = [{line.strip() for line in other.splitlines()} for other in known.others]
+    return bool(each) and bool(left_out - set.intersection(*each))
 
 
 def _telling(form: Form, known: Known) -> dict[str, str]:

@@ -17,6 +17,7 @@ from pytest_hermes_env.errors import HermesEnvError, shorten
 from pytest_hermes_env.inference.steps import Turn, call, say
 from pytest_hermes_env.play.auto_script import silent_policy, tool_using_policy
 from pytest_hermes_env.play.buffers import fields_of
+from pytest_hermes_env.play.cases.given_order import order_in
 from pytest_hermes_env.play.cases.judged import Judged
 from pytest_hermes_env.play.cases.neighbours import Around, Tried, near
 from pytest_hermes_env.play.cases.one_value import OTHER
@@ -78,8 +79,9 @@ async def play_item(
     fields = fields_of(item)
     work = replace(work, unread=fields_unread(type(stage.env), type(stage.env).compute_reward, fields))
     template = entry.around if entry is not None else None
-    if gold is not None and (copied := _copied(gold, work)):
-        found = [replace(one, rung=replace(one.rung, copied=copied)) if one is gold else one for one in found]
+    if gold is not None:
+        seen = {"copied": _copied(gold, work), "order": _order(gold, work)}
+        found = [replace(one, rung=replace(one.rung, **seen)) if one is gold else one for one in found]
     taken = {case.name for case in cases}
     for name, policy in _automatic_cases(stage, work, depth, turn).items():
         if policy is not None and name not in taken:
@@ -174,6 +176,13 @@ def _copied(gold: PlayedCase, work: Work) -> str:
         ),
         "",
     )
+
+
+def _order(gold: PlayedCase, work: Work) -> str:
+    """Return in which order the prompt, or a prepared file, gives what gold puts into one."""
+    prepared = (node.data.decode(errors="replace") for node in gold.files.values() if node.party == "environment")
+    given = [work.prompt, *prepared]
+    return next(filter(None, (order_in(slot.text, work.prompt, given) for slot in work.slots())), "")
 
 
 def _stale(one: PlayedCase, item: Any, others: tuple[Any, ...]) -> str:

@@ -48,7 +48,7 @@ class Change:
     is_sure: bool = True
 
 
-_BETWEEN = re.compile(r"\s*[,;]\s*|\s*(?:[-=]?>|→)\s*|\s+[|/]\s+")
+BETWEEN = re.compile(r"\s*[,;]\s*|\s*(?:[-=]?>|→)\s*|\s+[|/]\s+")
 """What stands between the parts of a list in words, or of a way."""
 OPPOSITES = {"true": "false", "false": "true", "yes": "no", "no": "yes", "on": "off", "off": "on"}
 SWITCHED_OFF = frozenset({"false", "no", "off", "0"})
@@ -82,7 +82,7 @@ def of_value(value: str, others: Sequence[str], *, is_exact: bool = False, is_la
 
 def _is_list(value: str) -> bool:
     """Whether words with something between them are short: an enumeration or a way, not a sentence."""
-    parts = _BETWEEN.split(value)
+    parts = BETWEEN.split(value)
     return len(parts) > 2 and all(0 < len(part.split()) <= FEW_WORDS for part in parts)  # noqa: PLR2004 - more than a clause
 
 
@@ -130,9 +130,9 @@ def _of_numbers_in(value: str) -> Iterator[Change]:
 def _of_words(value: str) -> Iterator[Change]:
     yield Change(name="letters around it", text=f"un{value}ed")
     yield Change(name="other words behind it", text=f"{value} {OTHER}")
-    parts, words = [part for part in _BETWEEN.split(value) if part], value.split()
+    parts, words = [part for part in BETWEEN.split(value) if part], value.split()
     if len(parts) > 1:
-        between = _BETWEEN.findall(value)[0]
+        between = BETWEEN.findall(value)[0]
         yield Change(name="without its last part", text=between.join(parts[:-1]))
         yield Change(name="its first part only", text=parts[0])
         yield Change(name="its first part as often as it has parts", text=between.join(parts[:1] * len(parts)))

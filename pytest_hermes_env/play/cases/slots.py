@@ -90,14 +90,19 @@ class Work:
         }
         files = {path: text for path, node in made.items() if (text := _text(node.data))} or dict(_written(self.turns))
         for path in sorted(files, key=lambda path: not self.is_read(path))[:MOST_FILES]:
-            texts = (
-                text
-                for turns in self.others
-                for other, text in _written(turns)
-                if posixpath.basename(other) == posixpath.basename(path)
-            )
+            texts = (text for turns in self.others for text in self._like(path, turns))
             found.append(replace(self._slot(path, files[path], texts), is_moved=path in moved))
         return found
+
+    def _like(self, path: str, others: tuple[Turn, ...]) -> list[str]:
+        """Return what the gold of another item writes into a file of that name, or of its own name in that place."""
+        mine, theirs = ([(posixpath.basename(name), text) for name, text in _written(one)] for one in (self.turns, others))
+        base, known = posixpath.basename(path), [name for name, _ in mine]
+        if base in (names := [name for name, _ in theirs]) or base not in known or len(names) != len(known):
+            return [text for name, text in theirs if name == base]
+        name, text = theirs[known.index(base)]
+        is_like = name not in known and posixpath.splitext(name)[1] == posixpath.splitext(base)[1]
+        return [text] if is_like else []
 
     def _moved(self) -> set[str]:
         """Return the files that stood elsewhere before, if it is known what did."""

@@ -23,7 +23,9 @@ from pytest_hermes_env.types import RealToolsUse
 MOST_HANGS = 2
 """Rewards that did not end, after which probing ends early; the record says so."""
 MOST_WITH_PROGRAMS = 8
-"""Results on which a reward is tried that runs real programs for each of them, and gives the same each time: it reads the sandbox alone."""
+"""Results on which a reward is tried that runs real programs for each of them, and gives the same each time: it reads the sandbox alone.
+
+Content of another form is tried besides: a metric may read it."""
 
 
 async def probe_reward(
@@ -63,9 +65,10 @@ class _Probing:
         tool, arguments = _a_tool(schemas)
         worked = start.call(tool, **arguments).returns({"output": "", "exit_code": 0})
         for candidate in candidates(start, tool, arguments, self._runner.reward_constants.claim):
-            self._probes.append(await self._probe(candidate))
-            if self._is_late or self._is_of_programs:
+            if self._is_late:
                 break
+            if candidate.is_foreign or not self._is_of_programs:
+                self._probes.append(await self._probe(candidate))
         canaries = () if self._is_late else await canaries_of(self._runner, start, worked, self._item, self._prompt())
         cut = f"probing ended after {MOST_HANGS} rewards that did not end" if self._is_late else ""
         return RewardProbes(cut=cut, item=repr(picture(self._item)), probes=tuple(self._probes), canaries=canaries)

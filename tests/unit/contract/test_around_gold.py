@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import Any, ClassVar
 
 import pytest
@@ -308,6 +309,56 @@ class StaleEnv(SumEnv):
         """Write it."""
         self.text = getattr(self, "text", item["text"])
         ctx.write_file("task.txt", self.text)
+
+
+class ShuffledEnv(SumEnv):
+    """Asks for an order of four numbers, which stand in another one."""
+
+    prompts = "Sort these numbers, the largest first, and write one a line to sorted.txt.\n\n"
+
+    def listed(self, item: Any) -> list[int]:
+        """Return them as they are shown."""
+        return random.Random(item["a"]).sample(numbers_of(item), 4)
+
+    def format_prompt(self, item: Any) -> str:
+        """Show them."""
+        return self.prompts + "".join(f"{number}\n" for number in self.listed(item))
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Compare the lines."""
+        written = str(ctx.read_file("sorted.txt").get("content") or "").split()
+        return float(written == [str(number) for number in numbers_of(item)])
+
+
+class InOrderEnv(ShuffledEnv):
+    """Shows them as they are kept."""
+
+    def listed(self, item: Any) -> list[int]:
+        """Forget to shuffle."""
+        return numbers_of(item)
+
+
+def numbers_of(item: Any) -> list[int]:
+    """Return four numbers, the largest first."""
+    return [1000 * (4 - place) + 10 * item["a"] + place for place in range(4)]
+
+
+@pytest.mark.parametrize(("env_class", "is_told"), [(ShuffledEnv, False), (InOrderEnv, True)])
+def test_an_order_that_the_task_gives_away_is_told(env_class: type, is_told: bool) -> None:
+    """Copying the list is all of the work then."""
+    gold = [
+        item_cases(
+            where="*",
+            gold=lambda item: [
+                call("write_file", path="sorted.txt", content="".join(f"{one}\n" for one in numbers_of(item))),
+                say("Done."),
+            ],
+        )
+    ]
+
+    messages = [finding.message for finding in judged("HE208", env_class, cases(gold)).findings]
+
+    assert any("in the order of gold, on each of" in message for message in messages) is is_told, messages
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ import asyncio
 from types import SimpleNamespace
 
 from environments.hermes_base_env import HermesAgentBaseEnv
-from pytest_hermes_env.play.probing.prober import probe_reward
+from pytest_hermes_env.play.probing.prober import MOST_WITH_PROGRAMS, probe_reward
+from pytest_hermes_env.play.probing.trial import RewardRunner
 
 ITEM = {"q": "2 + 2", "answer": "4"}
 
@@ -42,6 +43,21 @@ def test_the_smallest_result_that_raises_is_shown():
         "agent_result.user('2 + 2').say('')",
         "ZeroDivisionError: float division by zero",
     )
+
+
+def test_content_of_another_form_is_tried_of_programs_too(monkeypatch):
+    """A reward that runs programs, and pays the same for few results, is tried on no more of them, but for this."""
+    always = property(lambda _: True, lambda _, value: None)
+    monkeypatch.setattr(RewardRunner, "runs_programs", always, raising=False)
+
+    async def reward(self, item, result, ctx):
+        self.words = [len(message["content"].split()) for message in result.messages if message.get("content")]
+        return 0.0
+
+    probes = probed(reward).probes
+
+    assert len(probes) == MOST_WITH_PROGRAMS + 2
+    assert [probe.name for probe in probes if probe.trial.error] == ["content that is a list of parts"]
 
 
 def test_a_steady_reward_breaks_nothing():
