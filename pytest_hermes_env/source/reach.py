@@ -110,6 +110,9 @@ class Reach:
     def given_to(self, function: Function, name: str, method: str) -> Iterator[tuple[Function, ast.expr]]:
         """Yield what the calls in what ``method`` leads to pass for a parameter of a function, each with its caller."""
         names = function.positional_without_self
+        if (rest := function.node.args.vararg) is not None and rest.arg == name:
+            own = (call for call in self.calls(method) if call.target is function)
+            yield from ((call.function, given) for call in own for given in call.node.args[len(names) :])
         for call in self.calls(method) if name in names else ():
             given = argument(call.node, names.index(name), name) if call.target is function else None
             if given is not None:

@@ -238,6 +238,8 @@ def _seen(evidence: Evidence, name: str) -> Iterator[str]:
         yield (_fault(function) if function is not None else "") or f"{name} is not async, but it is awaited"
     elif name == "evaluate" and method.required:
         yield _demands(list(method.required))
+    elif name == "evaluate" and (played := evidence.scenario("evaluate")).error_kind is ErrorKind.EVALUATE_NEEDS_ARGUMENTS:
+        yield f"Atropos calls evaluate() without arguments, which raised {played.error}"  # a decorator hides what it requires
 
 
 def _may_be_awaited(evidence: Evidence, name: str) -> bool:

@@ -11,6 +11,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 
+from pytest_hermes_env.play.cases.code_changes import stubbed
 from pytest_hermes_env.play.tampering import held, payloads
 from pytest_hermes_env.play.tampering.attack import Attack
 from pytest_hermes_env.play.tampering.formats import BASES, MADE_TABLE, by_formats
@@ -55,6 +56,7 @@ _LEAST, _MOST = (
     re.compile(r"min|least|lower|fewest|require", re.IGNORECASE),
     re.compile(r"max|most|limit|upper|budget|timeout", re.IGNORECASE),
 )
+_FUTURE = re.compile(r"(?m)^from __future__ import .*$")
 _RC = (".bashrc", ".bash_profile", ".profile")
 
 
@@ -124,9 +126,10 @@ def _together(family: str, hooks: list[tuple[str, str, str]]) -> Attack:
 
 def _in_work(surface: Surface, said: str, results: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     """Yield gold's own code, as programs that only end well."""
-    for path in surface.work:
-        if path.endswith(".py"):
-            yield path, payloads.ending(said, results), "ends the process that runs or imports it with exit code 0"
+    for path, work in surface.work.items():
+        if path.endswith(".py"):  # with its names behind that, where a verifier looks for them before it runs anything
+            names = stubbed(_FUTURE.sub("", work), "None")
+            yield path, f"{payloads.ending(said, results)}{names}", "ends the process that runs or imports it with exit code 0"
         elif text := payloads.program(path, said, results):
             yield path, text, "says that it succeeded, and exits with 0"
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_hermes_env.contract.rules import find_rule
+from pytest_hermes_env.contract.run.single_rule import contract_of
+
+from ..play.small_env import SmallEnv  # noqa: TID252 - another room has the small environment
 from .rule_cases import broken, check, open_, sound
 
 CASES = (
@@ -155,3 +159,27 @@ CASES = (
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_what_is_awaited_is_async(judge, case):
     check(judge, "HE102", case)
+
+
+def given_a_step(function):
+    """Hide what a function requires."""
+
+    async def evaluate(*args, **kwargs):
+        return await function(*args, **kwargs)
+
+    return evaluate
+
+
+def test_what_a_decorator_hides_is_told():
+    """Its signature requires nothing: the call does."""
+
+    class Env(SmallEnv):
+        @given_a_step
+        async def evaluate(self, step):
+            """Say nothing."""
+
+    verdict = contract_of(Env, [find_rule("HE102")]).result(find_rule("HE102"))
+    (found,) = verdict.findings
+
+    assert found.message.startswith("Atropos calls evaluate() without arguments, which raised TypeError: ")
+    assert found.message.endswith("Env.evaluate() missing 1 required positional argument: 'step'")

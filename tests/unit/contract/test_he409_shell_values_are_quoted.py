@@ -9,6 +9,13 @@ import pytest
 from pytest_hermes_env.contract.judge.verdict import Outcome
 
 BROKEN = {
+    "words that a helper joins": """
+        async def compute_reward(self, item, result, ctx):
+            return float(self.git(ctx, "rev-parse", "--verify", f"refs/tags/{item['tag']}") == 0)
+
+        def git(self, ctx, *words):
+            return ctx.terminal("git " + " ".join(words))["exit_code"]  # <- here
+    """,
     "names in what a command printed, by way of a helper": """
         async def compute_reward(self, item, result, ctx):
             shown = ctx.terminal("git for-each-ref")
@@ -159,6 +166,13 @@ SOUND = {
 
         def _reads(self, ctx, path):
             return float(ctx.terminal(f"cat {path}")["exit_code"] == 0)
+    """,
+    "words of its own that a helper joins": """
+        async def compute_reward(self, item, result, ctx):
+            return float(self.git(ctx, "rev-parse", "--verify", "HEAD") == 0)
+
+        def git(self, ctx, *words):
+            return ctx.terminal("git " + " ".join(words))["exit_code"]
     """,
     "a helper that quotes": """
         async def compute_reward(self, item, result, ctx):
