@@ -24,7 +24,7 @@
     ├── MissingFile             an in-memory machine does not have a file
     ├── NotText                 a file of an in-memory machine was read as text but is not text
     ├── NotAToolResult          a handler of a fake sandbox returned something that no tool returns
-    ├── UseAfterCleanup         a tool context was used after its cleanup
+    ├── UseAfterCleanup         a tool context, or an environment, was used after its end
     ├── CleanupFailed           a sandbox could not be released
     ├── ServerStartError        the mock server could not start (port in use, ...)
     ├── BadCassette             a recording cannot be read or must not be written
@@ -149,7 +149,7 @@ class SandboxLost(HermesEnvError):
 
 
 class UseAfterCleanup(HermesEnvError):
-    """A tool context was used after its cleanup."""
+    """A tool context was used after its cleanup, or an environment after the end of its test."""
 
 
 class CleanupFailed(HermesEnvError):

@@ -39,8 +39,10 @@ _CONFLICT = re.compile(r"^(?:<{7}|>{7}|\|{7}|={7})(?: .*)?$", re.MULTILINE)
 _TEST = re.compile(r'"test": ("(?:[^"\\]|\\.)*")')
 
 
-def read_tape(path: Path) -> Tape:
+def read_tape(path: Path, record_command: str = "") -> Tape:
     """Return the tape in a file. Its calls share common values, so do not modify them.
+
+    ``record_command`` records it again: without it, the one of the test that recorded it.
 
     Raises: an unreadable or damaged file, a merge conflict, another format, or not a cassette → BadCassette.
     """
@@ -48,27 +50,30 @@ def read_tape(path: Path) -> Tape:
         data = Path(path).read_bytes()
     except OSError as error:
         raise BadCassette(
-            f"{path}: this cassette cannot be read: {error.strerror}.\n  fix       record it: {_command('')}"
+            f"{path}: this cassette cannot be read: {error.strerror}.\n  fix       record it: {record_command or _command('')}"
         ) from error
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise _bad(path, "", line, "it is not UTF-8", data[error.start : error.start + 20].hex(" ")) from error
+        raise _bad(
+            path, record_command or _command(""), line, "it is not UTF-8", data[error.start : error.start + 20].hex(" ")
+        ) from error
+    again = record_command or _command(text)
     try:
         with no_garbage_collection():  # a tape consists of many small live objects, and scanning them triples the time
             return tape_of(text)
     except json.JSONDecodeError as error:
-        raise _not_json(path, text, error) from error
+        raise _not_json(path, text, error, again) from error
     except NewerFormat as error:
         raise BadCassette(
             f"{path}: this cassette has format {error.args[0]}, and this version of pytest-hermes-env reads up to {FORMAT}.\n"
-            f"  fix       pip install --upgrade pytest-hermes-env, or record it again: {_command(text)}"
+            f"  fix       pip install --upgrade pytest-hermes-env, or record it again: {again}"
         ) from error
     except Misshapen as error:
-        raise _bad(path, text, _line_of(text, error.call), str(error), "") from error
+        raise _bad(path, again, _line_of(text, error.call), str(error), "") from error
     except RecursionError as error:
-        raise _bad(path, text, 1, "it is nested too deeply for Python's json module", "") from error
+        raise _bad(path, again, 1, "it is nested too deeply for Python's json module", "") from error
 
 
 def text_of(tape: Tape) -> str:
@@ -83,7 +88,7 @@ def text_of(tape: Tape) -> str:
         raise ValueError("a body is nested too deeply for Python's json module") from error
 
 
-def _not_json(path: Path, text: str, error: json.JSONDecodeError) -> BadCassette:
+def _not_json(path: Path, text: str, error: json.JSONDecodeError, again: str) -> BadCassette:
     conflict = _CONFLICT.search(text)
     if conflict:
         line = text.count("\n", 0, conflict.start()) + 1
@@ -91,18 +96,18 @@ def _not_json(path: Path, text: str, error: json.JSONDecodeError) -> BadCassette
             f"{path}, line {line}: this cassette has a merge conflict.\n"
             f"  seen      {shorten(conflict[0])}\n"
             f"  fix       take one side: git checkout --ours {path}, or git checkout --theirs {path};\n"
-            f"            or record it again: {_command(text)}"
+            f"            or record it again: {again}"
         )
     is_cut = not text.rstrip().endswith("}") or error.pos >= len(text.rstrip())
     what = "it ends too early: part of the file is missing" if is_cut else f"it is not JSON: {error.msg}"
-    return _bad(path, text, error.lineno, what, text.split("\n")[error.lineno - 1])
+    return _bad(path, again, error.lineno, what, text.split("\n")[error.lineno - 1])
 
 
-def _bad(path: Path, text: str, line: int, what: str, seen: str) -> BadCassette:
+def _bad(path: Path, again: str, line: int, what: str, seen: str) -> BadCassette:
     shown = f"  seen      {shorten(seen)}\n" if seen.strip() else ""
     return BadCassette(
         f"{path}, line {line}: this cassette is damaged: {shorten(what)}.\n{shown}"
-        f"  fix       git checkout -- {path}, or record it again: {_command(text)}"
+        f"  fix       git checkout -- {path}, or record it again: {again}"
     )
 
 

@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -80,7 +81,15 @@ def hosts_of_run(config: pytest.Config) -> set[str]:
 
 
 def _hosts(texts: Iterable[str]) -> set[str]:
-    return {host for text in texts for host in text.replace(",", " ").split()}
+    """Return the hosts that texts name. Raises: an address in place of a name → pytest.UsageError."""
+    hosts = {host for text in texts for host in text.replace(",", " ").split()}
+    for host in hosts:
+        if "/" in host:
+            name = urlsplit(host if "//" in host else f"//{host}").hostname or "huggingface.co"
+            raise pytest.UsageError(
+                f"{ALLOW_HOSTS} takes the names of hosts, and {host} is an address.\n  fix       write {name}"
+            )
+    return hosts
 
 
 def read_limits(config: pytest.Config, server: LiveServer) -> tuple[Limits, dict[str, Price]]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pytest_hermes_env.atropos import clients
-from pytest_hermes_env.errors import EnvironmentSetupError, shorten
+from pytest_hermes_env.errors import EnvironmentSetupError, UseAfterCleanup, shorten
 from pytest_hermes_env.inference.server import MockServer
 from pytest_hermes_env.inference.transport import IN_PROCESS_URL
 from pytest_hermes_env.layer import Layer, layer_of
@@ -63,6 +63,8 @@ def shared_tokenizer(template: str = "chatml") -> str:
 
 OWN_ARGUMENTS = ("script", "server", "config", "in_process", "mode", "server_type", "template")
 """What make_env takes besides settings."""
+ROLLOUTS = ("agent_rollout", "collect_trajectories", "collect_trajectory", "evaluate", "evaluate_items")
+"""Methods that ask the model."""
 
 
 @dataclass(kw_only=True, repr=False)
@@ -87,6 +89,7 @@ class EnvironmentBuilder:
     """The base URLs that were given as ``server``."""
     _servers: list[Any] = field(default_factory=list)
     _mocks: list[Any] = field(default_factory=list)
+    _built: list[Any] = field(default_factory=list)
     _world: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _counted: set[type] = field(default_factory=set)
 
@@ -171,6 +174,7 @@ class EnvironmentBuilder:
             self._servers.append(held)
         if seam is not None:
             self._enter(seam, layer, settings)
+        self._built.append(env)
         return env
 
     def _enter(self, seam: ToolSeam, layer: Layer, settings: Any) -> None:
@@ -199,6 +203,9 @@ class EnvironmentBuilder:
         self._servers.clear()
         for mock in self._mocks:
             mock.stop()
+        for env in self._built:
+            for name in ROLLOUTS:
+                setattr(env, name, _ended)
 
     def verify(self) -> None:
         """Check every mock model against its script. Raises: UnexpectedRequest, LeftoverTurns, ScriptError."""
@@ -267,10 +274,23 @@ class EnvironmentBuilder:
         if kind.has_tokens and PARSER in known and PARSER not in fields:
             chosen[PARSER] = kind.family
         try:
-            return type(config)(**(config.model_dump() | chosen))
+            made = type(config)(**(config.model_dump() | chosen))
         except ValidationError as error:
             rows = "; ".join(f"{'.'.join(map(str, row['loc'])) or 'settings'}: {row['msg']}" for row in error.errors())
             raise EnvironmentSetupError(f"{type(config).__name__} does not accept these settings: {rows}") from None
+        if made.group_size < 1:
+            raise EnvironmentSetupError(f"make_env was given group_size={made.group_size}: a group has one rollout at least")
+        return made
+
+
+def _ended(*_: Any, **__: Any) -> Any:
+    """Stand for what an environment did, after its clients and servers were closed."""
+    __tracebackhide__ = True
+    raise UseAfterCleanup(
+        "this environment was used after the end of the test that made it.\n"
+        "  seen      its model is gone: each rollout would fail, and earn nothing\n"
+        "  fix       call make_env in each test, or in a fixture that is no wider than a test"
+    )
 
 
 def _live_endpoint(live: LiveAccess, script: Any, server_type: str | None) -> Any:

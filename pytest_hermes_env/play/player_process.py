@@ -150,7 +150,8 @@ def play_twice(
             others = dict(zip(apart, second.answer(), strict=True))
     at_hand = {n: job for n, job in wanted.items() if job.env_class is not None and not has_record(others.get(n))}
     if at_hand:
-        others |= dict(zip(at_hand, play_all(list(at_hand.values()), place), strict=True))
+        forks = tempfile.mkdtemp(dir=directory)  # parts have numbers for names
+        others |= dict(zip(at_hand, play_all(list(at_hand.values()), forks), strict=True))
     found = iter(parts[len(jobs) :])
     for number, own in enumerate(searches):
         beside = list(itertools.islice(found, len(own)))

@@ -177,10 +177,11 @@ def _session(
     from pytest_hermes_env.inference.transport import InProcessTransport  # noqa: PLC0415
 
     matching = _overridable(request, "hermes_matching", Matching, "a Matching")
+    again = f"pytest --hermes-record=rewrite {shlex.quote(request.node.nodeid)}"
     return CassetteSession(
         name=name,
-        record_command=f"pytest --hermes-record=rewrite {shlex.quote(request.node.nodeid)}",
-        player=Player(read_tape(path), matching, redactor) if plays else None,
+        record_command=again,
+        player=Player(read_tape(path, again), matching, redactor) if plays else None,
         recorder=Recorder() if records else None,
         tools=cast("ToolSource", request.config.getoption("hermes_replay_tools")),
         transports=(InProcessTransport,),

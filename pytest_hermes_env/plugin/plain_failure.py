@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from _pytest._code import filter_traceback
+from _pytest._code.code import ReprFileLocation, TerminalRepr
 
 from pytest_hermes_env.errors import ENDED, RAN, HermesEnvError, Leftovers
 from pytest_hermes_env.plugin.usage import uses_plugin
@@ -130,7 +131,7 @@ class CauseFirst:
         text, is_cut = ("", False) if item.config.option.fulltrace else _without_own_frames(call.excinfo, item)
         if not is_cut and (call.when != "call" or CAUSE not in item.stash):
             report = yield
-            report.longrepr = text or report.longrepr
+            report.longrepr = _Text(text, item) if text else report.longrepr
             return report
         option, chosen = item.config.option, item.config.option.tbstyle
         option.tbstyle = "short" if chosen == "auto" else chosen
@@ -201,6 +202,8 @@ def _without_own_frames(excinfo: pytest.ExceptionInfo[BaseException] | None, ite
     """
     if excinfo is None:
         return "", False
+    if isinstance(excinfo.value, BaseExceptionGroup) and any(map(_is_plain, excinfo.value.exceptions)):
+        return "\n\n".join(map(_told, excinfo.value.exceptions)), False  # of several teardowns
     error, is_ours, root = excinfo.value, isinstance(excinfo.value, HermesEnvError), item.config.rootpath
     entries = list(excinfo.traceback)
     last = max((number for number, entry in enumerate(entries) if _is_users(entry, root)), default=-1)
@@ -229,6 +232,33 @@ def _without_own_frames(excinfo: pytest.ExceptionInfo[BaseException] | None, ite
         error.__suppress_context__, error.__cause__ = True, None
         error.add_note("pytest --full-trace shows where in pytest-hermes-env")
     return "", True
+
+
+def _is_plain(error: BaseException) -> bool:
+    return isinstance(error, HermesEnvError) or (isinstance(error, pytest.fail.Exception) and not error.pytrace)
+
+
+def _told(error: BaseException) -> str:
+    """Return an error of a group as it would be shown alone."""
+    if isinstance(error, HermesEnvError):
+        return f"{type(error).__name__}: {error}"
+    if _is_plain(error):
+        return str(error)
+    shown = pytest.ExceptionInfo.from_exception(error)
+    return str(shown.getrepr(style="short", tbfilter=lambda info: info.traceback.filter(filter_traceback)))
+
+
+class _Text(TerminalRepr):
+    """A text in place of a traceback, whose first line the summary shows."""
+
+    def __init__(self, text: str, item: pytest.Item) -> None:
+        path, line, _ = item.reportinfo()
+        self.text = text
+        self.reprcrash = ReprFileLocation(str(path), (line or 0) + 1, text.partition("\n")[0])
+
+    def toterminal(self, tw: Any) -> None:
+        """Write it."""
+        tw.line(self.text)
 
 
 def _advice(error: BaseException, entry: Any) -> str:

@@ -81,6 +81,21 @@ def test_a_missing_cassette_fails_with_the_command_that_records_it(suite: pytest
     )
 
 
+def test_a_damaged_cassette_is_recorded_by_the_test_that_has_it(suite: pytest.Pytester) -> None:
+    """Which need not be the one that recorded it."""
+    test = 'import pytest\n\n@pytest.mark.hermes_cassette("greeting")\ndef test_six(ask):\n    assert ask() == ["42"]\n'
+    suite.makepyfile(test_first=test)
+    run(suite, "--hermes-record=once", "test_first.py").assert_outcomes(passed=1)
+    file = suite.path / "cassettes" / "greeting.json"
+    file.write_text(file.read_text(encoding="utf-8")[:-20], encoding="utf-8")
+    suite.makepyfile(test_other=test)
+
+    result = run(suite, "test_other.py")
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*record it again: pytest --hermes-record=rewrite test_other.py::test_six"])
+
+
 def test_a_cassette_of_a_name_like_it_is_named(suite: pytest.Pytester) -> None:
     """A misspelt marker needs no new recording."""
     test = 'import pytest\n\n@pytest.mark.hermes_cassette("greeting")\ndef test_six(ask):\n    assert ask() == ["42"]\n'

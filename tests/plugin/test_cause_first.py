@@ -412,6 +412,10 @@ def test_an_error_of_this_package_at_import_is_the_line_and_its_text(pytester: p
     [
         ("hermes_allow_leftovers(5)", "@pytest.mark.hermes_allow_leftovers takes no arguments, at test_it.py::test_marked"),
         ("hermes_allow_hosts", "@pytest.mark.hermes_allow_hosts takes the names of hosts, at test_it.py::test_marked."),
+        (
+            'hermes_allow_hosts("https://a.org/x")',
+            "hermes_allow_hosts takes the names of hosts, and https://a.org/x is an address.",
+        ),
         ("hermes_live(5)", "@pytest.mark.hermes_live takes or_mock=True, may_fail=True or nothing."),
     ],
 )

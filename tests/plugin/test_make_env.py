@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
+from pytest_hermes_env.errors import EnvironmentSetupError
+
 IMPORTS = """
 import asyncio, os, threading
 from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
@@ -242,3 +245,72 @@ def test_it(make_env, fake_sandbox):
     )
 
     result.assert_outcomes(passed=1)
+
+
+KEPT = """
+from pytest_hermes_env import call
+
+KEPT = []
+
+async def collect(env):
+    await env.setup()
+    return (await env.collect_trajectories(await env.get_next_item()))[0]
+
+def test_first(make_env, fake_sandbox):
+    KEPT.append(make_env(TerminalTestEnv, script=[say("ok")]))
+    assert asyncio.run(collect(KEPT[0]))["scores"] == [0.0, 0.0]
+"""
+
+
+def test_an_environment_ends_with_its_test(pytester: pytest.Pytester) -> None:
+    """Without its model each rollout would fail, and its scores look like those of bad work."""
+    result = run(
+        pytester, f'{KEPT}\ndef test_second(fake_sandbox):\n    assert asyncio.run(collect(KEPT[0]))["scores"] == [0.0, 0.0]\n'
+    )
+
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "E   *UseAfterCleanup: this environment was used after the end of the test that made it.",
+            "E     fix       call make_env in each test, or in a fixture that is no wider than a test",
+        ]
+    )
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_a_group_has_a_rollout(make_env, size):
+    """As the configuration is made."""
+    with pytest.raises(EnvironmentSetupError, match=f"group_size={size}: a group has one rollout at least"):
+        make_env(TerminalTestEnv, group_size=size)
+
+
+def test_what_several_doubles_kept_is_shown_without_frames(pytester: pytest.Pytester) -> None:
+    """One after the other, with the first one in the summary; an own teardown beside them with its own line."""
+    result = run(
+        pytester,
+        """
+import pytest
+
+@pytest.fixture
+def own(make_env, fake_sandbox):
+    yield
+    raise RuntimeError("my own teardown")
+
+def test_it(make_env, fake_sandbox, own):
+    fake_sandbox.on("make", output="x")
+    make_env(TerminalTestEnv, script=[say("ok"), say("more")])
+""",
+    )
+
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(
+        [
+            "LeftoverTurns: *",
+            "LeftoverAnswers: on('make') has 1 answer, but it was never used.",
+            "    raise RuntimeError(*",
+            "E   RuntimeError: my own teardown",
+            "ERROR test_*::test_it - Le*",
+        ]
+    )
+    result.stdout.no_fnmatch_line("*ExceptionGroup*")
+    result.stdout.no_fnmatch_line("*rollout_fixtures.py*")

@@ -113,6 +113,9 @@ def _finding(evidence: Evidence, probe: Probe) -> Finding:
     verb = "timed out:" if probe.trial.is_timeout else "raised"
     what = f"compute_reward {verb} {probe.trial.error}"
     message, fix = f"{what}, for {probe.name}", RULE.section("Fix")  # such results are legal, whatever the line meant
+    if probe.trial.judged:
+        message += ", after a judge was asked"
+        fix = "Look at what the judge answered first: put the call and the parsing of its answer into one `try`, and return a number in the handler."
     return Finding(message=message, path=path, line=line, seen=probe.expression, scenario=PROBES, fix=fix)
 
 

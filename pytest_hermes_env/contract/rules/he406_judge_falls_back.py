@@ -7,7 +7,7 @@ asks a judge, its answer is varied: with the worst verdict gold earns less, by t
 its worst after numbers in a reason, earns no more than with the worst verdict alone. What the judge is asked contains the agent's work (the file that the prompt asks for, where the last words are the same for each item), or other work with the same verdict earns less.
 
 Why: Judges are remote. They time out, hit rate limits, and answer "As an AI, I cannot" one time in a hundred. Without a
-fallback each of these becomes an exception in `compute_reward`, which the trainer sees as 0.0; with a generous one an hour of outage pays
+fallback each of these becomes an exception in `compute_reward`, which costs the rollout a second run, and then its group; with a generous one an hour of outage pays
 for everything. A judge that is shown the reference in place of the answer, or whose "0" is taken for "no score", pays every rollout.
 
 Fix: Put the call and the parsing of its answer into one `try`, and return a heuristic score in the handler, such as the

@@ -44,7 +44,7 @@ def static(source: ClassSource) -> Verdict:
 
     It complements the rollouts: they meet only sometimes, and those of a group have the same item.
     """
-    reads = _attributes_read(source, *_ROLLOUT)
+    reads, sure = _attributes_read(source, *_ROLLOUT), [*_sure(source)]
     findings = [
         finding_at(
             function,
@@ -54,9 +54,10 @@ def static(source: ClassSource) -> Verdict:
         for name in (*_ROLLOUT, "get_next_item")
         if (function := source.methods.get(name)) is not None
         for target in _kept_items(function)
-        if not isinstance(target, ast.Attribute) or ast.unparse(target) in reads
+        if (not isinstance(target, ast.Attribute) or ast.unparse(target) in reads)
+        and not any(ast.unparse(target) in one.message for one in sure)
     ]
-    return Verdict.of_source([*findings, *_sure(source)], "rollouts keep no item where other rollouts see it")
+    return Verdict.of_source([*findings, *sure], "rollouts keep no item where other rollouts see it")
 
 
 def _sure(source: ClassSource) -> Iterator[Finding]:
@@ -69,10 +70,35 @@ def _sure(source: ClassSource) -> Iterator[Finding]:
             if (held := ast.unparse(target)) in reads:
                 message = f"{name} keeps what it takes from its item in {held}, which compute_reward reads: another rollout may have set it by then"
                 yield finding_at(function, target, message)
+    yield from _read_after_waiting(source)
     yield from (found for function in reach_of(source).functions("compute_reward") for found in _kept_by_id(function))
     for one in measures_in(source, "compute_reward"):
         message = f"compute_reward measures a rollout by what other rollouts left in {one.place}: the same work earns another reward later"
         yield dataclasses.replace(finding_at(one.function, one.node, message), fix=_FIX_OF_MEASURES)
+
+
+def _read_after_waiting(source: ClassSource) -> Iterator[Finding]:
+    """Yield where compute_reward keeps its item on self, and reads it there after an await, when other rewards have begun."""
+    reward = source.methods.get("compute_reward")
+    for target in _kept_items(reward) if reward is not None else ():
+        for function in reach_of(source).functions("compute_reward"):
+            waits = [node.lineno for node in function.own_nodes() if isinstance(node, ast.Await | ast.AsyncWith | ast.AsyncFor)]
+            lines = [line for line in waits if function is not reward or line > target.lineno]
+            read = next(
+                (
+                    node
+                    for node in function.own_nodes()
+                    if isinstance(node, ast.Attribute | ast.Name)
+                    and isinstance(node.ctx, ast.Load)
+                    and ast.unparse(node) == ast.unparse(target)
+                    and any(line < node.lineno for line in lines)
+                ),
+                None,
+            )
+            if reward is not None and read is not None:
+                message = f"compute_reward keeps its item in {ast.unparse(target)}, and {function.name} reads it after an await: another rollout may have set it by then"
+                yield finding_at(function, read, message)
+                return
 
 
 def _kept_by_id(function: Function) -> Iterator[Finding]:

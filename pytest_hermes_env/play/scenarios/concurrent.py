@@ -116,12 +116,18 @@ class Canaries:
         return canary_policy
 
     def given(self, journal: Journal) -> tuple[RolloutCanary, ...]:
-        """Return the owner of each word: the rollout whose agent first used it in a tool call."""
+        """Return the owner of each word: the rollout whose agent first used it in a tool call, or else began to speak with it."""
         owners: dict[str, str] = {}
         for used in journal.tool_calls:
             if used.by_agent:
                 for word in self._in(repr(used.arguments)):
                     owners.setdefault(word, used.task_id)
+        for event in [
+            event for event in journal.events if isinstance(event, Reward)
+        ]:  # nobody watches tools of the environment's own
+            said = [str(message.get("content")) for message in event.messages if message.get("role") == "assistant"]
+            for word in self._in("".join(said[:1])):
+                owners.setdefault(word, event.task_id)
         return tuple(RolloutCanary(word=word, task_id=owners.get(word, "")) for word in self.words)
 
     def look(self, env_class: type) -> None:

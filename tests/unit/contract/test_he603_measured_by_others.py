@@ -58,6 +58,14 @@ CASES = (
         env("SEEN.append(score)  # <- here\nreturn score / max(SEEN)", before="SEEN = []\n"),
         told("SEEN"),
     ),
+    broken(
+        "its item, read after an await",
+        env(
+            "self.item = item\nreturn await self.asked(score)",
+            "    async def asked(self, score):\n        await asyncio.sleep(0)\n        return score * self.item['weight']  # <- here\n",
+        ),
+        "compute_reward keeps its item in self.item, and asked reads it after an await: another rollout may have set it by then",
+    ),
     sound(
         "a series of metrics",
         env("self.known.append(score)\nself.best['all'] = max(self.best.get('all', 0), score)\nreturn score"),

@@ -67,14 +67,15 @@ class AddingEnv(SumEnv):
 
 
 @pytest.mark.usefixtures("adding")
-def test_an_own_tool_answers() -> None:
-    """Gold that needs it earns."""
+@pytest.mark.parametrize("rule", ["HE412", "HE603"])
+def test_an_own_tool_answers(rule: str) -> None:
+    """Gold that needs it earns, and rollouts are told apart by what they say: its arguments are no words."""
     gold = item_cases(
         where="*",
         gold=lambda item: [call("add_numbers", a=item["a"], b=item["b"]), say(str(item["answer"]["total"]))],
     )
 
-    verdict = judged("HE412", AddingEnv, cases([gold]))
+    verdict = judged(rule, AddingEnv, cases([gold]))
 
     assert (verdict.outcome, [finding.message for finding in verdict.findings]) == (Outcome.PASSED, [])
 

@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 
+from pytest_hermes_env import cases, item_cases, say
 from pytest_hermes_env.play.child import Job
 from pytest_hermes_env.play.elsewhere import join, searches_of
 from pytest_hermes_env.play.evidence_file import VERSION, read_evidence
 from pytest_hermes_env.play.player import Played, play_all
 from pytest_hermes_env.play.player_process import play_twice
-from pytest_hermes_env.play.scenario import CASES, TAMPERING, WRONG_PROGRAMS, Cause, Collection
+from pytest_hermes_env.play.scenario import CASES, ELSEWHERE, TAMPERING, WRONG_PROGRAMS, Cause, Collection
 
+from . import small_env
 from .small_env import SmallEnv
 
 JOB = Job(target="SmallEnv", env_class=SmallEnv, scenarios=("silent", CASES, TAMPERING, WRONG_PROGRAMS))
@@ -65,6 +67,18 @@ def test_all_are_in_one_record(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     }
     assert found.cls is not None
     assert {one.total for one in heard if one is not None} == {4}
+
+
+def test_each_class_has_its_own_record_of_elsewhere(tmp_path: Path) -> None:
+    """One that another process can import is played there, and one whose cases a test holds in a fork of this one."""
+    held = cases([item_cases(where="*", gold=lambda item: [say(f"The word is {item['word']}.")])])
+    own = dataclasses.replace(JOB, scenarios=(CASES, ELSEWHERE))
+    jobs = [dataclasses.replace(own, target=f"{small_env.__file__}:SmallEnv"), dataclasses.replace(own, cases=held)]
+
+    played = [one for part in play_twice(play_all, jobs, str(tmp_path)) for one in read_evidence(part)]
+
+    found = [{rung.name for rung in one.collection.scenarios[ELSEWHERE].rungs} for one in played]
+    assert ["gold" in names for names in found] == [False, True]
 
 
 @pytest.mark.parametrize(
