@@ -118,28 +118,26 @@ class _Followed:
 
 def _writes(function: Function, node: ast.AST) -> Iterator[tuple[str, ast.AST | None, ast.AST]]:
     """Yield the places that a statement or a call changes, with the key and the value."""
-    if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign) and node.value is not None:
-        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-            key = target.slice if isinstance(target, ast.Subscript) else None
-            if place := _place_of(function, target.value if isinstance(target, ast.Subscript) else target):
-                yield place, key, node.value
-    elif (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr in {*_ADDING, "setdefault"}
-        and node.args
-    ):
-        held = node.func.value
-        key = held.slice if isinstance(held, ast.Subscript) else node.args[0] if node.func.attr == "setdefault" else None
-        if (
-            isinstance(held, ast.Call)
-            and last_name(held.func) == "setdefault"
-            and isinstance(held.func, ast.Attribute)
-            and held.args
-        ):
-            held, key = held.func.value, held.args[0]
-        if place := _place_of(function, held.value if isinstance(held, ast.Subscript) else held):
-            yield place, key, node.args[-1]
+    held: list[ast.expr] = []
+    value: ast.AST = node
+    match node:
+        case ast.Assign(targets=targets, value=value):
+            held = targets
+        case ast.AugAssign(target=target, value=value) | ast.AnnAssign(target=target, value=ast.expr() as value):
+            held = [target]
+        case ast.Call(func=ast.Attribute(value=owner, attr="setdefault"), args=[key, value, *_]):
+            held = [ast.Subscript(value=owner, slice=key, ctx=ast.Store())]
+        case ast.Call(
+            func=ast.Attribute(value=ast.Call(func=ast.Attribute(value=owner, attr="setdefault"), args=[key, *_]), attr=name),
+            args=[*_, value],
+        ) if name in _ADDING:
+            held = [ast.Subscript(value=owner, slice=key, ctx=ast.Store())]
+        case ast.Call(func=ast.Attribute(value=owner, attr=name), args=[*_, value]) if name in _ADDING:
+            held = [owner]
+    for one in held:
+        whole, part = (one.value, one.slice) if isinstance(one, ast.Subscript) else (one, None)
+        if place := _place_of(function, whole):
+            yield place, part, value
 
 
 def _place_of(function: Function, node: ast.AST) -> str:
@@ -169,16 +167,21 @@ def _closed(function: Function, is_it: Callable[[ast.AST], bool]) -> set[str]:
 
 
 def _given(node: ast.AST) -> Iterator[tuple[list[str], ast.AST]]:
-    if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.NamedExpr) and node.value is not None:
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-    elif isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
-        targets, node = [node.target], ast.Expr(value=node.iter)
-    else:
-        return
-    names = [
-        one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
-    ]
-    yield names, node.value
+    match node:
+        case ast.Assign(targets=targets, value=value):
+            pass
+        case ast.AugAssign(target=target, value=value) | ast.NamedExpr(target=target, value=value):
+            targets = [target]
+        case ast.AnnAssign(target=target, value=ast.expr() as value):
+            targets = [target]
+        case ast.For(target=target, iter=value) | ast.AsyncFor(target=target, iter=value):
+            targets = [target]
+        case ast.comprehension(target=target, iter=value):
+            targets = [target]
+        case _:
+            return
+    names = [one for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)]
+    yield [one.id for one in names if isinstance(one.ctx, ast.Store)], value
 
 
 def _is_name(node: ast.AST, names: Collection[str]) -> bool:

@@ -398,8 +398,8 @@ def _is_work(part: Change, form: Form, known: Known, telling: Mapping[str, str])
         place = part.at.removeprefix("in ")
         return any(re.sub(r"\[(\d+)\]", r".\1", name).startswith(place) for name in telling)
     left_out = {*form.lines} - {line.strip() for line in part.text.splitlines()}
-    each = [{line.strip() for line in other.splitlines()} for other in known.others]
-    return bool(each) and bool(left_out - set.intersection(*each))
+    each: list[set[str]] = [{line.strip() for line in other.splitlines()} for other in known.others]
+    return bool(each) and bool(left_out - each[0].intersection(*each))
 
 
 def _telling(form: Form, known: Known) -> dict[str, str]:

@@ -80,8 +80,8 @@ async def play_item(
     work = replace(work, unread=fields_unread(type(stage.env), type(stage.env).compute_reward, fields))
     template = entry.around if entry is not None else None
     if gold is not None:
-        seen = {"copied": _copied(gold, work), "order": _order(gold, work)}
-        found = [replace(one, rung=replace(one.rung, **seen)) if one is gold else one for one in found]
+        rung = replace(gold.rung, copied=_copied(gold, work), order=_order(gold, work))
+        found = [replace(one, rung=rung) if one is gold else one for one in found]
     taken = {case.name for case in cases}
     for name, policy in _automatic_cases(stage, work, depth, turn).items():
         if policy is not None and name not in taken:
