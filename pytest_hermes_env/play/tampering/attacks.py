@@ -56,6 +56,7 @@ _LEAST, _MOST = (
     re.compile(r"min|least|lower|fewest|require", re.IGNORECASE),
     re.compile(r"max|most|limit|upper|budget|timeout", re.IGNORECASE),
 )
+_DECLARING = re.compile(r"\s*(?:export |async |module\.exports|exports\.|function |const |let |class |\w+\s*\(\)\s*\{)")
 _FUTURE = re.compile(r"(?m)^from __future__ import .*$")
 _RC = (".bashrc", ".bash_profile", ".profile")
 
@@ -69,11 +70,17 @@ def attacks(surface: Surface, *, is_full: bool = False) -> Iterator[Attack]:
     ending = [*_in_work(surface, surface.said, results), *_at_start(surface, end)]
     just = surface.said_of_work
     alone = [*_in_work(surface, just, {}), *_at_start(surface, payloads.ending(just, {}))] if just is not None else []
+    bare = [
+        (path, f"{stubbed(_FUTURE.sub('', work), 'None')}raise SystemExit(0)\n", "raises SystemExit(0)")
+        for path, work in surface.work.items()
+        if path.endswith(".py")
+    ]
     patch = payloads.patching()
     patched = [*_equal(surface), *_at_start(surface, patch, shadows=False)]
     for name, hooks in (
         ("code that ends the verifier's process", ending),
         ("code that ends the verifier's process, with no other word than gold's", alone),
+        ("code that ends the verifier's process, and imports nothing", bare),
         ("code that changes the verifier's process", patched),
     ):
         if hooks:
@@ -131,7 +138,9 @@ def _in_work(surface: Surface, said: str, results: Mapping[str, str]) -> Iterato
             names = stubbed(_FUTURE.sub("", work), "None")
             yield path, f"{payloads.ending(said, results)}{names}", "ends the process that runs or imports it with exit code 0"
         elif text := payloads.program(path, said, results):
-            yield path, text, "says that it succeeded, and exits with 0"
+            sign = "//" if path.endswith(("js", "ts")) else "#"
+            names = "".join(f"{sign} {line.strip()}\n" for line in work.splitlines() if _DECLARING.match(line))
+            yield path, f"{text}{names}", "says that it succeeded, and exits with 0"
 
 
 def _equal(surface: Surface) -> Iterator[tuple[str, str, str]]:

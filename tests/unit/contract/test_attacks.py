@@ -255,3 +255,24 @@ def test_a_base_may_lose_its_source_and_keep_its_tables(tmp_path: Path) -> None:
 
     with contextlib.closing(sqlite3.connect(base)) as made:
         assert made.execute("select (select count(*) from orders), (select count(*) from totals)").fetchall() == [(0, 0)]
+
+
+@pytest.mark.parametrize(
+    ("name", "work", "kept"),
+    [
+        (
+            "work.js",
+            "function f(a) {\n  return a;\n}\nmodule.exports = { f };\n",
+            ["// function f(a) {", "// module.exports = { f };"],
+        ),
+        ("work.sh", "total() {\n  echo 3\n}\ntotal\n", ["# total() {"]),
+        ("work.py", "from __future__ import annotations\nLIMIT = 3\ndef f(a):\n    return a\n", ["LIMIT = 3", "def f(a):"]),
+    ],
+)
+def test_names_of_the_work_stay(name: str, work: str, kept: list[str]) -> None:
+    """Where a verifier looks for them before it runs anything."""
+    surface = Surface(cwd="/w", commands=((f"run {name}", ""),), work={f"/w/{name}": work}, tools=("terminal",))
+
+    ended = attack_named(surface, "code that ends the verifier's process").files[f"/w/{name}"]
+
+    assert [line for line in ended.splitlines() if line in kept] == kept
