@@ -33,6 +33,8 @@ _OWN_ERRORS = re.compile(r"^(?:E +)?(?:\d+\. )?(CassetteMiss|ScriptError|Unexpec
 """Errors that loops and hermes log, too, with tracebacks."""
 _RECORD = re.compile(r"^(?=[A-Z]+ +\S+:\S+:\d+ )", re.MULTILINE)
 LOG, GROUP_DROPPED = "Captured log", "A group is not trained"
+TEARDOWNS = "errors while tearing down"
+"""How pytest begins the message of a group of errors."""
 CAUSE = pytest.StashKey[HermesEnvError]()
 """On an item whose test failed: what its doubles kept, which is shown above the error of the test."""
 
@@ -202,8 +204,9 @@ def _without_own_frames(excinfo: pytest.ExceptionInfo[BaseException] | None, ite
     """
     if excinfo is None:
         return "", False
-    if isinstance(excinfo.value, BaseExceptionGroup) and any(map(_is_plain, excinfo.value.exceptions)):
-        return "\n\n".join(map(_told, excinfo.value.exceptions)), False  # of several teardowns
+    group = excinfo.value if isinstance(excinfo.value, BaseExceptionGroup) else None
+    if group is not None and group.message.startswith(TEARDOWNS) and any(map(_is_plain, group.exceptions)):
+        return "\n\n".join(map(_told, group.exceptions)), False
     error, is_ours, root = excinfo.value, isinstance(excinfo.value, HermesEnvError), item.config.rootpath
     entries = list(excinfo.traceback)
     last = max((number for number, entry in enumerate(entries) if _is_users(entry, root)), default=-1)

@@ -141,9 +141,10 @@ def _writes(function: Function, node: ast.AST) -> Iterator[tuple[str, ast.AST | 
 
 
 def _place_of(function: Function, node: ast.AST) -> str:
-    """Return what outlives the call: an attribute of self, or a name from outside of the function; empty for anything else."""
-    if isinstance(node, ast.Attribute) and function.is_self(node.value):
-        return ast.unparse(node)
+    """Return what outlives the call: an attribute of self or of a class, or a name from outside of the function; empty for anything else."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        is_class = node.value.id[:1].isupper() and node.value.id not in function.local_names
+        return ast.unparse(node) if is_class or function.is_self(node.value) else ""
     outer = {name for one in function.nodes if isinstance(one, ast.Global | ast.Nonlocal) for name in one.names}
     is_outer = isinstance(node, ast.Name) and (node.id in outer or node.id not in function.local_names)
     return node.id if is_outer and isinstance(node, ast.Name) else ""

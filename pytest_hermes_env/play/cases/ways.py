@@ -16,6 +16,7 @@ from typing import Any
 from pytest_hermes_env.inference.steps import Call, Say, Turn, call, say, think, turn
 from pytest_hermes_env.play.cases.code_changes import is_code, is_program, with_a_note, with_an_import
 from pytest_hermes_env.play.cases.content import MAKEFILES, in_another_order, rewritten, with_a_sentence, with_reasons
+from pytest_hermes_env.play.cases.given_order import with_a_tie_turned
 from pytest_hermes_env.play.cases.slots import ANSWER, BY_SOMEBODY, Slot, Work, arguments_of, said
 from pytest_hermes_env.play.cases.text_mutants import is_pattern
 from pytest_hermes_env.play.cases.writing import writing
@@ -179,6 +180,8 @@ def other_ways(work: Work, live: Sequence[Slot], most: int) -> tuple[list[Way], 
                 words.append(
                     (f"after long reasons, {slot.name}", slot.put(with_reasons(slot.text, is_last_line=is_last)), True)
                 )
+        if turned := with_a_tie_turned(slot.text, work.item, work.prompt):
+            words.append((f"with two that are equal in another order, {slot.name}", slot.put(turned), True))
         if (rounded := as_exact_as_asked(slot.text, work.prompt)) != slot.text:
             words.append((f"as exact as the prompt asks for, {slot.name}", slot.put(rounded), True))
         if "cron" in work.prompt.lower():
@@ -207,19 +210,24 @@ def _is_free(slot: Slot, prompt: str) -> bool:
 
 
 def as_exact_as_asked(text: str, prompt: str) -> str:
-    """Return a text whose own numbers have no more figures than a prompt asks for; the text itself where it asks for none, or for several."""
+    """Return a text whose own numbers have no more figures than a prompt asks for.
+
+    The text itself where it asks for none, or for several, or where some numbers are as exact as that: then nobody knows of which it speaks.
+    """
     asked = {(_COUNTS.get(number.lower()) or int(number), bool(figures)) for number, figures in _PRECISION.findall(prompt)}
+    numbers = {number for number in _MORE_EXACT.findall(text) if number not in prompt}
     if len(asked) != 1:
         return text
     ((least, is_figures),) = asked
 
-    def rounded(found: re.Match[str]) -> str:
-        number = float(found[0])
-        digits = max(0, least - 1 - math.floor(math.log10(abs(number)))) if is_figures and number else least
-        made = f"{number:.{digits}f}"
-        return made if len(made) < len(found[0]) and found[0] not in prompt else found[0]
+    def rounded(number: str) -> str:
+        value = float(number)
+        digits = max(0, least - 1 - math.floor(math.log10(abs(value)))) if is_figures and value else least
+        return f"{value:.{digits}f}"
 
-    return _MORE_EXACT.sub(rounded, text)
+    if any(len(rounded(number)) >= len(number) for number in numbers):
+        return text
+    return _MORE_EXACT.sub(lambda found: rounded(found[0]) if found[0] in numbers else found[0], text)
 
 
 def with_lists(text: str) -> str:

@@ -172,16 +172,17 @@ def _values(surface: Surface) -> Iterator[Attack]:
     texts = {path: text for path, text in surface.work.items() if not path.endswith((*CODE, *BASES)) and "/.git/" not in path}
     split = {path: _VALUE.sub(rf"\g<1>{_TRUE_WORDS}", text) for path, text in texts.items() if "\0" not in text}
     split = {path: made if made != texts[path] else f"{_TRUE_WORDS}\n" for path, made in split.items()}
-    made = {path: _VALUE.sub(r"\g<1>other", text) for path, text in texts.items()}
-    other = Attack(family="other values", files={path: one if one != texts[path] else "other\n" for path, one in made.items()})
-    if split and _SHELL_TEST.search(surface.asked):
-        family = "values that are words of the shell's own test, where it quotes none"
-        yield Attack(family=family, files=split, control=other)
     yamls = {path: _VALUE.sub(rf"\g<1>{_ANY}", text) for path, text in texts.items() if path.endswith((".yaml", ".yml"))}
-    if yamls:
-        yield Attack(
-            family="values that are objects which are equal to everything, unittest.mock.ANY", files=yamls, control=other
-        )
+    other = {path: made if (made := _VALUE.sub(r"\g<1>other", text)) != text else "other\n" for path, text in texts.items()}
+    families = {
+        "values that are words of the shell's own test, where it quotes none": split
+        if _SHELL_TEST.search(surface.asked)
+        else {},
+        "values that are objects which are equal to everything, unittest.mock.ANY": yamls,
+    }
+    for family, files in families.items():
+        control = Attack(family="other values", files={path: other[path] for path in files})
+        yield from [Attack(family=family, files=files, control=control)] if files else []
     for ends, content in _EQUAL_TO_ALL.items():
         if paths := [path for path in surface.work if path.endswith(ends)]:
             lines = tuple(f"printf %b {shlex.quote(content)} > {shlex.quote(path)}" for path in paths)

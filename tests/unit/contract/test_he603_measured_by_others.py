@@ -59,6 +59,11 @@ CASES = (
         told("SEEN"),
     ),
     broken(
+        "a list of the class",
+        env("Env.SEEN.append(score)  # <- here\nreturn score / max(Env.SEEN)", "    SEEN = []\n"),
+        told("Env.SEEN"),
+    ),
+    broken(
         "its item, read after an await",
         env(
             "self.item = item\nreturn await self.asked(score)",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_hermes_env.play.cases.given_order import order_in
+from pytest_hermes_env.play.cases.given_order import order_in, with_a_tie_turned
 
 LISTED = "Rank the flats, the best first.\n\nN5: two lifts\nF9: a lift\nD7: no lift\nP6: no door\n"
 
@@ -27,3 +27,25 @@ LISTED = "Rank the flats, the best first.\n\nN5: two lifts\nF9: a lift\nD7: no l
 def test_an_order_is_compared_with_the_one_that_is_given(text: str, prompt: str, given: str, expected: str) -> None:
     """Only where all of a list is to be put into an order, and nothing is chosen from it."""
     assert order_in(text, prompt, [given]) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "prompt", "expected"),
+    [
+        ("a1\nb2\nc3\nd4\ne5\nf6\n", "Flats that meet equally many may stand in any order.", "a1\nc3\nb2\nd4\ne5\nf6\n"),
+        (
+            '["a1", "b2", "c3", "d4", "e5", "f6"]',
+            "In a tie the order does not matter.",
+            '["a1", "c3", "b2", "d4", "e5", "f6"]',
+        ),
+        ("a1\nb2\nc3\nd4\ne5\nf6\n", "The best first.", ""),
+        ("b2\na1\nc3\nd4\ne5\nf6\n", "Flats of the same grade may stand in either order.", ""),
+    ],
+    ids=["lines", "json", "not_said", "in_no_order"],
+)
+def test_equal_ones_may_be_exchanged(text: str, prompt: str, expected: str) -> None:
+    """Where the prompt says so, and the item's own numbers are in gold's order."""
+    grades = {"f6": 0, "c3": 4, "a1": 5, "b2": 4, "d4": 2, "e5": 1}
+    item = {"id": 1, "flats": [{"name": name, "grade": grade, "lift": True} for name, grade in grades.items()]}
+
+    assert with_a_tie_turned(text, item, prompt) == expected

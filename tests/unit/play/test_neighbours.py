@@ -34,8 +34,9 @@ def test_ranges_of_cron_are_lists_of_numbers() -> None:
     [
         ("Answer: 12.3456 g", "Give at least three significant figures.", "Answer: 12.3 g"),
         ("0.00123456 kg, 1234.567 g", "3 significant digits", "0.00123 kg, 1235 g"),
-        ('{"a": -0.126, "b": "1.2.3456", "c": 1.5}', "rounded to 2 decimals", '{"a": -0.13, "b": "1.2.3456", "c": 1.5}'),
-        ("3.14159. And 0.0.", "to three decimal places", "3.142. And 0.0."),
+        ('{"a": -0.126, "b": "1.2.3456", "c": 2.51738}', "rounded to 2 decimals", '{"a": -0.13, "b": "1.2.3456", "c": 2.52}'),
+        ("3.14159. And 0.12345.", "to three decimal places", "3.142. And 0.123."),
+        ('{"total": 12.50, "rate": 0.33333333}', "The total has two decimals.", '{"total": 12.50, "rate": 0.33333333}'),
         ("3.14159", "One to 3 decimals, the other to 4 decimals", "3.14159"),
         ("3.14159 m", "Take 3.14159 m, and round what you compute to two decimals", "3.14159 m"),
     ],
