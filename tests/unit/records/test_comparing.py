@@ -502,9 +502,7 @@ def test_what_another_order_chooses_is_no_difference_of_its_own():
 @pytest.mark.parametrize(
     ("change", "aspects"),
     [
-        ({"a.txt', 'b.txt'": "b.txt', 'a.txt'"}, ["item order"]),
-        ({"if item['held_out'] else 1.0": "if item['held_out'] else 1.0 - 0.1 * item['held_out']"}, []),
-        ({"0.5 if": "0.6 if"}, ["reward", "metric"]),
+        ({"a.txt', 'b.txt'": "b.txt', 'a.txt'", "0.5 if": "0.6 if"}, ["item order", "reward", "metric"]),
         ({"chmod 644": "chmod 755"}, ["prepared file"]),
     ],
 )
@@ -531,13 +529,14 @@ def test_what_gold_earns_is_compared_on_every_item(environment, tmp_path, capsys
         text = text.replace(word, other)
     new = tmp_path / "new_env.py"
     new.write_text(text)
-    gold = "items:\n  - where: '*'\n    gold: [{tool: write_file, path: '${item.path}', content: work}, {say: done}]\n"
+    gold = "items:\n  - where: '*'\n    gold: [{call: write_file, with: {path: '${item.path}', content: work}}, {say: done}]\n"
     for one in (file, new):
         one.with_suffix(".contract.yaml").write_text(gold)
 
     main(["compare", str(file), str(new), "--mode", "chat", "--json", "-"])
 
-    assert [one["aspect"] for one in json.loads(capsys.readouterr().out)["differences"]] == aspects
+    printed = capsys.readouterr()
+    assert [one["aspect"] for one in json.loads(printed.out)["differences"]] == aspects, printed.err
 
 
 def test_what_fails_on_both_sides_was_not_compared():
