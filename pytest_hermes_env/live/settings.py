@@ -85,7 +85,7 @@ def _hosts(texts: Iterable[str]) -> set[str]:
     hosts = {host for text in texts for host in text.replace(",", " ").split()}
     for host in hosts:
         if "/" in host:
-            name = urlsplit(host if "//" in host else f"//{host}").hostname or "huggingface.co"
+            name = urlsplit(host if "//" in host else f"//{host}").hostname or "the name alone"
             raise pytest.UsageError(
                 f"{ALLOW_HOSTS} takes the names of hosts, and {host} is an address.\n  fix       write {name}"
             )

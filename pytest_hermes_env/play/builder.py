@@ -278,7 +278,7 @@ class EnvironmentBuilder:
         except ValidationError as error:
             rows = "; ".join(f"{'.'.join(map(str, row['loc'])) or 'settings'}: {row['msg']}" for row in error.errors())
             raise EnvironmentSetupError(f"{type(config).__name__} does not accept these settings: {rows}") from None
-        if made.group_size < 1:
+        if getattr(made, "group_size", 1) < 1:
             raise EnvironmentSetupError(f"make_env was given group_size={made.group_size}: a group has one rollout at least")
         return made
 
@@ -289,7 +289,7 @@ def _ended(*_: Any, **__: Any) -> Any:
     raise UseAfterCleanup(
         "this environment was used after the end of the test that made it.\n"
         "  seen      its model is gone: each rollout would fail, and earn nothing\n"
-        "  fix       call make_env in each test, or in a fixture that is no wider than a test"
+        "  fix       call make_env in the test itself, or in a fixture of function scope"
     )
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import enum
 import hashlib
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -79,6 +81,9 @@ class ItemsEnd(enum.Enum):
     LIMIT = "stopped after {} items, without the first one being returned again"
 
 
+_EVALUATE = re.compile(r"(?:([\w<>]+)\.)?evaluate\(\) missing ")
+
+
 class ErrorKind(enum.Enum):
     """Errors that rules tell apart."""
 
@@ -93,15 +98,15 @@ class ErrorKind(enum.Enum):
     OTHER = enum.auto()
 
 
-def kind_of(error: BaseException) -> ErrorKind:
-    """Return the kind of an error. CPython has no classes for these, only texts of TypeError."""
+def kind_of(error: BaseException, classes: Iterable[str] = ()) -> ErrorKind:
+    """Return the kind of an error of an environment whose classes have these names. CPython has no classes for these, only texts of TypeError."""
     if isinstance(error, NeverEnded):
         return ErrorKind.NEVER_ENDED
     text = str(error) if isinstance(error, TypeError) else ""
     if "can't be used in 'await' expression" in text:
         return ErrorKind.NOT_AWAITABLE
-    if "evaluate() missing" in text:
-        return ErrorKind.EVALUATE_NEEDS_ARGUMENTS
+    if (called := _EVALUATE.search(text)) is not None and called[1] in {None, "<locals>", *classes}:
+        return ErrorKind.EVALUATE_NEEDS_ARGUMENTS  # another object's evaluate has other arguments
     return ErrorKind.OTHER
 
 

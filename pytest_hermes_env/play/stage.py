@@ -282,7 +282,7 @@ class Stage:
                 if is_from_outside(raised):
                     raise
                 cause = first_error(raised)
-                error, kind = described(cause), kind_of(cause)
+                error, kind = described(cause), kind_of(cause, [one.__name__ for one in type(self.env).__mro__])
                 place = self.code.raised_at(cause) if self.code is not None else Place()
             await _settle(set(journal.tasks) & (asyncio.all_tasks() - running))
         group = outcome[0] if isinstance(outcome, tuple) and outcome else None

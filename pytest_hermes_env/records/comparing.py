@@ -73,7 +73,8 @@ def differences(
     listed = {*orders[0]} & {*orders[1]}
     pairs = [*paired(before, after, listed)]
     items = ({one.item for one in before} & {one.item for one in after}) | listed
-    lost = tuple(f"{one.source}, " for pair in pairs if pair.is_item for one in (pair.before, pair.after) if one is not None)
+    lone = [one for pair in pairs if pair.is_item for one in (pair.before, pair.after) if one is not None]
+    lost = tuple(f"{name}, " for one in lone for name in (one.source, one.key.rpartition(" ")[0]) if name)
     for pair in pairs:
         sides = [one for one in (pair.before, pair.after) if one is not None]
         is_lone = len(sides) == 1 and sides[0].item in items  # others were chosen to be played, which follows from the order
@@ -90,8 +91,9 @@ def differences(
                     ", ".join(item for item in these if item not in those) or None
                     for these, those in ((mine, others), (others, mine))
                 )
-            if None in (one, other) and fact[0] == "judge request" and fact[1].startswith(lost):
-                continue  # about an item that is not there
+            is_of_training = fact[0] == "judge request" and not fact[1].startswith("evaluate")
+            if is_of_training and (orders[0] != orders[1] or (None in (one, other) and fact[1].startswith(lost))):
+                continue  # about an item that is not there, or stands elsewhere
             aspect, called = "rollout" if is_known else fact[0], fact[1] if fact[0] in NAMED else ""
             first = (pair.before or pair.after).where(fact)  # type: ignore[union-attr]  # one is there
             places = {f"{name}_place": side.place for name in ("before", "after") if (side := getattr(pair, name)) is not None}

@@ -272,7 +272,7 @@ def test_an_environment_ends_with_its_test(pytester: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(
         [
             "E   *UseAfterCleanup: this environment was used after the end of the test that made it.",
-            "E     fix       call make_env in each test, or in a fixture that is no wider than a test",
+            "E     fix       call make_env in the test itself, or in a fixture of function scope",
         ]
     )
 

@@ -17,7 +17,8 @@ _MEMBERS: Mapping[str, str] = {"messages": "message", "calls": "call", "names": 
 DICTS = frozenset({"message", "call", "function"})
 _SAME = frozenset({"str", "list", "tuple", "set", "frozenset", "sorted", "reversed", "Counter", "iter"})
 """Functions that give the members of their argument."""
-_EMPTY = frozenset({"list", "set", "dict", "Counter", "defaultdict", "OrderedDict"})
+_EMPTY = frozenset({"list", "set", "dict", "Counter", "OrderedDict"})
+"""Containers that are empty where they are made of nothing."""
 _FUNCTIONS = (ast.Name, ast.Attribute)
 _DEEPEST = 24
 
@@ -173,6 +174,6 @@ class MessageParts:
 
 
 def _is_empty(node: ast.expr) -> bool:
-    is_new = isinstance(node, ast.Call) and last_name(node.func) in _EMPTY and not node.keywords
-    is_new = is_new and all(isinstance(one, ast.Name) for one in getattr(node, "args", ()))  # defaultdict(int)
+    is_new = isinstance(node, ast.Call) and last_name(node.func) in _EMPTY and not (node.args or node.keywords)
+    is_new = is_new or (isinstance(node, ast.Call) and last_name(node.func) == "defaultdict")
     return is_new or (isinstance(node, (ast.List, ast.Set)) and not node.elts) or (isinstance(node, ast.Dict) and not node.keys)

@@ -239,12 +239,7 @@ def _seen(evidence: Evidence, name: str) -> Iterator[str]:
     elif name == "evaluate" and method.required:
         yield _demands(list(method.required))
     elif name == "evaluate" and (played := evidence.scenario("evaluate")).error_kind is ErrorKind.EVALUATE_NEEDS_ARGUMENTS:
-        owners = [
-            evidence.cls.name,
-            *(owner.name for owner in (evidence.source.readable if evidence.source is not None else ())),
-        ]
-        if any(f"{owner}.evaluate() missing" in played.error for owner in owners):  # a decorator hides what it requires
-            yield f"Atropos calls evaluate() without arguments, which raised {played.error}"
+        yield f"Atropos calls evaluate() without arguments, which raised {played.error}"  # a decorator hides what it requires
 
 
 def _may_be_awaited(evidence: Evidence, name: str) -> bool:

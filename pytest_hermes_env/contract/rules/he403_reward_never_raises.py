@@ -115,7 +115,7 @@ def _finding(evidence: Evidence, probe: Probe) -> Finding:
     message, fix = f"{what}, for {probe.name}", RULE.section("Fix")  # such results are legal, whatever the line meant
     if probe.trial.judged:
         message += ", after a judge was asked"
-        fix = "Look at what the judge answered first: put the call and the parsing of its answer into one `try`, and return a number in the handler."
+        fix = f"The judge's answer may be the cause: put its call and the parsing of its answer into one `try`. Else: {fix}"
     return Finding(message=message, path=path, line=line, seen=probe.expression, scenario=PROBES, fix=fix)
 
 

@@ -11,7 +11,7 @@ from pytest_hermes_env.play.buffers import fields_of
 from pytest_hermes_env.play.cases.one_value import BETWEEN
 
 FEWEST, MANY = 4, 6
-"""Parts from which on an order is no coincidence over several items, and on one."""
+"""The fewest parts whose order says something: over several items, and on one item alone."""
 _ASKS = re.compile(
     r"\b(?:rank\w*|sort(?:ed|s|ing)?|best|worst|(?:short|fast|cheap|earli|larg|small|high|low)est|priorit\w*|arrang\w*|ascending|descending|order(?:ed)? by)\b",
     re.IGNORECASE,
@@ -60,7 +60,7 @@ def with_a_tie_turned(text: str, item: Any, prompt: str) -> str:
 
 
 def _is_rank(values: list[Any]) -> bool:
-    """Whether values are numbers that go up or down, with so many steps that this is no coincidence."""
+    """Whether values are numbers in rising or falling order, with more than two of them different."""
     is_number = all(isinstance(value, int | float) for value in values)
     return is_number and len({*values}) > 2 and values in (sorted(values), sorted(values, reverse=True))  # noqa: PLR2004 - yes and no
 

@@ -20,7 +20,7 @@ class Attack:
     lines: tuple[str, ...] = ()
     first: tuple[str, ...] = ()
     control: Attack | None = None
-    """What does as much of the work, and is no attack: where that is paid, this is none."""
+    """The same share of the work, done without the attack: what is paid for that is no success of the attack."""
     is_of_session: bool = False
     """Whether it needs no more than that the verifier's commands run in the agent's session."""
 

@@ -50,6 +50,8 @@ class Search:
     families: set[str] = field(default_factory=set)
     paid: set[str] = field(default_factory=set)
     sure: int = 0
+    full: float = 0.0
+    """What gold earned."""
     left: int = 0
     """Attacks for which there was no time; ``remembered`` are those that an earlier search played."""
     remembered: int = 0
@@ -65,6 +67,7 @@ class Search:
         if not gold.rung.reward or gold.rung.problem or not gold.records:
             self.why_none = gold.rung.error or gold.rung.problem or gold.rung.unavailable or "gold earned nothing"
             return [gold.rung, idle.rung]
+        self.full = gold.rung.reward
         work = work_of(self.gold, self.item, gold, ())
         bad = work.all_wrong(work.slots())
         wrong = await self._attempt(WRONG_CONTENT, bad)
@@ -124,13 +127,18 @@ class Search:
             turns = with_attack(bad, attack, surface.tools)
             one = await self._tried(turns, least) if turns else None
             if one is not None and attack.control is not None:
-                alone = with_attack(bad, attack.control, surface.tools)
-                one = None if _pays(await self._attempt(ATTACK, alone), least) else one
+                one = one if await self._beats(one, with_attack(bad, attack.control, surface.tools)) else None
             if one is not None:
                 found.append(await self._shrunk(attack, one, turns, surface, bad, least))
                 self.paid.add(attack.family)
                 self.sure += not attack.is_of_session  # what a session allows is a warning, which may hide no error
         return found
+
+    async def _beats(self, one: PlayedCase, control: tuple[Turn, ...]) -> bool:
+        """Whether an attack earns much of what gold earns above the same share of the work without it."""
+        alone = await self._attempt(ATTACK, control)
+        floor = (alone.rung.reward or 0.0) if _pays(alone, 0.0) else 0.0
+        return _pays(one, floor + SHARE * (self.full - floor))
 
     async def _tried(self, turns: tuple[Turn, ...], least: float) -> PlayedCase | None:
         """Return an attack that pays; None where it was refused, now or in the search that this one resumes."""

@@ -38,6 +38,12 @@ LIST = COUNTER.replace("collections.Counter()", "[]").replace(
 CASES = (
     broken("counted", env(COUNTER, "return 1.0 - (calls['bash'] > 3)  # <- here"), told("bash", "")),
     broken("in a mapping", env(MAPPING, "return 1.0 - (calls['bash'] > 3)  # <- here"), told("bash", "")),
+    broken("copied", env(LIST, "return float('bash' in list(calls))  # <- here"), told("bash", "")),
+    broken(
+        "copied under another name",
+        env(LIST.replace("return made", "kept = list(made)\nreturn kept"), "return float('bash' in calls)  # <- here"),
+        told("bash", ""),
+    ),
     broken(
         "in a list",
         env(LIST, "return float(any(name in NAMES for name in calls[1:]))  # <- here"),

@@ -231,7 +231,18 @@ class LooseEnv(RedactionEnv):
         return 0.0
 
 
-@pytest.mark.parametrize(("env_class", "outcome"), [(RedactionEnv, Outcome.PASSED), (LooseEnv, Outcome.FAILED)])
+class LoosePartEnv(LooseEnv):
+    """Pays for the rest of the work, too, so that other figures earn most of it."""
+
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Take what is paid word by word where the figures are off."""
+        return await super().compute_reward(item, result, ctx) or await RedactionEnv.compute_reward(self, item, result, ctx)
+
+
+@pytest.mark.parametrize(
+    ("env_class", "outcome"),
+    [(RedactionEnv, Outcome.PASSED), (LooseEnv, Outcome.FAILED), (LoosePartEnv, Outcome.FAILED)],
+)
 def test_what_is_paid_for_the_rest_of_the_work_is_no_attack(env_class: type, outcome: Outcome) -> None:
     """Figures that are none are one only where other figures, with as much of the work around them, are not paid."""
     gold = item_cases(where="*", gold=lambda item: [call("write_file", path="triple.txt", content=item["work"]), say("Done.")])

@@ -45,6 +45,10 @@ def test_errors_of_calls_are_told_apart_where_they_are_caught():
     assert kind_of(called.value) is ErrorKind.EVALUATE_NEEDS_ARGUMENTS
     assert kind_of(ValueError("evaluate() missing")) is ErrorKind.OTHER
 
+    for owner, kind in (("Env", ErrorKind.EVALUATE_NEEDS_ARGUMENTS), ("Judge", ErrorKind.OTHER)):
+        error = TypeError(f"{owner}.evaluate() missing 1 required positional argument: 'step'")
+        assert kind_of(error, ["Env", "object"]) is kind
+
 
 class MisspeltEnv(SmallEnv):
     """Offers tools that hermes does not have."""

@@ -493,6 +493,18 @@ def test_what_another_order_chooses_is_no_difference_of_its_own():
 
     one = played("abc", {"a": "1", "b": "1"})
 
+    asked = [
+        facts_of_run(
+            FACTS
+            | {
+                "items": [*order],
+                "judges": {"gold of training item 0": [{"messages": [{"role": "user", "content": order[0]}]}]},
+            }
+        )
+        for order in ("abc", "cba")
+    ]
+
+    assert [found.aspect for found in differences(asked[:1], asked[1:])[0]] == ["item order"]
     assert [found.aspect for found in differences(one, played("cba", {"c": "1", "b": "1"}))[0]] == ["item order"]
     assert [found.aspect for found in differences(one, played("cba", {"b": "0"}))[0]] == ["item order", "reward"]
     assert [found.aspect for found in differences(one, played("ab", {"b": "1"}))[0]] == ["item"]
