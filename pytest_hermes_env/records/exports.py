@@ -32,7 +32,7 @@ tags: [agent, rollouts, hermes-env]
 
 | field | holds |
 |---|---|
-| `messages` | the conversation: `role`, `content`, `tool_calls` (JSON), `tool_call_id`, `name` |
+| `messages` | the conversation: `role`, `content` (JSON, where it has parts that are no text), `tool_calls` (JSON), `tool_call_id`, `name` |
 | `reward` | the reward, null where nothing was earned |
 | `end` | how the rollout ended |
 | `group`, `place`, `attempt`, `run`, `id`, `time` | what tells rollouts apart |
@@ -128,10 +128,11 @@ def _facts(record: Record) -> dict[str, Any]:
 
 def _row(message: dict[str, Any]) -> dict[str, Any]:
     """Return a message with the columns that all have."""
-    calls = message.get("tool_calls")
+    calls, content = message.get("tool_calls"), message.get("content")
+    is_of_text = not isinstance(content, list) or all(isinstance(part, dict) and part.get("type") == "text" for part in content)
     return {
         "role": str(message.get("role")),
-        "content": text_of(message.get("content")),
+        "content": content if content is None else text_of(content) if is_of_text else json.dumps(content),
         "reasoning_content": message.get("reasoning_content"),
         "tool_calls": json.dumps(calls) if calls else None,
         "tool_call_id": message.get("tool_call_id"),

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime as dt
+import functools
 import genericpath
 import getpass
 import os
@@ -29,7 +30,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from hermes_env_shared.processes import PATH_OF_MACHINE
@@ -181,6 +182,8 @@ class Unstored:
             elif owner is _RANDOM:
                 self._note_call("random number", f"random.{given.__name__}()", frame)
         elif event == "call":
+            if _asks_in_words(frame.f_code):
+                self._note_call("clock", "'now'", frame)
             if frame.f_code is _ENVIRON:
                 caller = frame.f_back
                 while caller is not None and caller.f_code.co_filename in _WRAPPERS_OF_VARIABLES:
@@ -224,6 +227,19 @@ class Unstored:
         place = self._code.place(caller)
         if place is not None and caller is not None and place.path == caller.f_code.co_filename:
             self.note(what, name, place)
+
+
+_NOW = re.compile(
+    r"\b(?:date|time|datetime|julianday|unixepoch|strftime)\(.*'now'|\bcurrent_(?:timestamp|date|time)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+@functools.lru_cache(maxsize=4096)
+def _asks_in_words(code: CodeType) -> bool:
+    """Whether a function says ``now`` to something that asks the clock in C, where no call is seen: SQL, or numpy."""
+    texts = [one for one in code.co_consts if isinstance(one, str)]
+    return any(map(_NOW.search, texts)) or ("datetime64" in code.co_names and not {"now", "today"}.isdisjoint(texts))
 
 
 _WAITING = frozenset(

@@ -222,6 +222,11 @@ def test_messages_and_a_data_set_are_written(tmp_path):
         ("role", "content", "reasoning_content", "tool_calls", "tool_call_id", "name")
     }
     assert {type(one["tool_calls"]) for row in rows for one in row["messages"]} <= {str, type(None)}
+    whole = [(rollout(seed).messages, row["messages"]) for seed, row in enumerate(rows)]
+    contents = [(one.get("content"), kept["content"]) for given, held in whole for one, kept in zip(given, held, strict=True)]
+    assert {kept is None for given, kept in contents if given is None} == {True}
+    assert {kept for given, kept in contents if given == TEXTS[6]} == {json.dumps(TEXTS[6])}
+    assert {kept for given, kept in contents if given == TEXTS[5]} == {"a"}
     assert "50 agent rollouts" in (directory / "README.md").read_text()
     assert all(row["reward"] is None or math.isfinite(row["reward"]) for row in rows)
 

@@ -83,6 +83,11 @@ UNSTORED = {
     "the clock of a library": ("import email.utils\nreturn float(len(email.utils.formatdate()) > 1)", "clock email.utils.formatdate() "),
     "the clock of a library's library": ("from dateutil import parser\nreturn float(parser.parse('10:00').hour == 10)", "clock dateutil.parser"),
     "the clock of the event loop": ("import asyncio\nreturn float(asyncio.get_running_loop().time() > 0)", "clock asyncio.base_events.time() "),
+    "the clock of numpy": ('import numpy\nreturn float(numpy.datetime64("now") > numpy.datetime64("2020-01-01"))', "clock 'now' "),
+    "the clock of SQLite": (
+        "import sqlite3\nreturn float(sqlite3.connect(':memory:').execute(\"select datetime('now') > 'x'\").fetchone()[0])",
+        "clock 'now' ",
+    ),
     "a database of the host": ("import sqlite3\nreturn float(sqlite3.connect({host!r}).total_changes + 1)", "file of the host {host} "),
     "the directory of the process": ("return float(len(os.getcwd()))", "fact of the host getcwd() "),
     "a hash of a text": ('return float(hash("a") % 7)', "fact of the process hash() "),
