@@ -41,9 +41,10 @@ def questions(rungs: Iterable[Rung], rules: CaseRules) -> list[str]:
     golds = {rung.item: rung for rung in read if rung.name == "gold" and rung.reward}
     compared = [*_compared(read, golds)]
     known = {*rules.equivalent, *rules.worse, *map(_kind, _free_exchanges(compared, rules))}
+    less = {_kind(rung): f" ({rung.reward:g} on {rung.item})" for rung, gold in compared if not _is_as_much(rung, gold)}
     asked = [
-        f"gold ({rung.change}) earned {rung.reward:g}, gold itself {gold.reward:g}: is it as good? `equivalent: [{_kind(rung)!r}]` "
-        f"or `worse: [{_kind(rung)!r}]` in the file of cases"
+        f"gold ({rung.change}) earned {rung.reward:g}{less.get(_kind(rung), '')}, gold itself {gold.reward:g}: is it as good? "
+        f"`equivalent: [{_kind(rung)!r}]` or `worse: [{_kind(rung)!r}]` in the file of cases"
         for rung, gold in compared
         if _kind(rung) not in known and _is_open(rung, gold)
     ]
