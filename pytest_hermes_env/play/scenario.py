@@ -180,6 +180,7 @@ class Worth(enum.StrEnum):
     JUDGED_WORST = "judged worst"
     """Gold, to which the judge gave its worst."""
     JUDGED_LOW = "judged 1 of many"
+    JUDGED_VETO = "gold with a flag set that is not"
     JUDGED_HALF = "judged half"
     JUDGED_BEST = "gold with the best verdict"
     JUDGED_BAD = "wrong work judged worst"

@@ -10,12 +10,14 @@ import asyncio
 import contextlib
 import inspect
 import json
+import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from pytest_hermes_env.errors import shorten
+from pytest_hermes_env.patches import auditing
 from pytest_hermes_env.play.attack_plan import AttackPlan
 from pytest_hermes_env.play.auto_script import brief_policy
 from pytest_hermes_env.play.buffers import copied, snapshot
@@ -117,6 +119,8 @@ class Stage:
     is_crowded: bool = False
     """Whether its set-up failed although that of another instance had succeeded."""
     item_error: str = ""
+    written: dict[str, None] = field(default_factory=dict)
+    """Files of the host that setup wrote."""
     steps: int = 0
     """Parts of a scenario that have begun and that nothing else tells of."""
     real_tools: RealToolsUse = "confined"
@@ -184,8 +188,15 @@ class Stage:
         return self.first_setup.reason is None
 
     async def call_setup(self) -> None:
-        """Set the environment up."""
-        await self.env.setup()
+        """Set the environment up, and note which files it writes."""
+
+        def opened(_: str, given: tuple[Any, ...]) -> None:
+            path, mode = given[:2]
+            if isinstance(path, str | os.PathLike) and isinstance(mode, str) and not {*"wax+"}.isdisjoint(mode):
+                self.written[os.path.realpath(path)] = None
+
+        with auditing("open", opened):
+            await self.env.setup()
         self.is_set_up = True
 
     async def take_first_item(self) -> None:

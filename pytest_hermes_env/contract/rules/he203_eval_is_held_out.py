@@ -4,7 +4,7 @@ Evaluation runs on items that are never trained on, and both sets are non-empty.
 What: The items of `evaluate` and those that `get_next_item` draws from do not overlap: different slices of the data, or
 different splits of a dataset. No prompt of the evaluation is the prompt of a training item, unless the items differ in more
 than their labels (the task lies in the sandbox), and no item has the answer and the input of a training item in other
-words, or in another order. No task of the evaluation is an example in the prompts of training. What it reads is no iterator, which the first evaluation
+words, or in another order, or with other names beside the same numbers. No task of the evaluation is an example in the prompts of training. What it reads is no iterator, which the first evaluation
 would use up. `evaluate_items` runs on `get_eval_items()`, which returns `self.eval_items` by default.
 
 Why: An evaluation on training items measures memory. The curve rises while the model memorises the answers, and the
@@ -44,6 +44,7 @@ _WORDING = re.compile(
     r"prompt|question|instruction|wording|message|request|description|statement|(?:^|_)(?:task|text|title|name|id)$"
 )
 """Fields that ask for a task."""
+_WORD = re.compile(r"[A-Za-z]\w*")
 DEEPEST = 6
 RARE, SEVERAL, NEARLY_ALL = 2, 8, 0.85
 """In how many training items a value stands that tells which it is, and how many of them, and which part, show that two items are one."""
@@ -174,8 +175,10 @@ def _twins(evaluated: list[Any], trained: list[Any]) -> int:
     known = {_without_names(item) for item in trained}
     same = _same_for_all(trained)
     works = {work for item in trained for work in _works(item, same)}
+    renamed = Counter(map(_renamed, trained))
     return sum(
-        (len(text := _without_names(item)) >= LEAST and text in known)
+        (bool(told := _renamed(item)) and 0 < renamed[told] <= RARE)
+        or (len(text := _without_names(item)) >= LEAST and text in known)
         or not works.isdisjoint(_works(item, same))
         or any(_is_same_answer(item, trained[number]) for number in _nearly_all_of(item, where, often))
         for item in evaluated
@@ -190,6 +193,15 @@ def _leaves(value: Any, depth: int = DEEPEST) -> Iterator[str]:
         yield from (leaf for part in value for leaf in _leaves(part, depth - 1))
     elif depth and (fields := fields_of(value)):
         yield from (leaf for name, part in fields.items() if not _is_label(name) for leaf in _leaves(part, depth - 1))
+
+
+def _renamed(item: Any) -> tuple[str, ...]:
+    """Return an item with its words numbered as they come, whatever they are; empty for one of few numbers, which come again by chance."""
+    found = [*_leaves(item)]
+    numbers = [leaf for leaf in found if leaf[-1].isdecimal()]
+    words: dict[str, str] = {}
+    made = (_WORD.sub(lambda one: words.setdefault(one[0], f"w{len(words)}"), leaf) for leaf in found)
+    return tuple(made) if len(numbers) >= SEVERAL and len({*numbers}) * 2 >= SEVERAL else ()
 
 
 def _nearly_all_of(item: Any, where: Mapping[str, list[int]], often: Counter[str]) -> list[int]:

@@ -3,7 +3,7 @@ The expected answer is not in the prompt, in the sandbox before the agent works,
 
 What: Fields of an item that are named like an answer (answer, expected, solution, gold, truth, hidden, checks and similar) get other words, and a
 rollout of the item begins. None of these words is in a message to the model, in a file of the sandbox, or in a variable
-of the process when the model is asked for the first time. No file that is prepared, and no object that git keeps by itself (packs are not opened), holds just what gold writes into another one, unless the prompt or gold names it. No item is its own solved example, and no list that is to be put into an order is given in it on every item. Answers that the class writes into the text of a prompt before items are given out cannot
+of the process when the model is asked for the first time, and `setup` writes them to no place for temporary files where the agent works on the same machine. No file that is prepared, and no object that git keeps by itself (packs are not opened), holds just what gold writes into another one, unless the prompt or gold names it. No item is its own solved example, and no list that is to be put into an order is given in it on every item. Answers that the class writes into the text of a prompt before items are given out cannot
 be told from the question.
 
 Why: An agent that can read the answer learns to read it. The reward rises to 1.0 within a few steps, and the evaluation with it, while nothing of the
@@ -32,7 +32,14 @@ LONG, BEFORE, FEWEST = 16, 400, 3
 ITEMS_IN_ORDER = 5
 """Where so many items have gold in the order that the task gives, that is no coincidence."""
 _EXAMPLE = re.compile(r"\bexamples?\b|\be\.g\.|\bfor instance\b|\bsolved\b|\bdemonstration", re.IGNORECASE)
-_WHERE = {"message": "the {} message", "variable": "the variable {}", "file": "the file {} of the sandbox"}
+_WHERE = {
+    "message": "the {} message",
+    "variable": "the variable {}",
+    "file": "the file {} of the sandbox",
+    "host file": "{}, which setup writes and an agent on this machine (`terminal_backend`: local) can read,",
+}
+
+_METHODS = {"message": ("format_prompt",), "host file": ("setup",)}
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -91,7 +98,7 @@ def _of_answers(evidence: Evidence) -> Verdict:
     findings = [
         evidence.finding(
             f"{', '.join(seen.words)} of the item is in {_WHERE[seen.where].format(seen.name)} before the agent works",
-            *(("format_prompt",) if seen.where == "message" else ("prepare_sandbox", "collect_trajectory")),
+            *_METHODS.get(seen.where, ("prepare_sandbox", "collect_trajectory")),
             scenario="answers_replaced",
         )
         for seen in scenario.sightings

@@ -18,6 +18,7 @@ Source: The environment guide's judge pattern (always a heuristic fallback); atr
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 from collections.abc import Iterator
 
@@ -26,7 +27,9 @@ from pytest_hermes_env.play.cases.values import GOLD, JUDGED, SILENCES
 from pytest_hermes_env.play.journal import Reward
 from pytest_hermes_env.play.probing.record import as_number
 from pytest_hermes_env.play.scenario import CASES, Rung, Worth
+from pytest_hermes_env.source.reach import reach_of
 
+_TESTS = (ast.If, ast.IfExp, ast.Compare, ast.BoolOp)
 _HOW = {
     "garbage_judge": "returned text without a score",
     "null_judge": "returned JSON whose values are null",
@@ -83,6 +86,8 @@ def _of_verdicts(evidence: Evidence, varied: list[Rung]) -> Iterator[Finding]:
             continue
         elif rung.worth in {Worth.JUDGED_WORST, Worth.JUDGED_LOW} and gold - reward < gap:
             what = f"gold earned {reward:g}, and {gold:g} with the declared verdict: the reward does not follow the judge"
+        elif rung.worth is Worth.JUDGED_VETO and gold - reward <= TINY and _is_a_test(evidence, rung.change.rpartition(" ")[2]):
+            what = f"gold earned {reward:g}, as with false: compute_reward asks for it, and nothing follows"
         elif rung.worth is Worth.JUDGED_BAD and gold - reward < gap:
             what = f"that earned {reward:g}, and gold {gold:g} with the declared verdict"
         elif rung.worth is Worth.JUDGED_PART and reward > gold - TINY:
@@ -103,6 +108,26 @@ def _of_verdicts(evidence: Evidence, varied: list[Rung]) -> Iterator[Finding]:
             )
             fix = _FIX_OF_SILENCE if rung.change.startswith(SILENCES) else _FIXES.get(rung.worth, _FIX_OF_VERDICTS)
             yield dataclasses.replace(found, fix=found.fix if reward is None else fix)
+
+
+def _is_a_test(evidence: Evidence, key: str) -> bool:
+    """Whether the reward decides something by a key of the verdict, beyond whether it is there and of which type."""
+    functions = reach_of(evidence.source).functions("compute_reward") if evidence.source is not None else ()
+    tests = (
+        node.test if isinstance(node, ast.If | ast.IfExp) else node
+        for one in functions
+        for node in one.nodes
+        if isinstance(node, _TESTS)
+    )
+    return any(_holds(test, key) for test in tests)
+
+
+def _holds(test: ast.AST, key: str) -> bool:
+    is_of_form = (isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is | ast.IsNot | ast.In | ast.NotIn)) or (
+        isinstance(test, ast.Call) and isinstance(test.func, ast.Name) and test.func.id in {"isinstance", "type"}
+    )
+    is_it = isinstance(test, ast.Constant) and test.value == key
+    return is_it or (not is_of_form and any(_holds(part, key) for part in ast.iter_child_nodes(test)))
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*SCENARIOS, CASES))

@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 
 from pytest_hermes_env.play.cases.code_changes import is_code, is_program, of_code, only_shown, stubbed
+from pytest_hermes_env.play.cases.cron import more_times
 from pytest_hermes_env.play.cases.edits import Undone, damaged, undone
 from pytest_hermes_env.play.cases.forms import MOST_FIELDS, TURNED, Form, form_of
 from pytest_hermes_env.play.cases.one_value import (
@@ -53,6 +54,19 @@ _PLACED = re.compile(
     r"(?i)(?<![a-z])(?:coords?|coordinates?|points?|positions?|lat_?l(?:on|ng)|l(?:on|ng)_?lat|ranges?|intervals?|spans?|bounds|b?box|size|shape)(?:\[\d*\])*$"
 )
 """Keys of lists whose places mean something."""
+_ENDS = (
+    ("low", "high"),
+    ("lo", "hi"),
+    ("lower", "upper"),
+    ("min", "max"),
+    ("minimum", "maximum"),
+    ("start", "end"),
+    ("begin", "end"),
+    ("start", "stop"),
+    ("from", "to"),
+    ("since", "until"),
+)
+"""What a range calls its ends, of which one is never the other."""
 MANY_STEPS, MOST_COMPARED = 16, 24
 REASONS = "I look at what is asked and at what is given, write down what follows from it, and compare that with what I had before. It fits, so I go on."
 """What nobody could take for an answer."""
@@ -214,6 +228,8 @@ def _changes(text: str, known: Known) -> Iterator[Change]:
                 text=f"{text[: found.start()]}{found[1]}{text[found.end() :]}",
                 is_sure=is_told,
             )
+    for name, more in more_times(text) if "cron" in known.prompt.lower() else ():
+        yield Change(name=name, text=more)
     kind = form_of(text).kind
     if broken := text.strip()[:-1] if kind == "json" else _unreadable(text) if kind == "table" else "":
         yield Change(name="it cannot be read", text=broken)
@@ -292,7 +308,8 @@ def _of_fields(text: str, known: Known) -> Iterator[Change]:
         is_pair = form.kind != "table" and _LAST_OF.sub("", one) == _LAST_OF.sub("", other)  # x1 and x2 may be either
         is_asked = all(not _is_in(telling[name], known.prompt) for name in (one, other))
         is_computed = form.kind == "table" and is_number(telling[one]) and is_number(telling[other])
-        is_sure = is_asked and not is_pair and (is_computed or not known.is_one_of_many)
+        is_told = is_computed or not known.is_one_of_many or _are_ends(one, other, form)
+        is_sure = is_asked and not is_pair and is_told
         is_open = known.is_one_of_many and not is_sure
         name = "two values exchanged, where others may be as good," if is_open else "two values exchanged"
         yield Change(name=name, at=f"in {one} and {other}", text=made, is_sure=is_sure)
@@ -307,6 +324,8 @@ def _of_fields(text: str, known: Known) -> Iterator[Change]:
         for name in probed:
             rest = {other: wrong_value(value) for other, value in telling.items() if other != name}
             yield Change(name="every value wrong but one", at=f"in {name}", text=form.all_of(rest))
+    if len(numbers := [name for name, value in telling.items() if is_number(value)]) > 1:
+        yield Change(name="every number zero", text=form.all_of(dict.fromkeys(numbers, "0")))
     if telling:
         yield Change(name="every value wrong", text=form.all_of({name: wrong_value(value) for name, value in telling.items()}))
 
@@ -329,7 +348,9 @@ def _pairs(form: Form, telling: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         if telling[one] == telling[other] or is_number(telling[one]) != is_number(telling[other]):
             continue
         holders, ends = [_holder(name, form) for name in (one, other)], [_end(name, form) for name in (one, other)]
-        if form.kind == "table" or "[" in one + other:
+        if holders[0] == holders[1] and _are_ends(one, other, form):
+            found.setdefault("range", (one, other))
+        elif form.kind == "table" or "[" in one + other:
             if ends[0] != ends[1] or not ends[0] or holders[0] == holders[1] or not _differ(form, holders, ends[0]):
                 continue
             found.setdefault(ends[0], (one, other))
@@ -373,6 +394,12 @@ def _holder(name: str, form: Form) -> str:
 
 def _end(name: str, form: Form) -> str:
     return name.rpartition(", ")[0] if form.kind == "table" else name.rpartition(".")[2] if "." in name else ""
+
+
+def _are_ends(one: str, other: str, form: Form) -> bool:
+    """Tell whether two fields of one object, or of one row, are called as the ends of a range."""
+    names = {(_end(name, form) or _at_end(name)).casefold() for name in (one, other)}
+    return _holder(one, form) == _holder(other, form) and any(names == {*ends} for ends in _ENDS)
 
 
 def _differ(form: Form, holders: Sequence[str], but: str) -> bool:

@@ -51,7 +51,7 @@ MANY = 3
 """Scores above this are of a scale on which 1 is little."""
 REASON = "{} would be all, and a good answer has {}"
 """A reason whose numbers, the first and the last, are the score that gold had."""
-ON_GOLD = frozenset({Worth.JUDGED_WORST, Worth.JUDGED_LOW, Worth.JUDGED_HALF, Worth.JUDGED_BEST})
+ON_GOLD = frozenset({Worth.JUDGED_WORST, Worth.JUDGED_LOW, Worth.JUDGED_HALF, Worth.JUDGED_BEST, Worth.JUDGED_VETO})
 """Verdicts on gold; others are tried on wrong work, since a fallback may pay for gold."""
 SILENT: dict[str, Any] = dict(
     zip(
@@ -242,6 +242,8 @@ def _answers(judge: tuple[Any, ...]) -> Iterator[tuple[str, str, Worth]]:
     if not isinstance(value, dict):
         yield from _in_words(declared)
         return
+    for key in (name for name, part in value.items() if part is False):
+        yield f"gave true for {key}", declared.replace(body, json.dumps({**value, key: True})), Worth.JUDGED_VETO
     for key in (name for name, part in value.items() if isinstance(part, list) and part):
         yield f"gave an empty list for {key}", declared.replace(body, json.dumps({**value, key: []})), Worth.JUDGED_SILENT
     if not (key := _key_of(value)):

@@ -97,6 +97,8 @@ class Around:
             else:
                 self.tried.names[one.rung.change] = 0  # git refused it here: another item may have it
         found += [await self._one(name, turns, Worth.WORSE) for name, turns in self._untried([*self._copies(live)])]
+        blank = [await self._one(name, turns, Worth.WORSE) for name, turns in self._untried([*self.work.with_blanks()])]
+        found += [one for one in blank if one.failed <= self.gold.failed and await self._is_less(one)]
         found += await self._ways(live)
         found += await self._claims(live) if live else []
         found += await self._changed(near(live))

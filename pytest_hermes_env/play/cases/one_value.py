@@ -26,6 +26,7 @@ LONG_NUMBER = 2
 _CALL = re.compile(r"[A-Za-z_]\w*\(")
 """A formula or another expression, in which a number may be one of several that give the same."""
 SIXTY, YEARS = 60, range(1900, 2101)
+_ORDINALS = ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 _NUMBERS = ("first number", "second number", "third number", "fourth number", "fifth number")
 MOST_NUMBERS, MOST_OF_THEM = 8, 5
 """A value with more numbers is left as it is; of fewer, so many are changed."""
@@ -49,7 +50,8 @@ class Change:
 
 
 BETWEEN = re.compile(r"\s*[,;]\s*|\s*(?:[-=]?>|→)\s*|\s+[|/]\s+")
-"""What stands between the parts of a list in words, or of a way."""
+_MARKS = re.compile(r"(?:[A-Za-z]{0,3}-?\d+|[A-Za-z]|[A-Z]{2,5})(?: (?:[A-Za-z]{0,3}-?\d+|[A-Za-z]|[A-Z]{2,5})){2,}")
+"""What stands between the parts of a list in words, or of a way; and marks with nothing but spaces between them."""
 OPPOSITES = {"true": "false", "false": "true", "yes": "no", "no": "yes", "on": "off", "off": "on"}
 SWITCHED_OFF = frozenset({"false", "no", "off", "0"})
 """What a setting says that is not switched on: most readers take any other word but the opposite for it, too."""
@@ -83,7 +85,7 @@ def of_value(value: str, others: Sequence[str], *, is_exact: bool = False, is_la
 def _is_list(value: str) -> bool:
     """Whether words with something between them are short: an enumeration or a way, not a sentence."""
     parts = BETWEEN.split(value)
-    return len(parts) > 2 and all(0 < len(part.split()) <= FEW_WORDS for part in parts)  # noqa: PLR2004 - more than a clause
+    return bool(_MARKS.fullmatch(value)) or (len(parts) > 2 and all(0 < len(part.split()) <= FEW_WORDS for part in parts))  # noqa: PLR2004 - more than a clause
 
 
 def _of_number(value: str, other: str, *, is_exact: bool) -> Iterator[Change]:
@@ -130,12 +132,15 @@ def _of_numbers_in(value: str) -> Iterator[Change]:
 def _of_words(value: str) -> Iterator[Change]:
     yield Change(name="letters around it", text=f"un{value}ed")
     yield Change(name="other words behind it", text=f"{value} {OTHER}")
-    parts, words = [part for part in BETWEEN.split(value) if part], value.split()
+    between = next(iter(BETWEEN.findall(value)), "") or (" " if _MARKS.fullmatch(value) else "")
+    parts, words = [part for part in (BETWEEN.split(value) if between != " " else value.split()) if part], value.split()
     if len(parts) > 1:
-        between = BETWEEN.findall(value)[0]
         yield Change(name="without its last part", text=between.join(parts[:-1]))
         yield Change(name="its first part only", text=parts[0])
         yield Change(name="its first part as often as it has parts", text=between.join(parts[:1] * len(parts)))
+        if between == " ":  # marks, of which a sum of what they stand for may be all that counts
+            for which, part in zip(_ORDINALS, parts[1:], strict=False):
+                yield Change(name=f"its {which} part as often as it has parts", text=" ".join([part] * len(parts)))
         if len(parts) > 2:  # noqa: PLR2004 - one between two others
             yield Change(name="without its second part", text=between.join([parts[0], *parts[2:]]))
         if len(parts) > 1 and between.strip() not in {",", ";", "|", "/"}:  # a way, whose order may mean something

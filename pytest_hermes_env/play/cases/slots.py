@@ -27,6 +27,11 @@ COMMITTED = re.compile(r"(?m)\tcommit(?: \([\w-]+\))?: (.*)$")
 BY_SOMEBODY = "-c user.name=somebody -c user.email=somebody@example.org -c commit.gpgsign=false"
 MOST_FILES, LARGEST = 4, 20_000
 """Files whose content is changed, and their largest size in characters."""
+MOST_OPAQUE, BLANKS = 2, 16
+"""Files that are no text of which a part is blank, and the part: one of so many."""
+_BLANK = "python3 -c \"f = open({path!r}, 'r+b'); f.seek({start}); f.write(bytes({size}))\""
+_IN_PARTS = (b"PK", b"SQLite format 3", b"%PDF", b"\x7fELF", b"MZ", b"\xca\xfe\xba\xbe", b"\0asm", b"DIRC")
+"""How files begin that have parts which nobody need look at: archives, databases, documents, programs."""
 
 
 OF_HISTORY = re.compile(
@@ -147,6 +152,24 @@ class Work:
         for path in self._opaque()[:MOST_FILES]:
             made = self._put(made, path, "", "something else entirely\n")
         return made
+
+    def with_blanks(self) -> Iterator[tuple[str, tuple[Turn, ...]]]:
+        """Yield names and turns in which a part of a file that is no text, such as sound or a picture, is blank."""
+        opaque = (
+            [path for path in self._opaque() if not self.files[path].data.startswith(_IN_PARTS)]
+            if "terminal" in self.tools
+            else []
+        )
+        last = max((number for number, one in enumerate(self.turns) if one.every(Call)), default=-1)
+        for path in opaque[:MOST_OPAQUE] if last >= 0 else ():
+            data = self.files[path].data
+            size = len(data) // BLANKS
+            for number in range(BLANKS // 8, BLANKS, BLANKS // 4):
+                start = number * size
+                if sum(map(bool, data[start : start + size])) * 2 > size:
+                    blank = call("terminal", command=_BLANK.format(path=path, start=start, size=size))
+                    made = (*self.turns[:last], Turn(steps=(*self.turns[last].steps, blank)), *self.turns[last + 1 :])
+                    yield f"with bytes {start} to {start + size} blank, {path}", made
 
     def _opaque(self) -> list[str]:
         """Return the files of the agent that the verifier read and that are no text: a signature, an archive."""

@@ -16,6 +16,7 @@ from typing import Any
 from pytest_hermes_env.inference.steps import Call, Say, Turn, call, say, think, turn
 from pytest_hermes_env.play.cases.code_changes import is_code, is_program, with_a_note, with_an_import
 from pytest_hermes_env.play.cases.content import MAKEFILES, in_another_order, rewritten, with_a_sentence, with_reasons
+from pytest_hermes_env.play.cases.cron import same_times
 from pytest_hermes_env.play.cases.given_order import with_a_tie_turned
 from pytest_hermes_env.play.cases.slots import ANSWER, BY_SOMEBODY, Slot, Work, arguments_of, said
 from pytest_hermes_env.play.cases.text_mutants import is_pattern
@@ -85,10 +86,7 @@ _TAG, _KIND_OF_TAG = (
     re.compile(r"\b(git)((?: -C \S+)?) tag (?=[\w\"'$])"),
     re.compile(r"\b(?:annotated|lightweight)\b", re.IGNORECASE),
 )
-_SUNDAY = re.compile(r"(?m)^((?:\S+[ \t]+){4}(?:[1-6](?:-[1-6])?,)*)0(?=,|[ \t]|$)")
-_CRON = re.compile(r"(?m)^(?:[\d*,/-]+[ \t]+){4}[\d*,/-]+(?=[ \t]|$)")
-_RANGE = re.compile(r"(?<![\d/*])(\d+)-(\d+)(?![\d/])")
-"""Commands that tag, lines of cron whose last field has Sunday, the five fields of any, and their ranges."""
+"""Commands that tag."""
 
 
 _TWICE = re.compile(r"\A\s*\(\?[a-zA-Z]+\)|\(\?P|\\[1-9]")
@@ -185,11 +183,8 @@ def other_ways(work: Work, live: Sequence[Slot], most: int) -> tuple[list[Way], 
         if (rounded := as_exact_as_asked(slot.text, work.prompt)) != slot.text:
             words.append((f"as exact as the prompt asks for, {slot.name}", slot.put(rounded), True))
         if "cron" in work.prompt.lower():
-            same = {
-                "with Sunday as 7": _SUNDAY.sub(r"\g<1>7", slot.text),
-                "with ranges as lists": with_lists(slot.text),
-            }
-            words += [(f"{name}, {slot.name}", slot.put(text), True) for name, text in same.items() if text != slot.text]
+            same = same_times(slot.text)
+            words += [(f"{name}, {slot.name}", slot.put(text), True) for name, text in same if text != slot.text]
         if not slot.text.endswith("\n"):
             words.append((f"with a line end, {slot.name}", slot.put(f"{slot.text}\n"), slot.name != ANSWER and not is_exact))
     return [*made, *((name, way) for name, way, is_same in words if is_same)], [
@@ -228,15 +223,6 @@ def as_exact_as_asked(text: str, prompt: str) -> str:
     if any(len(rounded(number)) >= len(number) for number in numbers):
         return text
     return _MORE_EXACT.sub(lambda found: rounded(found[0]) if found[0] in numbers else found[0], text)
-
-
-def with_lists(text: str) -> str:
-    """Return lines of cron with each number of their ranges."""
-
-    def listed(found: re.Match[str]) -> str:
-        return ",".join(map(str, range(int(found[1]), int(found[2]) + 1))) or found[0]
-
-    return _CRON.sub(lambda line: _RANGE.sub(listed, line[0]), text)
 
 
 def _has_committed(work: Work) -> bool:

@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import re
+import tempfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,7 +16,7 @@ from pytest_hermes_env.play.auto_script import JUDGE_ANSWER, SILENT_ANSWER
 from pytest_hermes_env.play.buffers import copied, fields_of
 from pytest_hermes_env.play.cases.slots import Work, said
 from pytest_hermes_env.play.cases.values import GOLD
-from pytest_hermes_env.play.item_texts import LABEL, NO_LABEL, PERHAPS_LABEL
+from pytest_hermes_env.play.item_texts import LABEL, NO_LABEL, PERHAPS_LABEL, pairs_under
 from pytest_hermes_env.play.journal import Journal
 from pytest_hermes_env.play.scenario import Cause, Sighting, Unavailable
 from pytest_hermes_env.play.scenarios.family import family
@@ -26,6 +27,9 @@ from pytest_hermes_env.play.tool_backend import files_left
 USUAL = re.compile(r"\$[A-Z_{]|environment variable")
 """What a prompt says that speaks of variables."""
 _FIRST = 731_907_000
+_NAMES = re.compile(r"id$|name|slug|seed|split|index|kind|type|level|number$")
+ENOUGH, MOST_READ = 12, 1 << 24
+"""What names an item, or its kind, characters of answers that are in a file by no coincidence, and bytes of it that are read."""
 
 
 class Answers:
@@ -82,6 +86,25 @@ def _is_word(value: str, text: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.IGNORECASE) is not None
 
 
+def _untold(item: Any, prompt: str) -> list[str]:
+    """Return the texts of an item that its prompt does not hold, but for those that name it: its answers, whatever they are called."""
+    pairs = (pair for name, value in fields_of(item).items() for pair in pairs_under(str(name), value))
+    return [text for key, text in pairs if text.strip() and text not in prompt and not _NAMES.search(key.lower())]
+
+
+def _left_on_host(stage: Stage) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the files for everybody that setup wrote and that hold all answers of an item, where the agent works on this machine."""
+    answers = _untold(stage.item, prompt_of(stage, stage.item))
+    if getattr(stage.env.config, "terminal_backend", "local") != "local" or sum(map(len, answers)) < ENOUGH:
+        return
+    shared = f"{os.path.realpath(tempfile.gettempdir())}/"
+    for path in [one for one in stage.written if one.startswith(shared)]:
+        with contextlib.suppress(OSError), open(path, "rb") as file:
+            data = file.read(MOST_READ)
+            if all(text.encode() in data or json.dumps(text)[1:-1].encode() in data for text in answers):
+                yield path, ("the answer",)
+
+
 @family(
     {"answers_replaced": "a rollout of an item whose answers are other words begins: which of them are in its reach?"},
     needs="item",
@@ -91,10 +114,11 @@ async def answers_replaced(stage: Stage) -> None:
     gold = case_of(stage.cases, stage.item, GOLD, 0)
     answers = Answers(stage.item, gold.turns if gold is not None else ())
     parts = parts_of_gold(answers.item, repr(said(gold.turns)), prompt_of(stage, stage.item)) if gold is not None else {}
-    if not (answers.of or parts):
+    left = {("host file", path): words for path, words in _left_on_host(stage)}
+    if not (answers.of or parts or left):
         stage.skip(Unavailable(Cause.NO_ANSWER))
         return
-    seen: dict[tuple[str, str], tuple[str, ...]] = {}
+    seen: dict[tuple[str, str], tuple[str, ...]] = dict(left)
 
     def look(conversation: Any) -> Any:
         if not conversation.tools:

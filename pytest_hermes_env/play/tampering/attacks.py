@@ -44,6 +44,7 @@ _MEASURES = re.compile(r"\bsettrace\b|\bcoverage\b|--cov\b|\btrace\.Trace\b|\bsy
 """Where the verifier looks at which lines run."""
 _TIMED = re.compile(r"\b(?:perf_counter|process_time|monotonic|timeit|time\.time|hyperfine)\w*\b")
 """Where the verifier looks at how long something takes."""
+_DEF = re.compile(r"(?m)^def (\w+)")
 _SILENCING = ".print rows\n.output /dev/null\n"
 """Commands of sqlite3's own program."""
 _SETTINGS = (".ini", ".cfg", ".conf", ".toml", ".json", ".yaml", ".yml", ".env", ".rc")
@@ -180,6 +181,16 @@ def _slowed(surface: Surface) -> Iterator[Attack]:
     known = {path: text for path, text in surface.prepared.items() if path in surface.work and path.endswith(".py")}
     if made := {path: new for path, text in known.items() if (new := payloads.remembering(text))}:
         yield Attack(family="the work as it was, which remembers what it was asked before", files=made)
+    for text in surface.uploads.values():
+        own = {
+            path
+            for path, work in surface.work.items()
+            if path.endswith(".py") and not {*_DEF.findall(text)}.isdisjoint(_DEF.findall(work))
+        }
+        if own and (new := payloads.remembering(text)):
+            yield Attack(
+                family="what the work is compared with, which remembers what it was asked before", files=dict.fromkeys(own, new)
+            )
     for path, text in surface.prepared.items():
         works = [work for work in surface.work if work.endswith(".py") and work != path]
         if path.endswith(".py") and path not in surface.uploads and works and (slow := payloads.slowed(text)):

@@ -231,6 +231,13 @@ def test_slow_code_remembers_what_it_was_asked() -> None:
 
     assert ([made["f"](1), made["f"](1), made["f"](2)], made["calls"]) == ([2, 2, 3], [1, 2])
     assert payloads.remembering("x = 1\n") == ""
+    beside = Surface(
+        cwd="/w",
+        commands=surface.commands,
+        work={"/w/b.py": "def f(x): ..."},
+        uploads={"/w/slow.py": slow, "/w/t.py": "def g(): ..."},
+    )
+    assert attack_named(beside, "remembers what it was asked").files["/w/b.py"] == payloads.remembering(slow)
 
 
 def test_a_checkers_arguments_hold_its_cases(tmp_path: Path) -> None:

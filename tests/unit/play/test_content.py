@@ -108,6 +108,15 @@ def test_a_change_is_made_in_the_form_of_the_text(text: str, others: tuple[str, 
     assert made(text, *others)[name].text == expected
 
 
+def test_the_ends_of_a_range_are_never_exchanged() -> None:
+    """Also where others may be as good; and a plan in which nothing takes any time is none."""
+    known = Known(others=('{"low": 7, "high": 9, "n": 4}',), is_one_of_many=True)
+    named = {(change.name, change.at): change for change in changes('{"low": 1, "high": 3, "n": 2}', known)}
+
+    assert named["two values exchanged", "in low and high"].is_sure
+    assert named["every number zero", ""].text == '{"low": 0, "high": 0, "n": 0}'
+
+
 def test_values_of_keys_that_may_be_either_are_a_question() -> None:
     """The roots of an equation have no order, and the ends of an edge may have none."""
     assert not made('{"edges": [[1, 2], [3, 1]]}')["two values exchanged in edges[0][0] and edges[0][1]"].is_sure

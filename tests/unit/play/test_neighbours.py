@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from pytest_hermes_env.inference.steps import call
+from pytest_hermes_env.play.cases.cron import more_times, same_times
 from pytest_hermes_env.play.cases.slots import arguments_of
-from pytest_hermes_env.play.cases.ways import _by_other_means, as_exact_as_asked, with_lists
+from pytest_hermes_env.play.cases.ways import _by_other_means, as_exact_as_asked
 
 
 @pytest.mark.parametrize("path", ["notes.txt", "a/new folder/notes.txt"])
@@ -24,9 +25,20 @@ def test_a_file_that_the_terminal_writes_is_the_one_of_the_tool(tmp_path: Path, 
 
 def test_ranges_of_cron_are_lists_of_numbers() -> None:
     """In five fields alone; with steps, and in other texts, they stay."""
-    assert with_lists("30 7 1-3 * 1-5\n") == "30 7 1,2,3 * 1,2,3,4,5\n"
-    assert with_lists("*/15 8-17/3 * * 0 run 1-5") == "*/15 8-17/3 * * 0 run 1-5"
-    assert with_lists("from 1-5 and no more of it") == "from 1-5 and no more of it"
+    assert dict(same_times("30 7 1-3 * 1-5\n"))["with ranges as lists"] == "30 7 1,2,3 * 1,2,3,4,5\n"
+    assert dict(same_times("*/15 8-17/3 * * 0 run 1-5"))["with ranges as lists"] == "*/15 8-17/3 * * 0 run 1-5"
+    assert dict(same_times("from 1-5 and no more of it"))["with ranges as lists"] == "from 1-5 and no more of it"
+
+
+def test_cron_runs_more_often_with_a_star() -> None:
+    """In each field that has none, and in all; what is no line of cron has no such change."""
+    assert [*more_times("30 7 * * 1-5 /opt/run\n")] == [
+        ("at any time", "* * * * * /opt/run\n"),
+        ("at any minute", "* 7 * * 1-5 /opt/run\n"),
+        ("at any hour", "30 * * * 1-5 /opt/run\n"),
+        ("at any weekday", "30 7 * * * /opt/run\n"),
+    ]
+    assert [*more_times("from 1-5 and no more of it")] == [] == [*more_times("* * * * *\n")]
 
 
 @pytest.mark.parametrize(
