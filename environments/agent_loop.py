@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from environments.hermes_modules import explain_shadowing
 from environments.loop.end import NO_REASON, RolloutEnd, current_record, end_of_reply
-from environments.loop.log_once import log_once
+from environments.loop.log_once import OF_SERVERS, log_once
 from environments.loop.messages import (
     BadArguments,
     ModelCall,
@@ -209,7 +209,7 @@ class HermesAgentLoop:
         try:
             response = await self.server.chat_completion(**request)
         except Exception as error:  # noqa: BLE001 - it is logged, and is the end of the rollout
-            log_once(logger, error, "The inference server failed on turn %d of rollout %s", turn, self.task_id)
+            log_once(logger, error, f"{OF_SERVERS} on turn %d of rollout %s", turn, self.task_id)
             self.failure = error
             return None
         choices: Any = getattr(response, "choices", None)

@@ -40,6 +40,7 @@ from environments.command_line.settings import (
     usage_error,
     without_secrets,
 )
+from environments.loop.log_once import failures_of_servers
 from environments.rollout.concurrency import ProgressBar, progress_bar
 from environments.rollout.file import write_page
 from environments.rollout.recorder import recorded_group, records_path
@@ -56,6 +57,10 @@ EXIT_BY_SIGNAL = 128
 
 CLOCK_S = 2.0
 """Seconds by which the clock of a file system may lag behind."""
+
+
+class NothingCollectedError(RuntimeError):
+    """Several groups in a row had no rollout that was scored."""
 
 
 def load_dotenv_of_cwd() -> None:
@@ -98,16 +103,23 @@ def _run(cls: type[BaseEnv], mode: Mode, settings: Settings) -> None:
     try:
         asyncio.run(_run_and_close(env, mode))
         if mode == "evaluate" and (failed := getattr(env, "_failed_evaluation", "")):
+            said = failures_of_servers()
+            fix = (
+                "start the model server, or correct --openai.base_url"
+                if said
+                else "the first error of each kind is above, with its line"
+            )
             sys.stderr.write(
-                f"Nothing was measured.\n  seen      {failed}\n  fix       the first error of each kind is above, with its line\n"
+                f"Nothing was measured.\n  seen      {failed}{', because of ' if said else ''}{said}\n  fix       {fix}\n"
             )
             sys.exit(FAILED)
-    except ModelServerError as error:
+    except (ModelServerError, NothingCollectedError) as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(FAILED)
     except (KeyboardInterrupt, asyncio.CancelledError) as stop:
         number = signal.SIGINT if isinstance(stop, KeyboardInterrupt) else signal.SIGTERM
-        logger.info("%s was stopped by %s", mode, number.name)
+        after = f", after {env.curr_step} of {env.config.total_steps} groups" if mode == "process" else ""
+        sys.stderr.write(f"{mode} was stopped by {number.name}{after}\n")
         sys.exit(EXIT_BY_SIGNAL + number)
     finally:
         _show_files(env.config, mode, began)
@@ -190,8 +202,8 @@ async def process_groups(env: BaseEnv, *, give_up_after: int) -> None:
     finally:
         if env.jsonl_writer is not None:
             env.jsonl_writer.close()
-    if env.config.data_path_to_save_groups is not None:
-        write_page(Path(env.config.data_path_to_save_groups))
+        if env.config.data_path_to_save_groups is not None and (env.curr_step or not sys.exc_info()[0]):
+            write_page(Path(env.config.data_path_to_save_groups))
 
 
 async def _process(env: BaseEnv, bar: ProgressBar, *, give_up_after: int) -> None:
@@ -206,11 +218,7 @@ async def _process(env: BaseEnv, bar: ProgressBar, *, give_up_after: int) -> Non
         if not processed:
             failures += 1
             if failures >= give_up_after:
-                raise error or RuntimeError(
-                    f"process gives up: collect_trajectories of {type(env).__name__} returned no data for {failures} items in a row, "
-                    f"with {env.curr_step} of {env.n_groups_to_process} groups written. An evaluation-only environment has nothing "
-                    "to process; run `evaluate` instead. Otherwise see the warnings above."
-                )
+                raise error or NothingCollectedError(_nothing_collected(env, failures))
             logger.warning("A group returned no data; %d of %d tries", failures, give_up_after, exc_info=error)
             continue
         failures = 0
@@ -219,6 +227,21 @@ async def _process(env: BaseEnv, bar: ProgressBar, *, give_up_after: int) -> Non
         env.curr_step += 1
         bar.update()
         logger.info("Processed group %d of %d", env.curr_step, env.n_groups_to_process)
+
+
+def _nothing_collected(env: BaseEnv, failures: int) -> str:
+    """Return why nothing comes: what the model server said, if it failed, else what an environment without training would do."""
+    told = (
+        f"process gives up: collect_trajectories of {type(env).__name__} returned no data for {failures} items in a row, with "
+        f"{env.curr_step} of {env.n_groups_to_process} groups written.\n"
+    )
+    if said := failures_of_servers():
+        urls = ", ".join(without_credentials(str(server.config.base_url)) for server in env.server.servers)
+        return f"{told}  seen      {said}, at {urls}\n  fix       start the model server, or correct --openai.base_url"
+    return (
+        f"{told}  fix       the warnings above say why a group was dropped; one that is only for evaluation has nothing to process: run "
+        "`evaluate` instead"
+    )
 
 
 async def _collected(env: BaseEnv, item: Any) -> tuple[Any, Exception | None]:

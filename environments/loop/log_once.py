@@ -32,6 +32,9 @@ VARYING = re.compile(r"\b[\w-]*\d[\w-]*\b")
 MOST_CAUSES = 1000
 """Causes that are remembered; the table is emptied when it is full."""
 
+OF_SERVERS = "The inference server failed"
+"""How the message begins of what a server failed with."""
+
 _first: list[BaseException | None] = []
 """The first error that came from no server since `forget` asked for it, which a test does: it holds all that its frames hold."""
 _logged: dict[tuple[str, str, str], tuple[int, str]] = {}
@@ -76,6 +79,13 @@ def cause_of(error: BaseException) -> BaseException:
 def logged(beginning: str) -> dict[str, int]:
     """Return how often each error occurred whose message has this beginning."""
     return {first: count for (_, message, _), (count, first) in _logged.items() if message.startswith(beginning)}
+
+
+def failures_of_servers() -> str:
+    """Return the most frequent error of inference servers with its number; empty where none failed."""
+    found = logged(OF_SERVERS)
+    most = max(found, key=found.__getitem__, default="")
+    return f"{most.partition(chr(10))[0]} ({found[most]:,} times)" if most else ""
 
 
 def first_error() -> BaseException | None:

@@ -36,7 +36,7 @@ def _add(
 def _add_attack(commands: Any) -> None:
     text = (
         "Search for all that an agent which does none of the work can leave in its sandbox so that the verifier pays, and for "
-        "programs that are wrong in one place and paid like gold. Gold has to be declared. Exit code 1 where something pays. Other flags go to pytest: --hermes-report-json FILE, --hermes-html FILE, -v."
+        "work and programs that are wrong in one place and paid like gold. Gold has to be declared. Exit code 1 where something pays. Other flags go to pytest: --hermes-report-json FILE, --hermes-html FILE, -v."
     )
     parser = _add(commands, "attack", _attack, "search for what a verifier pays for without the work", text)
     parser.add_argument(

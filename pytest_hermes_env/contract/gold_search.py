@@ -180,7 +180,7 @@ def promoted(path: str, prompts: Mapping[str, int]) -> dict[int, list[str]]:
     if not found:
         raise UsageError(
             f"{path} has no rollout of this environment's first training items.\n"
-            f"  seen      {seen} scored rollouts, and prompts of {len(prompts)} items\n"
+            f"  seen      {f'{seen} scored rollouts' if seen else 'no line that is a rollout'}, and prompts of {len(prompts)} items\n"
             "  fix       give the file that process, evaluate or a recording of this environment wrote"
         )
     paid = {number: rollouts for number, rollouts in sorted(found.items()) if max(score for score, _ in rollouts) > 0}

@@ -345,7 +345,8 @@ def _unused_turns(script: Script, label: str, reached: int, *, is_again: bool) -
     ended = ""
     if reached and is_again and (last := script.turns[reached - 1]).only(Say) is not None and last.only(Call) is None:
         ended = f"{ENDED}by turn {reached}, which calls no tool: the next conversation begins with turn 1 again\n"
-        fix = "a script is one conversation: give each its own Script(turns, when=...), or a function of the conversation"
+        unused = f"turn {has}" if has == reached + 1 else f"turns {reached + 1} to {has}"
+        fix = f"delete {unused}; or, for another conversation, give each its own Script(turns, when=...)"
     return Problem(
         error=LeftoverTurns,
         text=f"the {label} has {has} {plural('turn', has)}, but {extent}.\n  unused    {rest}\n{ended}  fix       {fix}",

@@ -94,6 +94,10 @@ def _rescore(options: argparse.Namespace) -> int:
     from pytest_hermes_env.records.rescored_run import Settings, findings, rescore_files, summary_lines  # noqa: PLC0415
 
     _check_outputs(options, *options.files, options.target)
+    if options.target.endswith(".jsonl"):
+        raise UsageError(
+            f"{options.target} is no environment.\n  fix  hermes-env rescore my_env.py ROLLOUTS: the environment stands first"
+        )
     if not 0 <= options.threshold <= 1:
         raise UsageError(f"--threshold {options.threshold:g}: expected a share from 0 to 1")
     settings = Settings(
@@ -190,6 +194,8 @@ def _check_outputs(options: argparse.Namespace, *inputs: str) -> None:
     read = {os.path.realpath(one) for one in inputs}
     for name in ("json", "html", "output"):
         path = getattr(options, name, "")
+        if os.path.isdir(path):
+            raise UsageError(f"--{name} {path} is a directory.\n  fix  name a file")
         if path not in {"", "-"} and os.path.realpath(path) in read:
             raise UsageError(f"--{name} {path} is a file that is read: it would be replaced.\n  fix  name another file")
 

@@ -130,7 +130,7 @@ def _files(options: argparse.Namespace, written: Callable[[Path], Path]) -> list
 
 
 def _is_foreign(page: Path) -> bool:
-    return page.exists() and MARK not in page.read_bytes()[:MARKED]
+    return page.is_dir() or (page.exists() and MARK not in page.read_bytes()[:MARKED])
 
 
 def _check(file: Path) -> None:
@@ -138,7 +138,9 @@ def _check(file: Path) -> None:
         raise UsageError(no_file(str(file)))
     expected = "  expected  JSON lines, as process and evaluate write them"
     if not file.is_file() or file.suffix in {".html", ".eval"}:
-        raise UsageError(f"{file} is not a file of rollouts.\n{expected}")
+        near = [other for end in (".jsonl", ".rollouts.jsonl") if (other := file.with_suffix(end)).is_file()]
+        fix = f"\n  fix       name {near[0]}, which lies beside it" if near else ""
+        raise UsageError(f"{file} is not a file of rollouts.\n{expected}{fix}")
     first = None
     for group in rollout_file().read_groups(file):
         if group.rollouts:

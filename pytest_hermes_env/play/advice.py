@@ -8,6 +8,7 @@ import contextlib
 import difflib
 import dis
 import inspect
+import io
 import itertools
 import json
 import linecache
@@ -30,9 +31,14 @@ NEAR = 30
 """Characters that are shown on both sides of a mistake in JSON."""
 _SIGNATURES = {
     "__init__": "self, config, server_configs, slurm=False, testing=False",
+    "collect_trajectories": "self, item",
+    "collect_trajectory": "self, item",
     "compute_reward": "self, item, result, ctx",
+    "evaluate": "self, *args, **kwargs",
     "format_prompt": "self, item",
+    "get_eval_items": "self",
     "get_next_item": "self",
+    "prepare_sandbox": "self, item, ctx",
     "setup": "self",
     "wandb_log": "self, wandb_metrics=None",
 }
@@ -72,6 +78,16 @@ def _advice(error: BaseException, place: Place) -> str:
     line = linecache.getline(place.path, place.line)
     if told := _of_a_declaration(str(error), line) or _of_a_line(error, line):
         return told
+    if isinstance(error, UnicodeDecodeError):
+        return _of_encoding(error)
+    if (
+        isinstance(error, KeyError)
+        and (variable := re.search(r"\bos\.environ\[(['\"])(\w+)\1\]", line))
+        and error.args == (variable[2],)
+    ):
+        return f"Set the variable {variable[2]} where this runs, or write `os.environ.get({variable[2]!r}, …)`."
+    if set_ := re.match(r"property '(\w+)' of '(\w+)' object has no setter", str(error)):
+        return f"Call the attribute otherwise: `{set_[1]}` is a property of {set_[2]}, which nothing can be set to."
     frame, segment = _where(error)
     is_of_place = frame is not None and frame.f_code.co_filename == place.path
     if isinstance(error, TypeError) and not is_of_place and (method := _ARGUMENTS.match(str(error))):
@@ -105,9 +121,11 @@ def _of_a_line(error: BaseException, line: str) -> str:
     """Return what to write in place of a line that starts what runs already, or that runs too early."""
     if isinstance(error, SystemExit) and re.search(r"\.cli\(", line):
         return f'Put `{line.strip()}` below `if __name__ == "__main__":`.'
-    ran = re.search(r"(?:asyncio\.run|\.run_until_complete)\((.+)\)\s*$", line)
+    ran = re.search(r"(?:asyncio\.run|\.run_until_complete)\((.+)\)", line)
     if ran and isinstance(error, RuntimeError) and "running" in str(error):
-        return f"Write `await {ran[1]}`: a loop runs already."
+        tree = _statement(line)
+        call = next((one for one in ast.walk(tree) if _called(one) in {"run", "run_until_complete"}), None)
+        return f"Write `await {ast.unparse(call.args[0]) if isinstance(call, ast.Call) and call.args else ran[1]}`: a loop runs already."
     return ""
 
 
@@ -140,6 +158,17 @@ def _of_json(error: json.JSONDecodeError) -> str:
         return "Each line is a JSON value of its own: `[json.loads(line) for line in text.split('\\n') if line.strip()]`."
     text = error.doc[max(0, error.pos - NEAR) : error.pos + NEAR]
     return f"Correct the text near {shorten(text)!r}." if text.strip() else "The text is empty where JSON is expected."
+
+
+def _of_encoding(error: UnicodeDecodeError) -> str:
+    """Return how to read the file that a stack has open, or is asked to read, whose text is in another encoding."""
+    held = (value for frame, _ in traceback.walk_tb(error.__traceback__) for value in frame.f_locals.values())
+    names = [str(getattr(value, "name", value)) for value in held if isinstance(value, io.TextIOBase | os.PathLike)]
+    return (
+        f"{os.path.basename(names[-1])} is not {error.encoding.upper()}: save it so, or read it with `encoding='latin-1'`."
+        if names
+        else ""
+    )
 
 
 def _is_json(text: str) -> bool:
@@ -193,6 +222,14 @@ def _parsed(segment: str) -> Any:
         return ast.parse(segment.strip(), mode="eval").body
     except SyntaxError:
         return None
+
+
+def _statement(line: str) -> ast.AST:
+    """Return the statement that a line is; an empty one for a part of one."""
+    try:
+        return ast.parse(line.strip())
+    except SyntaxError:
+        return ast.Pass()
 
 
 def _value(node: ast.expr, frame: FrameType) -> Any:
@@ -334,6 +371,12 @@ def _of_type(text: str, frame: FrameType, segment: str) -> str:
         if inside:
             return f"Write `{name}[{inside[0]}][{key!r}]`: `{name}` is a {kind[1]} here."
         return f"`{name}` is a {kind[1]} here, and has no keys: make it a dict, or take a number."
+    if (alone := re.match(r"'(?:\w+\.)*(\w+)' object is not subscriptable", text)) and isinstance(
+        node := _parsed(segment), ast.Subscript
+    ):
+        name, key = ast.unparse(node.value), getattr(node.slice, "value", None)
+        if isinstance(key, str) and hasattr(_value(node.value, frame), key):
+            return f"Write `{name}.{key}`: `{name}` is a {alone[1]}, and no dict."
     if "coroutine" in text:
         line, call = _not_awaited(frame)
         return f"Write `await {call}` in line {line}." if call else "Await the call that made the coroutine."

@@ -27,7 +27,7 @@ _RANDOM = re.compile(r"[0-9a-f]{12,}|tmp[._]?\w{6,10}")
 class AttackPlan:
     """``item`` is the number of a training item, from 0, or None for the first with gold. ``minutes`` end a search, which is then not judged.
 
-    ``alone``: nothing is played around gold, of which one item is enough.
+    ``alone``: of gold, and around it, one item is enough.
 
     ``resume`` is a file: rollouts that earned less than an attack has to are noted in it, and not played again.
     """

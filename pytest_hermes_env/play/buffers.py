@@ -112,6 +112,16 @@ def copied(value: Any) -> Any:
         return value
 
 
+def with_field(item: Any, name: str, value: Any) -> Any:
+    """Return a copy of an item with another value in one field."""
+    made = copied(item)
+    if isinstance(made, dict):
+        made[name] = value
+    else:
+        object.__setattr__(made, name, value)
+    return made
+
+
 def _copied(value: Any, memo: dict[int, Any]) -> Any:
     """Return what ``copy.deepcopy`` returns. Messages hold the ids of their tokens: it would ask about each of these."""
     kind = type(value)

@@ -57,7 +57,7 @@ def _check_attack(given: Any) -> None:
         AttackPlan.checked(attack)
         if attack.get("alone") and not given.getoption("hermes_rules"):
             raise UsageError(
-                "--hermes-attack alone=true plays nothing around gold, which the whole contract is judged by.\n"
+                "--hermes-attack alone=true plays gold on one item alone, and the whole contract is judged by more.\n"
                 "  expected  the rules of the searches beside it\n"
                 "  fix       hermes-env attack TARGET, or add --hermes-rules HE405,HE410,HE412"
             )

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import os
 import re
 import sys
+import unittest
 from collections.abc import Callable, Collection, Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,10 +21,11 @@ from _pytest._code import filter_traceback
 from _pytest._code.code import ReprFileLocation, TerminalRepr
 
 from pytest_hermes_env.errors import ENDED, RAN, HermesEnvError, Leftovers
-from pytest_hermes_env.plugin.usage import uses_plugin
+from pytest_hermes_env.plugin.usage import fixture_names, uses_plugin
 
 PACKAGE = Path(__file__).parents[1]
-INSIDE = frozenset({PACKAGE, PACKAGE.parent / "environments", Path(inspect.__file__).with_name("asyncio")})
+ASYNCIO = Path(inspect.__file__).with_name("asyncio")
+INSIDE = frozenset({PACKAGE, PACKAGE.parent / "environments", ASYNCIO})
 """Directories whose frames are left out between those of a project: of this distribution, and of the event loop."""
 VERIFICATIONS = pytest.StashKey[list[Callable[[], None]]]()
 """On an item: the verifications of its doubles, in the order of their fixtures."""
@@ -33,6 +36,7 @@ _OWN_ERRORS = re.compile(r"^(?:E +)?(?:\d+\. )?(CassetteMiss|ScriptError|Unexpec
 """Errors that loops and hermes log, too, with tracebacks."""
 _RECORD = re.compile(r"^(?=[A-Z]+ +\S+:\S+:\d+ )", re.MULTILINE)
 LOG, GROUP_DROPPED = "Captured log", "A group is not trained"
+_MISSING = re.compile(r"missing \d+ required positional arguments?: (.+)")
 TEARDOWNS = "errors while tearing down"
 """How pytest begins the message of a group of errors."""
 CAUSE = pytest.StashKey[HermesEnvError]()
@@ -46,7 +50,9 @@ def errors_as_text() -> Iterator[None]:
     try:
         yield
     except HermesEnvError as error:
-        raise pytest.fail.Exception(f"{type(error).__name__}: {error}", pytrace=False) from None
+        failure = pytest.fail.Exception(f"{type(error).__name__}: {error}", pytrace=False)
+        failure.is_ours = True  # type: ignore[attr-defined]
+        raise failure from None
 
 
 def fail_plainly(text: str) -> None:
@@ -130,7 +136,10 @@ class CauseFirst:
     def _reported(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        text, is_cut = ("", False) if item.config.option.fulltrace else _without_own_frames(call.excinfo, item)
+        excinfo = call.excinfo or next(
+            iter(getattr(item, "_excinfo", None) or ()), None
+        )  # a test of unittest keeps it to itself
+        text, is_cut = ("", False) if item.config.option.fulltrace else _without_own_frames(excinfo, item)
         if not is_cut and (call.when != "call" or CAUSE not in item.stash):
             report = yield
             report.longrepr = _Text(text, item) if text else report.longrepr
@@ -211,19 +220,28 @@ def _without_own_frames(excinfo: pytest.ExceptionInfo[BaseException] | None, ite
     entries = list(excinfo.traceback)
     last = max((number for number, entry in enumerate(entries) if _is_users(entry, root)), default=-1)
     if last < 0:
-        return (f"{type(error).__name__}: {error}", False) if is_ours else ("", False)
+        is_told = is_ours or getattr(error, "is_ours", False)
+        fix = "" if is_told else _fix_of_fixtures(error, item)
+        text = str(error) if _is_plain(error) and not is_ours else f"{type(error).__name__}: {error}"
+        return (f"{text}{fix}", False) if is_told or fix else ("", False)
+    ends_in_loop = False
     calls_ours = any(_is_below(entry, {PACKAGE}) or "respx" in Path(entry.path).parts for entry in entries[last + 1 :])
     if not is_ours and uses_plugin(item) and (advice := _advice(error, entries[last])):
         error.add_note(f"fix  {advice}")
+        ends_in_loop = last + 1 < len(entries) and all(_is_below(entry, {ASYNCIO}) for entry in entries[last + 1 :])
     first = next(number for number, entry in enumerate(entries) if _is_users(entry, root))
     between = {
         number
         for number, entry in enumerate(entries)
         if _is_below(entry, INSIDE if first < number < last and not _is_users(entry, root) else {PACKAGE})
     }
-    if not (is_ours or calls_ours or any(number > first for number in between)):
+    if not (is_ours or calls_ours or ends_in_loop or any(number > first for number in between)):
         return "", False
-    shown = [entry for number, entry in enumerate(entries[: last + 1] if calls_ours else entries) if number not in between]
+    shown = [
+        entry
+        for number, entry in enumerate(entries[: last + 1] if calls_ours or ends_in_loop else entries)
+        if number not in between
+    ]
     kept = {id(entry.frame.raw) for entry in shown if filter_traceback(entry)}
     before, following = excinfo.tb, excinfo.tb.tb_next
     while following is not None:
@@ -235,6 +253,22 @@ def _without_own_frames(excinfo: pytest.ExceptionInfo[BaseException] | None, ite
         error.__suppress_context__, error.__cause__ = True, None
         error.add_note("pytest --full-trace shows where in pytest-hermes-env")
     return "", True
+
+
+def _fix_of_fixtures(error: BaseException, item: pytest.Item) -> str:
+    """Return what to do where no line of a test ran, because its fixtures did not reach it; empty where that was not the reason."""
+    missing, cls = _MISSING.search(str(error)), getattr(item, "cls", None)
+    if missing is not None and isinstance(error, TypeError) and cls is not None:
+        is_known = fixture_names(item.config).intersection(re.findall(r"'(\w+)'", missing[1]))
+        is_unittest = issubclass(cls, unittest.TestCase)
+        return (
+            f"\n  fix       take TestCase out of the bases of {cls.__name__}: unittest gives a test no fixtures"
+            if is_known and is_unittest
+            else ""
+        )
+    if (fixture := re.search(r"requested an async fixture '(\w+)'", str(error))) and uses_plugin(item):
+        return f'\n  fix       write `@pytest_asyncio.fixture` above `{fixture[1]}`, or set asyncio_mode = "auto" in pytest\'s settings'
+    return ""
 
 
 def _is_plain(error: BaseException) -> bool:
@@ -256,7 +290,7 @@ class _Text(TerminalRepr):
 
     def __init__(self, text: str, item: pytest.Item) -> None:
         path, line, _ = item.reportinfo()
-        self.text = text
+        self.text = text if str(path) in text else f"{text}\n{os.path.relpath(path)}:{(line or 0) + 1}: {item.name}"
         self.reprcrash = ReprFileLocation(str(path), (line or 0) + 1, text.partition("\n")[0])
 
     def toterminal(self, tw: Any) -> None:

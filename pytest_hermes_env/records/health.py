@@ -5,6 +5,7 @@ One pass over the files; what is kept of a rollout are a few numbers. `checks` h
 
 from __future__ import annotations
 
+import difflib
 import math
 from array import array
 from collections.abc import Mapping, Sequence
@@ -94,7 +95,9 @@ class Health:
     def __init__(self, limits: Mapping[str, float] | None = None) -> None:
         known = {check.name for check in CHECKS}
         if unknown := sorted(set(limits or {}) - known):
-            raise UsageError(f"there is no check {', '.join(unknown)}.\n  expected  one of {', '.join(sorted(known))}")
+            close = difflib.get_close_matches(unknown[0], sorted(known), n=1)
+            expected = f"{close[0]}" if close else f"one of {', '.join(sorted(known))}"
+            raise UsageError(f"there is no check {', '.join(unknown)}.\n  expected  {expected}")
         for name, limit in (limits or {}).items():
             is_share = next(check.is_share for check in CHECKS if check.name == name)
             if not limit >= 0 or (is_share and limit > 1):

@@ -108,6 +108,64 @@ def test_no_await(make_env, tool_context):
     result.stdout.no_fnmatch_line("*asyncio?runners*")
 
 
+def test_what_keeps_a_test_from_its_fixtures_or_its_loop_is_told(pytester: pytest.Pytester) -> None:
+    """A class of unittest gets none, an async one needs a plugin, and one loop cannot run in another: each in a few lines."""
+    pytester.makepyfile(
+        test_it="""
+import asyncio
+import unittest
+
+import pytest
+
+
+class TestBill(unittest.TestCase):
+    def test_a_group(self, make_env, fake_sandbox):
+        pass
+
+
+@pytest.fixture
+async def ready(fake_sandbox):
+    return 1
+
+
+def test_ready(ready, fake_sandbox):
+    assert ready
+
+
+async def one():
+    return 1
+
+
+def test_loops(fake_sandbox):
+    async def both():
+        call = one()
+        try:
+            assert asyncio.run(call) == [1.0]
+        finally:
+            call.close()
+
+    asyncio.run(both())
+"""
+    )
+
+    result = run(pytester)
+
+    result.stdout.fnmatch_lines(
+        [
+            "TypeError: TestBill.test_a_group() missing 2 required positional arguments: 'make_env' and 'fake_sandbox'",
+            "  fix       take TestCase out of the bases of TestBill: unittest gives a test no fixtures",
+            "test_it.py:8: test_a_group",
+            "E   RuntimeError: asyncio.run() cannot be called from a running event loop",
+            "E   fix  Write `await call`: a loop runs already.",
+        ]
+    )
+    result.stdout.fnmatch_lines(
+        ["*requested an async fixture 'ready'*", "  fix       write `@pytest_asyncio.fixture` above `ready`, *"]
+    )
+    result.stdout.no_fnmatch_line("*asyncio?runners*")
+    result.stdout.no_fnmatch_line("*unittest?case.py*")
+
+
 def test_problems_of_a_test_that_passes_still_fail_it_at_teardown(pytester: pytest.Pytester) -> None:
     """Agent loops swallow exceptions, so a test may pass in spite of them."""
     pytester.makepyfile(

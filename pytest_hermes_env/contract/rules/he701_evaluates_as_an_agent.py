@@ -101,6 +101,9 @@ def dynamic(evidence: Evidence) -> Verdict:
             return Verdict.not_exercised("evaluate cannot be called without arguments, which HE102 reports", "HE102")
         if evaluation.error:
             return Verdict.not_exercised(f"evaluate() {evaluation.failure}, which HE705 reports", "HE705")
+        training = evidence.scenario("happy")
+        if training.happened and not training.of(LoopStarted):
+            return Verdict.not_exercised("no rollout reached the agent, in training either", "HE412", "HE511")
         message = "evaluate() never called the model"
         held = {
             f"self.{name}": seen for name, seen in evaluation.before.items() if _HELD_OUT.search(name) and _is_collection(seen)

@@ -71,6 +71,9 @@ def dynamic(evidence: Evidence) -> Verdict:
         if scenario.error:
             return Verdict.not_exercised(f"evaluate() {scenario.failure}", "HE705", "HE403", "HE701")
     idle, good, half = (evidence.scenario(name) for name in SCENARIOS)
+    golds = [rung for rung in evidence.rungs if rung.name == GOLD and not rung.is_automatic]
+    if golds and all(rung.reward is None for rung in golds):
+        return Verdict.not_exercised("gold got no reward", "HE412")
     if any(role.is_judge_guessed for scenario in (idle, half) for role in scenario.roles):
         return Verdict.not_applicable("a judge was asked about work without a declared answer, so that rewards are guessed")
     metrics = [_metrics(scenario) for scenario in (idle, good, half)]

@@ -16,7 +16,7 @@ from typing import Any
 from pytest_hermes_env.errors import HermesEnvError, shorten
 from pytest_hermes_env.inference.steps import Turn, call, say
 from pytest_hermes_env.play.auto_script import silent_policy, tool_using_policy
-from pytest_hermes_env.play.buffers import fields_of
+from pytest_hermes_env.play.buffers import fields_of, with_field
 from pytest_hermes_env.play.cases.given_order import order_in
 from pytest_hermes_env.play.cases.judged import Judged
 from pytest_hermes_env.play.cases.neighbours import Around, Tried, near
@@ -97,7 +97,7 @@ async def play_item(
         found += await Around(stage=stage, gold=gold, transcript=transcript, work=work, left=NEW, tried=tried).play_new()
     else:
         idle = next((one.files for one in found if one.rung.name == NOTHING), {})
-        work = replace(work, before=idle)
+        work = replace(work, before=idle, unread=work.unread | await _unread(stage, transcript, work, gold))
         left = stage.effort * (NEAR_PROGRAMS if gold.runs_programs else NEAR) // (1 + turn)
         if gold.judged and turn == 0:
             found += await Judged(stage=stage, gold=gold, transcript=transcript, work=work).play()
@@ -105,6 +105,20 @@ async def play_item(
         around = Around(stage=stage, gold=gold, transcript=transcript, work=work, left=left, tried=tried)
         found += await around.play(is_judged=is_judged)
     return found
+
+
+async def _unread(stage: Stage, transcript: Transcript, work: Work, gold: PlayedCase) -> frozenset[str]:
+    """Return the fields that gold writes or says whole and without which it earns as much: the reward works out itself what is right."""
+    whole = {slot.text.strip() for slot in work.slots()}
+    labels = [
+        str(name) for name, value in fields_of(work.item).items() if str(value).strip() in whole and name not in work.unread
+    ]
+    found = []
+    for name in labels:
+        item, blank = with_field(work.item, name, OTHER), replace(gold.rung, name=NEIGHBOUR, is_automatic=True)
+        one = await played(stage, Player(transcript, scripted(work.turns)), item, transcript, blank)
+        found += [name] if (one.rung.reward or 0.0) >= (gold.rung.reward or 0.0) else []
+    return frozenset(found)
 
 
 async def play_other_first(

@@ -76,7 +76,7 @@ async def played_cases(stage: Stage) -> None:
         few = spread(list(enumerate(drawn.items)), FEW)
         chosen = [_Chosen(entry=None, item=item, label=f"training item {number}") for number, item in few]
     played: list[PlayedCase] = [PlayedCase(rung=rung) for rung in missing]
-    sandbox, golds, tried = stage.sandbox, 0, None if stage.attack.alone else Tried()
+    sandbox, golds, tried = stage.sandbox, 0, Tried()
     if stage.attack.alone:
         whole = [one for one in chosen if one.entry is None or any(case.name == GOLD for case in one.entry.cases)]
         chosen = [one for one in (*whole, *chosen) if not (one.depth or one.turn)][:1]
@@ -189,7 +189,11 @@ def _chosen(declared: tuple[ItemCases, ...], given: list[Any], trouble: str) -> 
     missing: list[Rung] = []
     for entry in declared:
         problem, cause = "", trouble
-        if entry.kind == "item":
+        if entry.kind == "item" and (whole := _is_part(entry.which, given)):
+            problem = (
+                f"`item` is a whole item, and this is a part of training item {whole - 1}: to choose items by it, write `where`"
+            )
+        elif entry.kind == "item":
             chosen.append(_Chosen(entry=entry, item=entry.which, label=entry.label))
         elif entry.kind == "index" and entry.which < len(given):
             chosen.append(_Chosen(entry=entry, item=given[entry.which], label=entry.label))
@@ -211,6 +215,20 @@ def _chosen(declared: tuple[ItemCases, ...], given: list[Any], trouble: str) -> 
             reason = f"{problem}; then it failed: {cause}"
             missing.append(replace(blank, unavailable=reason) if cause else replace(blank, problem=problem))
     return chosen, missing
+
+
+def _is_part(item: Any, given: list[Any]) -> int:
+    """Return the number, from 1, of the first training item that has all fields of an item and more; 0 where one is it, or none has."""
+    mine = fields_of(item)
+    if not mine or any(picture(item) == picture(other) for other in given):
+        return 0
+    others = [fields_of(other) for other in given]
+    parts = [
+        at
+        for at, other in enumerate(others, 1)
+        if all(name in other and picture(other[name]) == picture(mine[name]) for name in mine)
+    ]
+    return parts[0] if parts else 0
 
 
 def _of_many(entry: ItemCases, fits: list[int], given: list[Any]) -> list[_Chosen]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from pytest_hermes_env.inference.steps import Turn, call, say
 from pytest_hermes_env.play.auto_script import JUDGE_ANSWER, SILENT_ANSWER
-from pytest_hermes_env.play.buffers import copied, fields_of
+from pytest_hermes_env.play.buffers import copied, fields_of, with_field
 from pytest_hermes_env.play.cases.slots import Work, said
 from pytest_hermes_env.play.cases.values import GOLD
 from pytest_hermes_env.play.item_texts import LABEL, NO_LABEL, PERHAPS_LABEL, pairs_under
@@ -40,15 +40,11 @@ class Answers:
         self.of: dict[str, str] = {}
         self._numbers = itertools.count(_FIRST, 11)
         self.item = copied(item)
-        for name, value in fields_of(self.item).items():
+        for name, value in fields_of(item).items():
             called = str(name).lower()
             is_work = PERHAPS_LABEL.search(called) is not None and str(value).strip() in whole
             if (LABEL.search(called) or is_work) and not NO_LABEL.search(called):
-                new = self._replaced(value, str(name))
-                if isinstance(self.item, dict):
-                    self.item[name] = new
-                else:
-                    object.__setattr__(self.item, str(name), new)
+                self.item = with_field(self.item, name, self._replaced(value, str(name)))
 
     def _replaced(self, value: Any, name: str) -> Any:
         if isinstance(value, dict):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import re
 import sys
 import sysconfig
 import traceback
@@ -35,12 +36,17 @@ evaluating_at: ContextVar[Place] = ContextVar("hermes_env_evaluating_at", defaul
 """The environment's line that called the layer's evaluate_items, whose tasks have no line of the environment on their stacks."""
 
 
+_OF_ARGUMENTS = re.compile(
+    r"(?:[\w<>]+\.)*(\w+)\(\) (?:takes .*positional|missing .*positional|got an unexpected keyword) argument"
+)
+
+
 class EnvironmentCode:
     """The files of an environment: those of its classes below the layer's base, and all files next to them."""
 
     def __init__(self, env_class: type, layer: Layer) -> None:
         files = {file_of(cls) for cls in env_class.__mro__[: env_class.__mro__.index(layer.base)]}
-        self._layer = _layer_files(layer)
+        self._layer, self._class = _layer_files(layer), env_class
         self._files = {file for file in files if file}
         of_the_layer = os.path.dirname(file_of(layer.base))
         self._of_the_layer = of_the_layer + os.sep
@@ -80,7 +86,16 @@ class EnvironmentCode:
         frames = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
         own = max((number for number, path in enumerate(frames) if self._is_own(path)), default=len(frames))
         is_of_layer = error.__cause__ is None and any(path.startswith(self._of_the_layer) for path in frames[own + 1 :])
-        return Place() if is_of_layer else self.raised_at(error)
+        found = Place() if is_of_layer else self.raised_at(error)
+        return found if found.path or not isinstance(error, TypeError) else self._defined(str(error))
+
+    def _defined(self, text: str) -> Place:
+        """Return where the method is defined that was called with other arguments than it takes; an empty place without one."""
+        method = getattr(self._class, called[1], None) if (called := _OF_ARGUMENTS.match(text)) else None
+        code = getattr(inspect.unwrap(method), "__code__", None) if method is not None else None
+        if code is None or not self._is_own(code.co_filename):
+            return Place()
+        return Place(path=code.co_filename, line=code.co_firstlineno, function=code.co_name)
 
     def is_beside(self, path: str) -> bool:
         """Whether a file of the host lies beside the environment's."""

@@ -7,6 +7,7 @@ import dataclasses
 import datetime as dt
 import json
 import linecache
+import os
 from collections.abc import Callable
 from pathlib import Path
 from time import time as clock
@@ -57,6 +58,10 @@ class WithoutBase(Base):
 
 class Own(Base):
     """Calls async methods of its own."""
+
+    @property
+    def fixed(self) -> int:
+        return 1
 
     async def score(self) -> float:
         return 1.0
@@ -168,7 +173,7 @@ class Rewarding:
             "`group_size` is a tuple of one value: take away the comma behind it.",
         ),
         (lambda: json.loads(""), "The text is empty where JSON is expected."),
-        (lambda: asyncio.run(Own().total()), "Write `await self.score()` in line 65."),
+        (lambda: asyncio.run(Own().total()), "Write `await self.score()` in line 70."),
         (lambda: int("x"), ""),
         (lambda: Unset().first(), "Await `setup()` first: it sets train_items, and had not run."),
         (lambda: Unset().next(), "Set self.next_number in `setup()`: nothing has set it."),
@@ -182,7 +187,7 @@ class Rewarding:
         ),
         (
             lambda: Unset().ordered(),
-            "Line 85 sets found to what sort() returns, which is None: it changes its object in place.",
+            "Line 90 sets found to what sort() returns, which is None: it changes its object in place.",
         ),
         (
             lambda: dataclasses.make_dataclass("D", [("names", list, [])]),
@@ -192,11 +197,37 @@ class Rewarding:
             lambda: type("Own", (Checked,), {"group_size": 4}),
             "Write its type: `group_size: TYPE = …`. Or set it in `config_init`.",
         ),
+        (
+            lambda: setattr(Own(), "fixed", 1),
+            "Call the attribute otherwise: `fixed` is a property of Own, which nothing can be set to.",
+        ),
+        (lambda: prompt_of(SimpleNamespace(path="a")), "Write `item.path`: `item` is a SimpleNamespace, and no dict."),
+        (lambda: prompt_of(3), ""),
         (lambda: Rewarding().score("x"), "Give 0.0 where `float(text)` raises ValueError: the agent may write anything."),
     ],
 )
 def test_advice_names_what_to_write(act: Callable[[], Any], expected: str) -> None:
     assert advice(act) == expected
+
+
+def test_a_variable_and_a_file_in_another_encoding_are_named(tmp_path: Path) -> None:
+    """However the file is read."""
+    (file := tmp_path / "rows.jsonl").write_bytes("é".encode("latin-1"))
+
+    def of_variable() -> str:
+        return os.environ["NO_SUCH_KEY"]
+
+    def lines() -> list[str]:
+        with file.open(encoding="utf-8") as text:
+            return [line.strip() for line in text]
+
+    place = Place(path=__file__, line=of_variable.__code__.co_firstlineno + 1)
+    written = "rows.jsonl is not UTF-8: save it so, or read it with `encoding='latin-1'`."
+    assert advice_for(raised_by(of_variable), place) == (
+        "Set the variable NO_SUCH_KEY where this runs, or write `os.environ.get('NO_SUCH_KEY', …)`."
+    )
+    assert [advice(lines), advice(lambda: file.read_text(encoding="utf-8"))] == [written, written]
+    assert advice(b"\xe9".decode) == ""
 
 
 def test_a_method_that_the_layer_cannot_call_is_written_out() -> None:
