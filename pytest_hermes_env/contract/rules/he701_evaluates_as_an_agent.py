@@ -73,7 +73,7 @@ def _is_idle(statement: ast.stmt) -> bool:
     return value is None or not any(isinstance(node, (ast.Call, ast.Await)) for node in ast.walk(value))
 
 
-SCENARIOS = ("evaluate",)
+SCENARIOS = ("evaluate", "happy")
 
 
 def dynamic(evidence: Evidence) -> Verdict:

@@ -71,9 +71,8 @@ def dynamic(evidence: Evidence) -> Verdict:
         if scenario.error:
             return Verdict.not_exercised(f"evaluate() {scenario.failure}", "HE705", "HE403", "HE701")
     idle, good, half = (evidence.scenario(name) for name in SCENARIOS)
-    golds = [rung for rung in evidence.rungs if rung.name == GOLD and not rung.is_automatic]
-    if golds and all(rung.reward is None for rung in golds):
-        return Verdict.not_exercised("gold got no reward", "HE412")
+    if idle.of(Reward) and not good.of(Reward):
+        return Verdict.not_exercised("no rollout that played gold got a reward", "HE412")
     if any(role.is_judge_guessed for scenario in (idle, half) for role in scenario.roles):
         return Verdict.not_applicable("a judge was asked about work without a declared answer, so that rewards are guessed")
     metrics = [_metrics(scenario) for scenario in (idle, good, half)]
@@ -94,7 +93,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     message = _of_metrics(metrics, differ, _share(half) / (_share(good) or 1.0)) or _of_items(good)
     message = message or _of_unended(evidence.scenario(UNENDED), half, metrics, differ)
     message = message or _of_part(evidence.scenario(PART), good, metrics)
-    if not message and (message := _of_others(evidence.scenario(OTHERS), good)):
+    if not message and (message := _of_others(evidence.scenario(OTHERS), good, metrics)):
         fix = "Score held-out items as training does, by comparing the answer with the item's own."
         return Verdict.failed([dataclasses.replace(evidence.finding(message, "compute_reward", scenario=OTHERS), fix=fix)])
     if message:
@@ -206,12 +205,20 @@ def _of_part(part: Scenario, good: Scenario, metrics: list[dict[str, float]]) ->
     return f"{_best(metrics)} is {logged.get(_best(metrics), 0.0):g}, as with gold, where the work on one item earned {least:g}"
 
 
-def _of_others(others: Scenario, good: Scenario) -> str:
-    """Return that any answer is paid in evaluation, as long as it has the form of one."""
+def _of_others(others: Scenario, good: Scenario, metrics: list[dict[str, float]]) -> str:
+    """Return that any answer is paid in evaluation, or counted where nothing is paid, as long as it has the form of one."""
     asked = len({item_key(reward.item) for reward in others.of(Reward)})
-    if not others.happened or others.error or not asked or _mean(others) < _mean(good) - TINY:
+    if not others.happened or others.error:
         return ""
-    return f"evaluate() pays the gold of another item like the item's own, on each of {asked} held-out items"
+    if asked and _mean(others) >= _mean(good) - TINY:
+        return f"evaluate() pays the gold of another item like the item's own, on each of {asked} held-out items"
+    idle, full = metrics[:2]
+    logged = _metrics(others)
+    risen = [name for name in full if full[name] - idle.get(name, full[name]) > TINY]
+    if not risen or any(full[name] - logged.get(name, 0.0) > TINY for name in risen):
+        return ""
+    best = _best(metrics)
+    return f"{best} is {logged[best]:g}, as with gold, where each rollout played the gold of another item: not each answer is compared with its own item"
 
 
 def _of_items(good: Scenario) -> str:

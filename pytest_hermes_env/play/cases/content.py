@@ -292,6 +292,7 @@ def _of_fields(text: str, known: Known) -> Iterator[Change]:
         sure = len(telling) == 1 or is_asked or _is_label(name, value, known)
         candidates = list(dict.fromkeys(one[name] for one in others if name in one and _plain(one[name]) != _plain(value)))
         at = f"in {name}" if name else ""
+        yield from _inside(name, value, form, replace(known, others=tuple(one[name] for one in others if name in one)))
         is_exact = _is_in(value, known.prompt)
         is_off = form.kind == "lines" and value.casefold() in SWITCHED_OFF
         for change in of_value(value, candidates[:MOST_OTHERS], is_exact=is_exact, is_latex="\\boxed" in text):
@@ -328,6 +329,15 @@ def _of_fields(text: str, known: Known) -> Iterator[Change]:
         yield Change(name="every number zero", text=form.all_of(dict.fromkeys(numbers, "0")))
     if telling:
         yield Change(name="every value wrong", text=form.all_of({name: wrong_value(value) for name, value in telling.items()}))
+
+
+def _inside(name: str, value: str, form: Form, known: Known) -> Iterator[Change]:
+    """Yield the changes of data that stands in tags, or behind a marker, in its own form."""
+    inner = form_of(value).kind if form.kind in {"tags", "answer"} else ""
+    if inner == "json" or (inner in {"table", "lines", "records"} and "\n" in value):
+        for change in _of_fields(value, known):
+            at = " ".join(filter(None, (change.at, f"in {name}" if name else "")))
+            yield replace(change, at=at, text=form.put(name, change.text))
 
 
 def _various(form: Form, telling: Mapping[str, str]) -> list[str]:

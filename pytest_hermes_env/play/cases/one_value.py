@@ -23,6 +23,7 @@ _NUMBER_IN = re.compile(r"(?<![\d.])\d{1,9}\.\d{1,9}(?![\d.])|\d{1,9}")
 """A number with a fraction, or digits, such as those of a version or a date."""
 LONG_NUMBER = 2
 """Digits of a number of which the first is left out."""
+_FRACTION = re.compile(r"(-?[1-9]\d*) ?/ ?([1-9]\d*)")
 _CALL = re.compile(r"[A-Za-z_]\w*\(")
 """A formula or another expression, in which a number may be one of several that give the same."""
 SIXTY, YEARS = 60, range(1900, 2101)
@@ -69,6 +70,11 @@ def of_value(value: str, others: Sequence[str], *, is_exact: bool = False, is_la
         other = others[0] if others else wrong_value(value)
         yield from _of_number(value, other, is_exact=is_exact) if is_number(value) else _of_words(value)
         yield from _of_numbers_in(value)
+        if (parts := _FRACTION.fullmatch(value)) is not None:
+            over, under = int(parts[1]), int(parts[2])
+            yield Change(name="twice as much", text=f"{2 * over}/{under}")
+            yield Change(name="half as much", text=f"{over}/{2 * under}")
+            yield Change(name="zero", text="0")
         yield Change(name="denied", text=f"not {value}")
         if is_latex:
             yield Change(name="denied in LaTeX", text=f"{value} \\text{{ is wrong}}")

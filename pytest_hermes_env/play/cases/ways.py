@@ -51,6 +51,11 @@ _WITHOUT = re.compile(
     re.IGNORECASE,
 )
 """Where the prompt may limit what code is made of."""
+_FURTHER = re.compile(
+    r"\b(?:may|can|free to|allowed to|welcome to)\b[^.\n]*\b(?:further|helper|other|additional|several|more|extra|as many)\b[^.\n]*\b(?:modules|files)\b",
+    re.IGNORECASE,
+)
+"""Where the prompt lets code stand in several files."""
 _COUNTED = re.compile(r"\b(?:one|single|exactly|only)\b[^.\n]{0,20}\b(?:command|call|turn|step)s?\b", re.IGNORECASE)
 _NAMED = re.compile(r"\bmv\b|\bwrite_file\b")
 """Where the prompt says how many calls may be made, or by which the work is to be done."""
@@ -165,6 +170,10 @@ def other_ways(work: Work, live: Sequence[Slot], most: int) -> tuple[list[Way], 
             words.append(
                 (f"with an import and a class that it does not need, {slot.name}", slot.put(with_an_import(slot.text)), True)
             )
+        if is_module and "write_file" in work.tools and _FURTHER.search(work.prompt):
+            beside = posixpath.join(posixpath.dirname(slot.name), "parts_of_it.py")
+            first = turn(call("write_file", path=beside, content=slot.text))
+            words.append((f"in two modules, {slot.name}", (first, *slot.put("from parts_of_it import *\n")), True))
         longest = min([int(one) for one in _AT_MOST.findall(work.prompt)], default=2 * len(slot.text))
         is_twice = 2 * len(slot.text) <= longest and not (_TWICE.search(slot.text) or _SHORT.search(work.prompt))
         if is_twice and is_pattern(slot.name, slot.text.strip()) and not re.compile(slot.text.strip()).groups:

@@ -28,20 +28,29 @@ USUAL = re.compile(r"\$[A-Z_{]|environment variable")
 """What a prompt says that speaks of variables."""
 _FIRST = 731_907_000
 _NAMES = re.compile(r"id$|name|slug|seed|split|index|kind|type|level|number$")
+LONG = 16
 ENOUGH, MOST_READ = 12, 1 << 24
-"""What names an item, or its kind, characters of answers that are in a file by no coincidence, and bytes of it that are read."""
+"""What names an item, or its kind, characters from which on an answer may be one that gold does not say, characters of answers that are in a file by no coincidence, and bytes of it that are read."""
 
 
 class Answers:
     """A copy of an item in which each answer is a word or a number of its own; ``of`` is canary -> the field that it stands in."""
 
     def __init__(self, item: Any, gold: tuple[Turn, ...] = ()) -> None:
+        said_by_gold = str(said(gold))
         whole = {slot.text.strip() for slot in Work(turns=gold, item=item).slots()} if gold else set()
         self.of: dict[str, str] = {}
         self._numbers = itertools.count(_FIRST, 11)
         self.item = copied(item)
         for name, value in fields_of(item).items():
             called = str(name).lower()
+            if (
+                gold
+                and not isinstance(value, dict | list | tuple)
+                and len(str(value)) < LONG
+                and not _is_said(str(value), said_by_gold)
+            ):
+                continue  # what no good work says is told, as how many are wanted
             is_work = PERHAPS_LABEL.search(called) is not None and str(value).strip() in whole
             if (LABEL.search(called) or is_work) and not NO_LABEL.search(called):
                 self.item = with_field(self.item, name, self._replaced(value, str(name)))
@@ -61,6 +70,10 @@ class Answers:
     def seen_in(self, text: str) -> tuple[str, ...]:
         """Return the fields whose answers are in a text."""
         return tuple(dict.fromkeys(name for canary, name in self.of.items() if canary in text))
+
+
+def _is_said(value: str, text: str) -> bool:
+    return re.search(rf"(?<![\w.]){re.escape(value)}(?!\w|\.\d)", text) is not None
 
 
 def parts_of_gold(item: Any, gold: str, prompt: str) -> dict[str, str]:

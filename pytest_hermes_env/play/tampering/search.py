@@ -106,10 +106,12 @@ class Search:
         """Yield declared work that earns less, such as that which is too slow, after code that stops the clocks."""
         for transcript in self.worse:
             slots = Work(turns=transcript.turns, item=self.item).slots()
-            files = {posixpath.join(surface.cwd, one.name): patching() + one.text for one in slots if one.name.endswith(".py")}
+            files = {posixpath.join(surface.cwd, one.name): one.text for one in slots if one.name.endswith(".py")}
             if files:
                 yield Attack(
-                    family="declared worse work, after code that stops the clocks and lets all tests pass", files=files
+                    family="declared worse work, after code that stops the clocks and lets all tests pass",
+                    files={path: patching() + text for path, text in files.items()},
+                    control=Attack(family="declared worse work", files=files),
                 )
 
     async def _found(

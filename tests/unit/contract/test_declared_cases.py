@@ -247,6 +247,28 @@ def test_items_that_are_not_there_are_findings() -> None:
     ]
 
 
+class NumberedEnv(WordEnv):
+    """Its items have two fields."""
+
+    async def get_next_item(self) -> Any:
+        """Number them."""
+        return {**await super().get_next_item(), "length": 3}
+
+
+def test_a_part_of_an_item_is_no_item() -> None:
+    """It was meant to choose; one that has nothing in common with the items is the author's own."""
+    declared = cases(
+        [
+            item_cases(item={"word": "blue"}, gold=write("word.txt", "blue")),
+            item_cases(item={"word": "mine"}, gold=write("word.txt", "mine")),
+        ]
+    )
+
+    (finding,) = results(NumberedEnv, declared)[0].findings
+
+    assert finding.message.endswith("this is a part of training item 0: to choose items by it, write `where`")
+
+
 def test_files_and_commands_stand_around_a_case() -> None:
     """The sandbox of a case is furnished before the rollout, and the wrong-content policy works in the same one."""
 

@@ -128,6 +128,26 @@ def test_metrics_of_failures_are_told_by_whole_words(name: str, is_of_failures: 
     assert bool(_OF_FAILURES.search(name)) is is_of_failures
 
 
+class PooledEnv(SumEnv):
+    """Counts all answers together: it does not matter whose they are."""
+
+    async def evaluate(self, *args: Any, **kwargs: Any) -> None:
+        """Compare two sets."""
+        tools, names = self._resolve_tools_for_group()
+        found, samples = set(), []
+        for item in self.held_out:
+            ctx = ToolContext(str(uuid.uuid4()))
+            try:
+                loop = HermesAgentLoop(self.server, tools, names, max_turns=4, task_id=ctx.task_id, temperature=0.0)
+                await loop.run([{"role": "user", "content": self.format_prompt(item)}])
+                found.add(json.dumps(self.read(ctx)))
+                samples.append({"score": 0.0})
+            finally:
+                ctx.cleanup()
+        wanted = {json.dumps(item["answer"]) for item in self.held_out}
+        await self.evaluate_log({"eval/recall": len(wanted & found) / len(wanted)}, samples=samples)
+
+
 def test_failures_fall_with_the_work() -> None:
     """A metric that counts them tells gold from no work, too."""
     assert judged("HE708", ErrorsAloneEnv).outcome is Outcome.PASSED
@@ -138,6 +158,7 @@ def test_failures_fall_with_the_work() -> None:
     [
         (SuccessesEnv, "not all items count alike"),
         (FinishedEnv, "is the same for an agent"),
+        (PooledEnv, "is 1, as with gold, where each rollout played the gold of another item"),
         (AnySumEnv, "pays the gold of another item like the item's own, on each of"),
     ],
 )

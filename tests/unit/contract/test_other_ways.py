@@ -36,6 +36,19 @@ class LoudEnv(SumEnv):
         return sorted(found) == sorted(name.upper() for name in names)
 
 
+def test_code_may_stand_in_two_modules_where_the_prompt_says_so() -> None:
+    """Where it forbids others, or says nothing, it stays in one."""
+    code = "def f(x):\n    return x + 1\n"
+
+    def names(prompt: str) -> list[str]:
+        turns = (turn(call("write_file", path="f.py", content=code)), turn(say("Done.")))
+        work = Work(turns=turns, item={}, prompt=f"Write f.py with f(x). {prompt}", tools=("write_file",))
+        return [name for name, _ in other_ways(work, work.slots(), 9)[0] if "two modules" in name]
+
+    assert names("You may add further modules beside f.py.") == ["in two modules, f.py"]
+    assert names("You must not add other modules.") == names("") == []
+
+
 class LenientEnv(LoudEnv):
     """Does not look at what was asked for."""
 

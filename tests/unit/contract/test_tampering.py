@@ -338,6 +338,8 @@ def test_declared_worse_work_is_tried_with_stopped_clocks() -> None:
     (attack,) = search._of_worse(Surface(cwd="/w"))
 
     assert attack.files == {"/w/triple.py": payloads.patching() + TRIPLE}
+    assert attack.control is not None
+    assert attack.control.files == {"/w/triple.py": TRIPLE}
 
 
 def searched(where: Any = "*", **given: Any) -> Any:
@@ -347,8 +349,8 @@ def searched(where: Any = "*", **given: Any) -> Any:
     return contract_of(TripleEnv, [find_rule("HE410")], **job).result(find_rule("HE410"))
 
 
-def test_a_search_alone_plays_nothing_around_gold() -> None:
-    """Gold once, on one item, with the cases that need no author."""
+def test_a_search_alone_plays_one_item() -> None:
+    """Gold, what lies around it, and the cases that need no author."""
     gold = item_cases(where="*", gold=lambda item: [call("write_file", path="triple.py", content=item["work"]), say("Done.")])
     job = {"cases": cases([gold]), "attack": AttackPlan.checked({"alone": True})}
     contract = contract_of(TripleEnv, [find_rule("HE412"), find_rule("HE405")], **job)
@@ -356,7 +358,7 @@ def test_a_search_alone_plays_nothing_around_gold() -> None:
     assert (contract.result(find_rule("HE412")).outcome, contract.result(find_rule("HE405")).outcome) == (Outcome.PASSED,) * 2
     rungs = contract.evidence.rungs
     assert len({rung.item for rung in rungs}) == 1
-    assert not any(rung.change for rung in rungs)
+    assert any(rung.change for rung in rungs)
 
 
 def test_a_search_without_time_is_not_judged() -> None:

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_hermes_env.inference.steps import say, turn
 from pytest_hermes_env.play.cases.content import Known, changes, in_another_order, rewritten, with_a_sentence, wrong
 from pytest_hermes_env.play.cases.one_value import Change
 from pytest_hermes_env.play.cases.text_mutants import is_of_a_language
@@ -106,6 +107,35 @@ def made(text: str, *others: str, prompt: str = "") -> dict[str, Change]:
 def test_a_change_is_made_in_the_form_of_the_text(text: str, others: tuple[str, ...], name: str, expected: str) -> None:
     """Tags, keys, columns and code stay."""
     assert made(text, *others)[name].text == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "others", "name", "expected"),
+    [
+        (
+            "<answer>\nA: 1/64\nB: 1/8\n</answer>",
+            ("<answer>\nA: 1/4\nB: 1/2\n</answer>",),
+            "zero in A in answer",
+            "<answer>\nA: 0\nB: 1/8\n</answer>",
+        ),
+        ('<answer>{"n": 42}</answer>', ('<answer>{"n": 7}</answer>',), "zero in n in answer", '<answer>{"n": 0}</answer>'),
+        ('So:\n```json\n{"n": 42}\n```', ('So:\n```json\n{"n": 7}\n```',), "without the key n", None),
+        (
+            'So:\n```json\n{"n": 42, "m": 1}\n```',
+            ('So:\n```json\n{"n": 7, "m": 1}\n```',),
+            "half as much again in n",
+            'So:\n```json\n{"n": 63, "m": 1}\n```',
+        ),
+        ("3/8", (), "twice as much", "6/8"),
+        ("G6 K5 W12", (), "its second part as often as it has parts", "K5 K5 K5"),
+    ],
+)
+def test_what_stands_in_tags_is_changed_as_what_it_is(
+    text: str, others: tuple[str, ...], name: str, expected: str | None
+) -> None:
+    """Lines with names, JSON, fractions, marks."""
+    found = made(text, *others)
+    assert (found[name].text if name in found else None) == expected
 
 
 def test_the_ends_of_a_range_are_never_exchanged() -> None:
@@ -321,6 +351,9 @@ def test_items_of_any_class_are_read() -> None:
     assert {*texts_of(item)} >= {"42", "easy enough"}
     assert Answers(item).of != {}
     assert Answers({"answer": http.HTTPStatus.OK}).of != {}
+    assert Answers({"wanted": 12, "answer": 7}, (turn(say("The answer is 7.5, no: 7, and not 12.5")),)).of == {
+        "731907000": "answer"
+    }
     assert texts_of({"kind": Slotted, "call": len}) != []
 
 
