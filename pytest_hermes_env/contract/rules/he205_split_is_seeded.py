@@ -3,7 +3,7 @@ Shuffles are seeded, and module-level lists are not shuffled in place.
 
 What: In `setup`, in the constructor and in code that they call, whatever shuffles or samples has a seed:
 `random.Random(42)`, `numpy.random.default_rng(42)`, `dataset.shuffle(seed=42)`, `train_test_split(random_state=42)`. A
-list that the module defines is copied before it is shuffled.
+list that the module defines is copied before it is shuffled. Another process, with another hash seed, gets the same items in the same order.
 
 Why: Without a seed the evaluation items differ in every run and in every worker: scores cannot be compared, and after a
 restart the environment trains on the items that it is evaluated on. Shuffling a module-level list in place reorders it
@@ -18,9 +18,11 @@ entropy; `datasets.Dataset.shuffle(seed=None)`.
 from __future__ import annotations
 
 import ast
+import dataclasses
 from collections.abc import Iterable
 
 from pytest_hermes_env.contract.judge import Evidence, Rule, Severity, Verdict
+from pytest_hermes_env.play.scenario import ELSEWHERE, ItemSeen
 from pytest_hermes_env.source import Call, ClassSource, finding_at, keyword, reach_of
 
 _SHARED = ("random", "numpy.random")
@@ -88,7 +90,17 @@ def dynamic(evidence: Evidence) -> Verdict:
     differs = any(one.prompt != two.prompt if is_told else one.key != two.key for one, two in zip(first, again, strict=True))
     message = "a second setup returned different training items, or a different order"
     findings = [evidence.finding(message, "setup", scenario="setup_again")] if differs else []
+    elsewhere = evidence.scenario(ELSEWHERE).items if not findings else ()
+    if elsewhere and is_told and _prompts(elsewhere) != _prompts(evidence.scenario("items").items)[: len(elsewhere)]:
+        message = "setup returned different training items, or a different order, in a process with another hash seed"
+        found = evidence.finding(message, "setup", scenario=ELSEWHERE)
+        fix = "Order by what the items hold, such as an id, and not by `hash()` or the order of a set: both differ in each process."
+        findings = [dataclasses.replace(found, fix=fix)]
     return Verdict.of(findings, f"two setups returned the same {len(first)} items in the same order")
+
+
+def _prompts(items: Iterable[ItemSeen]) -> list[object]:
+    return list(dict.fromkeys(item.prompt for item in items if isinstance(item.prompt, str)))
 
 
 def _tell_apart(prompts: Iterable[object]) -> bool:
@@ -102,6 +114,6 @@ RULE = Rule(
     severity=Severity.WARNING,
     static=static,
     dynamic=dynamic,
-    scenarios=("items", "setup_again"),
+    scenarios=("items", "setup_again", ELSEWHERE),
     holds_for_base_env=True,
 )

@@ -110,11 +110,11 @@ def only_shown(text: str, prompt: str) -> str:
     """Return code whose functions, or whose program, give what it gives for values that the prompt shows, and nothing for others; empty without any."""
     tree = _tree(text)
     names = (
-        [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in prompt]
+        [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and re.search(rf"\b{node.name}\b", prompt)]
         if tree is not None
         else []
     )
-    if names and "__main__" not in text:
+    if names and not is_program(text):
         shown = prompt.replace(" ", "").replace('"', "'")
         return "".join([text, _SHOWN.format(shown=shown), *(f"\n{name} = _only_shown({name})\n" for name in names)])
     is_reading = re.search(r"\bstdin\b|\binput\(", text) is not None and "__future__" not in text

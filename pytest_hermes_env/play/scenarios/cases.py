@@ -19,6 +19,7 @@ from pytest_hermes_env.play.cases.values import GOLD, Cases, ItemCases
 from pytest_hermes_env.play.held_out import collections_of
 from pytest_hermes_env.play.scenario import CASES, ELSEWHERE, Cause, Rung, Scenario, Sweep, Unavailable, item_key
 from pytest_hermes_env.play.scenarios.family import family
+from pytest_hermes_env.play.scenarios.items import MOST_AGAIN, seen_item
 from pytest_hermes_env.play.scenarios.reward_probes import probe
 from pytest_hermes_env.play.stage import Stage
 
@@ -131,7 +132,8 @@ async def played_elsewhere(stage: Stage) -> None:
     stage.sandbox = sandbox
     needs_probes = stage.item is not None and not any(case.rung.name == GOLD and case.rung.reward for case in played)
     found = await probe(stage, "probes elsewhere") if needs_probes and not stage.nothing_to_train else None
-    stage.scenarios[ELSEWHERE] = Scenario(name=ELSEWHERE, rungs=tuple(case.rung for case in played), probes=found)
+    items = tuple(seen_item(stage.env, item) for item in drawn.items[:MOST_AGAIN])
+    stage.scenarios[ELSEWHERE] = Scenario(name=ELSEWHERE, rungs=tuple(case.rung for case in played), probes=found, items=items)
 
 
 async def _drawn(stage: Stage, name: str) -> tuple[tuple[ItemCases, ...], _Drawn, str]:

@@ -58,7 +58,7 @@ async def training_items(stage: Stage) -> None:
             if item is None and (item := await _after_a_pause(stage, seen)) is None:
                 end(ItemsEnd.NONE)
                 return
-            seen.append(_seen(stage.env, item))
+            seen.append(seen_item(stage.env, item))
             first = first or seen[0].key
             left -= 1
             if len(seen) > 1 and seen[-1].key == first and left > AFTER_REPEAT:
@@ -105,14 +105,15 @@ async def _held_out(stage: Stage) -> list[ItemSeen]:
     try:
         items = stage.env.get_eval_items()
         items = await items if inspect.isawaitable(items) else items
-        return [_seen(stage.env, item) for item in list(items)[:MOST]]
+        return [seen_item(stage.env, item) for item in list(items)[:MOST]]
     except BaseException as error:
         if is_from_outside(error):
             raise
         return []
 
 
-def _seen(env: Any, item: Any) -> ItemSeen:
+def seen_item(env: Any, item: Any) -> ItemSeen:
+    """Return an item as it is compared, with its prompt."""
     kept = copied(item)
     key = repr(picture(item))
     prompt, error = None, ""
@@ -144,7 +145,7 @@ async def second_setup(stage: Stage) -> None:
         _reseed()
         await stage.env.setup()
         while len(seen) < MOST_AGAIN and (item := await stage.next_item()) is not None:
-            seen.append(_seen(stage.env, item))
+            seen.append(seen_item(stage.env, item))
 
     if stage.may_begin():
         await stage.play("setup_again", take, more=lambda _: {"items": tuple(seen)})

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_hermes_env.contract.judge.verdict import Outcome, Verdict
 from pytest_hermes_env.contract.rules.he205_split_is_seeded import dynamic
-from pytest_hermes_env.play.scenario import ItemSeen, Scenario
+from pytest_hermes_env.play.scenario import ELSEWHERE, ItemSeen, Scenario
 from pytest_hermes_env.source.finding import Finding
 
 from .rule_cases import broken, check, open_, sound
@@ -65,7 +65,7 @@ def test_a_split_is_seeded(judge, case):
     check(judge, "HE205", case)
 
 
-def again(first: dict[str, str], second: dict[str, str], error: str = ""):
+def again(first: dict[str, str], second: dict[str, str], error: str = "", elsewhere: dict[str, str] | None = None):
     """Return what was seen where two setups gave items with these keys and prompts."""
 
     def items(rows: dict[str, str]) -> tuple[ItemSeen, ...]:
@@ -74,12 +74,16 @@ def again(first: dict[str, str], second: dict[str, str], error: str = ""):
     scenarios = {
         "items": Scenario(name="items", items=items(first)),
         "setup_again": Scenario(name="setup_again", items=items(second), error=error),
+        ELSEWHERE: Scenario(name=ELSEWHERE, items=items(elsewhere or {})),
     }
     return SimpleNamespace(
         scenario=scenarios.__getitem__,
         without_items=lambda: None if first else Verdict.not_applicable("none"),
         finding=lambda message, method, **rest: Finding(message=message, path="env.py", line=3, **rest),
     )
+
+
+THREE = {"a": "A", "b": "B", "c": "C"}
 
 
 @pytest.mark.parametrize(
@@ -92,8 +96,22 @@ def again(first: dict[str, str], second: dict[str, str], error: str = ""):
         (again({"a": "A", "b": "B"}, {"b": "B"}, error="IndexError"), Outcome.FAILED),
         (again({"a": "A"}, {}, error="IndexError"), Outcome.NOT_EXERCISED),
         (again({}, {}), Outcome.NOT_APPLICABLE),
+        (again(THREE, THREE, elsewhere={"x": "A", "y": "B"}), Outcome.PASSED),
+        (again(THREE, THREE, elsewhere={"b": "B", "a": "A"}), Outcome.FAILED),
+        (again({"a": "A", "b": "A"}, {"a": "A", "b": "A"}, elsewhere={"b": "A", "a": "A"}), Outcome.PASSED),
     ],
-    ids=["same", "shuffled", "fresh ids", "one prompt for all", "ended early", "broken", "none"],
+    ids=[
+        "same",
+        "shuffled",
+        "fresh ids",
+        "one prompt for all",
+        "ended early",
+        "broken",
+        "none",
+        "same there",
+        "other order there",
+        "not told apart",
+    ],
 )
 def test_two_setups_give_the_same_items(seen, outcome):
     """By their prompts where these tell items apart, else by the items themselves; where there are none, nothing has passed."""

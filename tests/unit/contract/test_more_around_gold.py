@@ -125,6 +125,9 @@ def test_a_program_that_reads_is_right_for_what_the_prompt_shows() -> None:
     assert code.startswith("import io, sys\n")
     assert only_shown("def f(x): return x\n", "Write a program.") == ""
     assert only_shown("print(1)\n", "Print 1.") == ""
+    program = "import sys\ndef run(x): return x.upper()\nfor line in sys.stdin: print(run(line))\n"
+    assert only_shown(program, "It will run.").endswith(program)
+    assert only_shown("def run(x): return x\n", "Write turn(x) or runs(x).") == ""
 
 
 class CronEnv(SumEnv):
