@@ -104,14 +104,9 @@ def _run(cls: type[BaseEnv], mode: Mode, settings: Settings) -> None:
         asyncio.run(_run_and_close(env, mode))
         if mode == "evaluate" and (failed := getattr(env, "_failed_evaluation", "")):
             said = failures_of_servers()
-            fix = (
-                "start the model server, or correct --openai.base_url"
-                if said
-                else "the first error of each kind is above, with its line"
-            )
-            sys.stderr.write(
-                f"Nothing was measured.\n  seen      {failed}{', because of ' if said else ''}{said}\n  fix       {fix}\n"
-            )
+            is_why = bool(said) and said.partition(":")[0] in failed
+            fix = _fix_of_server(said) if is_why else "the first error of each kind is above, with its line"
+            sys.stderr.write(f"Nothing was measured.\n  seen      {failed}\n  fix       {fix}\n")
             sys.exit(FAILED)
     except (ModelServerError, NothingCollectedError) as error:
         sys.stderr.write(f"{error}\n")
@@ -237,10 +232,20 @@ def _nothing_collected(env: BaseEnv, failures: int) -> str:
     )
     if said := failures_of_servers():
         urls = ", ".join(without_credentials(str(server.config.base_url)) for server in env.server.servers)
-        return f"{told}  seen      {said}, at {urls}\n  fix       start the model server, or correct --openai.base_url"
+        return f"{told}  seen      {said}, at {urls}\n  fix       {_fix_of_server(said)}"
     return (
         f"{told}  fix       the warnings above say why a group was dropped; one that is only for evaluation has nothing to process: run "
         "`evaluate` instead"
+    )
+
+
+def _fix_of_server(said: str) -> str:
+    """Return what to do about the error of a model server."""
+    is_unreached = said.startswith(("APIConnectionError", "APITimeoutError", "Connect"))
+    return (
+        "start the model server, or correct --openai.base_url"
+        if is_unreached
+        else "correct what the model server refuses: it says why"
     )
 
 

@@ -85,7 +85,8 @@ def failures_of_servers() -> str:
     """Return the most frequent error of inference servers with its number; empty where none failed."""
     found = logged(OF_SERVERS)
     most = max(found, key=found.__getitem__, default="")
-    return f"{most.partition(chr(10))[0]} ({found[most]:,} times)" if most else ""
+    times = f" ({found[most]:,} times)" if found.get(most, 0) > 1 else ""
+    return f"{most.partition(chr(10))[0]}{times}" if most else ""
 
 
 def first_error() -> BaseException | None:

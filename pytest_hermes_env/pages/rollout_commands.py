@@ -138,7 +138,7 @@ def _check(file: Path) -> None:
         raise UsageError(no_file(str(file)))
     expected = "  expected  JSON lines, as process and evaluate write them"
     if not file.is_file() or file.suffix in {".html", ".eval"}:
-        near = [other for end in (".jsonl", ".rollouts.jsonl") if (other := file.with_suffix(end)).is_file()]
+        near = [other for end in (".jsonl", ".rollouts.jsonl") if file.name and (other := file.with_suffix(end)).is_file()]
         fix = f"\n  fix       name {near[0]}, which lies beside it" if near else ""
         raise UsageError(f"{file} is not a file of rollouts.\n{expected}{fix}")
     first = None

@@ -123,9 +123,9 @@ def _of_a_line(error: BaseException, line: str) -> str:
         return f'Put `{line.strip()}` below `if __name__ == "__main__":`.'
     ran = re.search(r"(?:asyncio\.run|\.run_until_complete)\((.+)\)", line)
     if ran and isinstance(error, RuntimeError) and "running" in str(error):
-        tree = _statement(line)
-        call = next((one for one in ast.walk(tree) if _called(one) in {"run", "run_until_complete"}), None)
-        return f"Write `await {ast.unparse(call.args[0]) if isinstance(call, ast.Call) and call.args else ran[1]}`: a loop runs already."
+        calls = (one for one in ast.walk(_statement(line)) if _called(one) in {"run", "run_until_complete"})
+        call = next((one for one in calls if isinstance(one, ast.Call) and one.args), None)
+        return f"Write `await {ast.unparse(call.args[0])}`: a loop runs already." if call is not None else ""
     return ""
 
 
@@ -161,14 +161,13 @@ def _of_json(error: json.JSONDecodeError) -> str:
 
 
 def _of_encoding(error: UnicodeDecodeError) -> str:
-    """Return how to read the file that a stack has open, or is asked to read, whose text is in another encoding."""
-    held = (value for frame, _ in traceback.walk_tb(error.__traceback__) for value in frame.f_locals.values())
-    names = [str(getattr(value, "name", value)) for value in held if isinstance(value, io.TextIOBase | os.PathLike)]
-    return (
-        f"{os.path.basename(names[-1])} is not {error.encoding.upper()}: save it so, or read it with `encoding='latin-1'`."
-        if names
-        else ""
-    )
+    """Return how to read the file that a stack has open, or whose text it is asked for, which is in another encoding."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    values = [(frame.f_code.co_name, value) for frame in frames for value in frame.f_locals.values()]
+    opened = [str(value.name) for _, value in values if isinstance(value, io.TextIOWrapper) and isinstance(value.name, str)]
+    opened += [os.fspath(value) for name, value in values if name == "read_text" and isinstance(value, os.PathLike)]
+    name = os.path.basename(opened[-1]) if opened else ""
+    return f"{name} is not {error.encoding.upper()}: save it so, or read it with `encoding='latin-1'`." if name else ""
 
 
 def _is_json(text: str) -> bool:
@@ -225,11 +224,11 @@ def _parsed(segment: str) -> Any:
 
 
 def _statement(line: str) -> ast.AST:
-    """Return the statement that a line is; an empty one for a part of one."""
-    try:
-        return ast.parse(line.strip())
-    except SyntaxError:
-        return ast.Pass()
+    """Return the statement that a line is, or begins; an empty one for a part of one."""
+    for rest in ("", " pass"):
+        with contextlib.suppress(SyntaxError):
+            return ast.parse(f"{line.strip()}{rest}")
+    return ast.Pass()
 
 
 def _value(node: ast.expr, frame: FrameType) -> Any:

@@ -113,13 +113,16 @@ def copied(value: Any) -> Any:
 
 
 def with_field(item: Any, name: str, value: Any) -> Any:
-    """Return a copy of an item with another value in one field."""
+    """Return a copy of an item with another value in one field; the item itself where it cannot be copied, or changed."""
+    if isinstance(item, Mapping):
+        key = next((key for key in item if str(key) == name), name)
+        return {**copied(item), key: value} if type(item) is not dict else copied(item) | {key: value}
     made = copied(item)
-    if isinstance(made, dict):
-        made[name] = value
-    else:
-        object.__setattr__(made, name, value)
-    return made
+    if made is not item:
+        with contextlib.suppress(AttributeError, TypeError):
+            object.__setattr__(made, name, value)
+            return made
+    return item
 
 
 def _copied(value: Any, memo: dict[int, Any]) -> Any:

@@ -235,11 +235,16 @@ _NOW = re.compile(
 )
 
 
+_OF_SQL = re.compile(r"\b(?:select|insert|update|delete|values|where)\b", re.IGNORECASE)
+
+
 @functools.lru_cache(maxsize=4096)
 def _asks_in_words(code: CodeType) -> bool:
     """Whether a function says ``now`` to something that asks the clock in C, where no call is seen: SQL, or numpy."""
     texts = [one for one in code.co_consts if isinstance(one, str)]
-    return any(map(_NOW.search, texts)) or ("datetime64" in code.co_names and not {"now", "today"}.isdisjoint(texts))
+    return any(_NOW.search(text) and _OF_SQL.search(text) for text in texts) or (
+        "datetime64" in code.co_names and not {"now", "today"}.isdisjoint(texts)
+    )
 
 
 _WAITING = frozenset(

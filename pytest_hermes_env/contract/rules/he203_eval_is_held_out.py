@@ -45,6 +45,7 @@ _WORDING = re.compile(
 )
 """Fields that ask for a task."""
 _WORD = re.compile(r"[A-Za-z]\w*")
+_KEY = "\0"
 DEEPEST = 6
 RARE, SEVERAL, NEARLY_ALL = 2, 8, 0.85
 """In how many training items a value stands that tells which it is, and how many of them, and which part, show that two items are one."""
@@ -175,9 +176,9 @@ def _twins(evaluated: list[Any], trained: list[Any]) -> int:
     known = {_without_names(item) for item in trained}
     same = _same_for_all(trained)
     works = {work for item in trained for work in _works(item, same)}
-    renamed = Counter(map(_renamed, trained))
+    renamed = Counter(_renamed(item, same) for item in trained)
     return sum(
-        (bool(told := _renamed(item)) and 0 < renamed[told] <= RARE)
+        (bool(told := _renamed(item, same)) and 0 < renamed[told] <= RARE)
         or (len(text := _without_names(item)) >= LEAST and text in known)
         or not works.isdisjoint(_works(item, same))
         or any(_is_same_answer(item, trained[number]) for number in _nearly_all_of(item, where, often))
@@ -195,13 +196,36 @@ def _leaves(value: Any, depth: int = DEEPEST) -> Iterator[str]:
         yield from (leaf for name, part in fields.items() if not _is_label(name) for leaf in _leaves(part, depth - 1))
 
 
-def _renamed(item: Any) -> tuple[str, ...]:
-    """Return an item with its words numbered as they come, whatever they are; empty for one of few numbers, which come again by chance."""
-    found = [*_leaves(item)]
-    numbers = [leaf for leaf in found if leaf[-1].isdecimal()]
-    words: dict[str, str] = {}
-    made = (_WORD.sub(lambda one: words.setdefault(one[0], f"w{len(words)}"), leaf) for leaf in found)
-    return tuple(made) if len(numbers) >= SEVERAL and len({*numbers}) * 2 >= SEVERAL else ()
+def _renamed(item: Any, same: set[str]) -> tuple[str, ...]:
+    """Return an item with the words that come again in it, and keys inside of it, numbered as they come: its names, whatever they are.
+
+    Empty for one of few numbers, which come again by chance; those in fields that are the ``same`` for all items tell nothing.
+    """
+    parts = {name: [*_words(part)] for name, part in fields_of(item).items() if not _is_label(name)}
+    found = [leaf for leaves in parts.values() for leaf in leaves]
+    told = [leaf for name, leaves in parts.items() if name not in same for leaf in leaves]
+    numbers = [leaf for leaf in told if leaf[-1:].isdecimal() and not _WORD.search(leaf)]
+    often = Counter(word for leaf in found for word in _WORD.findall(leaf.removeprefix(_KEY)))
+    often.update(word for leaf in found if leaf.startswith(_KEY) for word in [leaf[1:], leaf[1:]])
+    names: dict[str, str] = {}
+
+    def named(word: re.Match[str]) -> str:
+        return names.setdefault(word[0], f"w{len(names)}") if often[word[0]] > 1 else word[0]
+
+    is_told = len(numbers) >= SEVERAL and len({*numbers}) * 2 >= SEVERAL
+    return tuple(_WORD.sub(named, leaf) for leaf in found) if is_told else ()
+
+
+def _words(value: Any, depth: int = DEEPEST) -> Iterator[str]:
+    """Yield keys, numbers and texts as they stand in a part of an item; keys behind a sign."""
+    parts = fields_of(value) if not isinstance(value, str | int | float | list | tuple) else {}
+    for key, part in parts.items() if depth else ():
+        yield f"{_KEY}{key}"
+        yield from _words(part, depth - 1)
+    if isinstance(value, list | tuple) and depth:
+        yield from (word for part in value for word in _words(part, depth - 1))
+    elif not parts and isinstance(value, str | int | float):
+        yield str(value)
 
 
 def _nearly_all_of(item: Any, where: Mapping[str, list[int]], often: Counter[str]) -> list[int]:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import re
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.judge import Evidence, Finding, Rule, Severity, Verdict, finding_in, one_per_place
@@ -29,7 +30,8 @@ from pytest_hermes_env.play.probing.record import as_number
 from pytest_hermes_env.play.scenario import CASES, Rung, Worth
 from pytest_hermes_env.source.reach import reach_of
 
-_TESTS = (ast.If, ast.IfExp, ast.Compare, ast.BoolOp)
+_SETTING = (ast.Return, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Raise)
+_GOOD = re.compile(r"bonus|extra|good|correct|pass|complete|valid|ok|success|perfect|excellent", re.IGNORECASE)
 _HOW = {
     "garbage_judge": "returned text without a score",
     "null_judge": "returned JSON whose values are null",
@@ -86,7 +88,9 @@ def _of_verdicts(evidence: Evidence, varied: list[Rung]) -> Iterator[Finding]:
             continue
         elif rung.worth in {Worth.JUDGED_WORST, Worth.JUDGED_LOW} and gold - reward < gap:
             what = f"gold earned {reward:g}, and {gold:g} with the declared verdict: the reward does not follow the judge"
-        elif rung.worth is Worth.JUDGED_VETO and gold - reward <= TINY and _is_a_test(evidence, rung.change.rpartition(" ")[2]):
+        elif rung.worth is Worth.JUDGED_VETO:
+            if abs(gold - reward) > TINY or not _decides(evidence, rung.change.partition(" for ")[2]):
+                continue
             what = f"gold earned {reward:g}, as with false: compute_reward asks for it, and nothing follows"
         elif rung.worth is Worth.JUDGED_BAD and gold - reward < gap:
             what = f"that earned {reward:g}, and gold {gold:g} with the declared verdict"
@@ -110,24 +114,39 @@ def _of_verdicts(evidence: Evidence, varied: list[Rung]) -> Iterator[Finding]:
             yield dataclasses.replace(found, fix=found.fix if reward is None else fix)
 
 
-def _is_a_test(evidence: Evidence, key: str) -> bool:
-    """Whether the reward decides something by a key of the verdict, beyond whether it is there and of which type."""
+def _decides(evidence: Evidence, key: str) -> bool:
+    """Whether what the reward is, is decided by a key of the verdict, beyond whether it is there and of which type. One whose name is good may only add."""
+    if _GOOD.search(key):
+        return False
     functions = reach_of(evidence.source).functions("compute_reward") if evidence.source is not None else ()
-    tests = (
-        node.test if isinstance(node, ast.If | ast.IfExp) else node
-        for one in functions
-        for node in one.nodes
-        if isinstance(node, _TESTS)
-    )
-    return any(_holds(test, key) for test in tests)
+    return any(_holds(test, key) for one in functions for node in one.nodes for test in _tests(node))
+
+
+def _tests(node: ast.AST) -> list[ast.expr]:
+    """Return the condition of a branch that returns or sets something, and comparisons whose outcome is kept."""
+    match node:
+        case ast.If() if any(isinstance(part, _SETTING) for part in [*node.body, *node.orelse]):
+            return [node.test]
+        case ast.IfExp():
+            return [node.test]
+        case ast.Assign(value=ast.Compare() | ast.BoolOp() | ast.UnaryOp() as value):
+            return [value]
+    return []
 
 
 def _holds(test: ast.AST, key: str) -> bool:
-    is_of_form = (isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is | ast.IsNot | ast.In | ast.NotIn)) or (
-        isinstance(test, ast.Call) and isinstance(test.func, ast.Name) and test.func.id in {"isinstance", "type"}
-    )
-    is_it = isinstance(test, ast.Constant) and test.value == key
-    return is_it or (not is_of_form and any(_holds(part, key) for part in ast.iter_child_nodes(test)))
+    match test:
+        case (
+            ast.Compare(ops=[ast.Is() | ast.IsNot() | ast.In() | ast.NotIn(), *_])
+            | ast.Call(func=ast.Name(id="isinstance" | "type"))
+        ):
+            return False
+        case (
+            ast.Subscript(slice=ast.Constant(value=value))
+            | ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value=value), *_])
+        ) if value == key:
+            return True
+    return any(_holds(part, key) for part in ast.iter_child_nodes(test))
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*SCENARIOS, CASES))

@@ -48,8 +48,6 @@ _CD = re.compile(r"(?<![(\w])cd [^\s-]")
 """A `cd` that holds for the session: of a command, not of a subshell."""
 _NOT_THERE = re.compile(r"path='(?P<path>[^']+)'.*not found", re.IGNORECASE)
 """A call of the verifier that found no file."""
-_OF_SCRIPT = re.compile(r"(ScriptError: .*?)(?:\.? known (.+?))?(?:,? \S*…)?(?: fix .*)?$")
-"""What is wrong with a script, and what would be right."""
 MOST_NAMED = 3
 """Items that are named."""
 
@@ -75,15 +73,14 @@ def dynamic(evidence: Evidence) -> Verdict:
         )
     paid = [rung.reward for rung in played if rung.reward is not None]
     if not paid:
-        of_script = _OF_SCRIPT.match(played[0].error)
+        error = played[0].error
         fix = "Read the error: the rollout or compute_reward raised on good work, which nothing but gold reaches."
-        if of_script:
-            known = (
-                f"; known are {of_script[2]}" if of_script[2] else ", which asks for something that the model cannot do here"
-            )
-            fix = f"Correct the case{known}."
-        error = of_script[1] if of_script else played[0].error
-        unpaid = _finding(evidence, f"gold of {played[0].item} got no reward: {error}", played[0], fix=fix)
+        if error.startswith("ScriptError"):
+            error, _, known = error.partition(" fix ")[0].partition(" known ")
+            known = known.removesuffix("…").rstrip(" ,")
+            told = f"; known are {known}" if known else ", which asks for something that the model cannot do here"
+            fix = f"Correct the case{told}."
+        unpaid = _finding(evidence, f"gold of {played[0].item} got no reward: {error.rstrip('.')}", played[0], fix=fix)
         is_no_number = played[0].error.startswith("compute_reward returned")
         owner = "HE301" if played[0].is_foreign else "HE401" if is_no_number else ""
         return Verdict.failed([dataclasses.replace(unpaid, because_of=owner)])

@@ -102,7 +102,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         if evaluation.error:
             return Verdict.not_exercised(f"evaluate() {evaluation.failure}, which HE705 reports", "HE705")
         training = evidence.scenario("happy")
-        if training.happened and not training.of(LoopStarted):
+        if training.happened and not (training.of(LoopStarted) or training.requests):
             return Verdict.not_exercised("no rollout reached the agent, in training either", "HE412", "HE511")
         message = "evaluate() never called the model"
         held = {

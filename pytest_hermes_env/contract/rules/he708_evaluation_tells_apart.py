@@ -20,6 +20,7 @@ Source: atroposlib 0.4.0, `envs/base.py`, `evaluate_log`; `environments.hermes_b
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 import statistics
 from collections import Counter
@@ -192,17 +193,23 @@ def _total(scenario: Scenario) -> float:
     return sum(as_number(reward.value) or 0.0 for reward in scenario.of(Reward))
 
 
-def _of_part(part: Scenario, good: Scenario, metrics: list[dict[str, float]]) -> str:
-    """Return that work which earns little counts like gold; a median does not show one item."""
-    if not part.happened or part.error or _mean(good) - _mean(part) <= TINY:
-        return ""
+def _is_as_with_gold(scenario: Scenario, metrics: list[dict[str, float]]) -> bool:
+    """Whether each metric that gold raises is as high as with gold; a median does not show one item."""
     idle, full = metrics[:2]
-    logged = _metrics(part)
+    logged = _metrics(scenario)
     risen = [name for name in full if full[name] - idle.get(name, full[name]) > TINY]
-    if any("median" in name or full[name] - logged.get(name, 0.0) > TINY for name in risen):
+    return bool(risen and logged) and not any(
+        "median" in name or full[name] - logged.get(name, -math.inf) > TINY for name in risen
+    )
+
+
+def _of_part(part: Scenario, good: Scenario, metrics: list[dict[str, float]]) -> str:
+    """Return that work which earns little counts like gold."""
+    if not part.happened or part.error or _mean(good) - _mean(part) <= TINY or not _is_as_with_gold(part, metrics):
         return ""
     least = min(as_number(reward.value) or 0.0 for reward in part.of(Reward))
-    return f"{_best(metrics)} is {logged.get(_best(metrics), 0.0):g}, as with gold, where the work on one item earned {least:g}"
+    best = _best(metrics)
+    return f"{best} is {_metrics(part).get(best, 0.0):g}, as with gold, where the work on one item earned {least:g}"
 
 
 def _of_others(others: Scenario, good: Scenario, metrics: list[dict[str, float]]) -> str:
@@ -212,13 +219,10 @@ def _of_others(others: Scenario, good: Scenario, metrics: list[dict[str, float]]
         return ""
     if asked and _mean(others) >= _mean(good) - TINY:
         return f"evaluate() pays the gold of another item like the item's own, on each of {asked} held-out items"
-    idle, full = metrics[:2]
-    logged = _metrics(others)
-    risen = [name for name in full if full[name] - idle.get(name, full[name]) > TINY]
-    if not risen or any(full[name] - logged.get(name, 0.0) > TINY for name in risen):
+    if not _is_as_with_gold(others, metrics):
         return ""
-    best = _best(metrics)
-    return f"{best} is {logged[best]:g}, as with gold, where each rollout played the gold of another item: not each answer is compared with its own item"
+    value = f"{_best(metrics)} is {_metrics(others).get(_best(metrics), 0.0):g}"
+    return f"{value}, as with gold, where each rollout played the gold of another item: not each answer is compared with its own item"
 
 
 def _of_items(good: Scenario) -> str:

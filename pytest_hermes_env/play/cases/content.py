@@ -30,15 +30,18 @@ from pytest_hermes_env.play.cases.one_value import (
     SWITCHED_OFF,
     Change,
     is_number,
+    is_zero,
     of_value,
     spread,
     wrong_value,
+    zero_like,
 )
 
 _OTHER_CODE = re.compile(
     r"(?m)\A#!|^\s*(?:function\s+\w+\s*\(|\w+\s*\(\)\s*\{|#include\b|(?:const|let|var)\s+\w+\s*=|(?:static|int|void|char|double)\s+\*?\w+\s*\(|sub\s+\w+\s*\{|my\s+[$@%])"
 )
 """Code of other languages than Python."""
+_CRON = re.compile(r"\bcron(?:tab|job)?s?\b", re.IGNORECASE)
 _QUERY = re.compile(r"(?is)(?:select|with)\b[^;]*\bfrom\b[^;]*\Z")
 _QUOTED = re.compile(r"'([^'\n%]{2,40})'")
 _COALESCE = re.compile(r"(?i)\b(?:coalesce|ifnull)\(((?:[^(),]|\([^()]*\))+),\s*('[^']*'|[\d.]+)\s*\)")
@@ -48,6 +51,8 @@ _OF_NONE = r"\b(?:none|no|nothing|missing|without|absent|empty|null|never)\b[^.;
 _LAST_OF = re.compile(r"\d+$|(?<![A-Za-z])[A-Za-z]$")
 """What two keys of one kind differ in: a number, or a letter."""
 _NOTHINGS = frozenset(["", "[]", "{}", "null", "None", "false", "False", "0"])
+_REASONS = re.compile(r"(?i)reason|think|thought|plan|work|scratch|analy|explan|note|step|rationale")
+"""Tags in which an answer is prepared, and not given."""
 _NAMES = frozenset({"id", "_id", "uid", "uuid", "idx", "index", "item_id", "slug", "task_id"})
 """Keys under which an item names itself."""
 _PLACED = re.compile(
@@ -66,7 +71,8 @@ _ENDS = (
     ("from", "to"),
     ("since", "until"),
 )
-"""What a range calls its ends, of which one is never the other."""
+_MEASURED = re.compile(r"-?\d[\d.,:T/ Z+-]*(?: ?[ap]m)?", re.IGNORECASE)
+"""What a range calls its ends, of which one is never the other, and what they are."""
 MANY_STEPS, MOST_COMPARED = 16, 24
 REASONS = "I look at what is asked and at what is given, write down what follows from it, and compare that with what I had before. It fits, so I go on."
 """What nobody could take for an answer."""
@@ -84,6 +90,8 @@ _OF_THE_REST = re.compile(
 MOST_UNDONE = 4
 """Changes of one kind that are undone, each by itself."""
 ONE_OF_THREE = "one of three answers"
+OF_A_PLAN = 6
+"""Numbers of a plan, which is none where all are zero, whatever else it may be."""
 MOST_PROBED, MOST_OTHERS = 2, 12
 """Fields that are right alone, and values of other items among the candidates."""
 
@@ -228,7 +236,7 @@ def _changes(text: str, known: Known) -> Iterator[Change]:
                 text=f"{text[: found.start()]}{found[1]}{text[found.end() :]}",
                 is_sure=is_told,
             )
-    for name, more in more_times(text) if "cron" in known.prompt.lower() else ():
+    for name, more in more_times(text, known.before) if _CRON.search(known.prompt) else ():
         yield Change(name=name, text=more)
     kind = form_of(text).kind
     if broken := text.strip()[:-1] if kind == "json" else _unreadable(text) if kind == "table" else "":
@@ -292,7 +300,14 @@ def _of_fields(text: str, known: Known) -> Iterator[Change]:
         sure = len(telling) == 1 or is_asked or _is_label(name, value, known)
         candidates = list(dict.fromkeys(one[name] for one in others if name in one and _plain(one[name]) != _plain(value)))
         at = f"in {name}" if name else ""
-        yield from _inside(name, value, form, replace(known, others=tuple(one[name] for one in others if name in one)))
+        is_beside = len(form.fields) > 1 and (is_prose or _REASONS.search(name) is not None)
+        sure = sure and not (is_beside and form.kind == "tags")
+        inside = (
+            ()
+            if is_beside
+            else _inside(name, value, form, replace(known, others=tuple(one[name] for one in others if name in one)))
+        )
+        yield from (replace(change, is_sure=sure and change.is_sure) for change in inside)
         is_exact = _is_in(value, known.prompt)
         is_off = form.kind == "lines" and value.casefold() in SWITCHED_OFF
         for change in of_value(value, candidates[:MOST_OTHERS], is_exact=is_exact, is_latex="\\boxed" in text):
@@ -301,7 +316,7 @@ def _of_fields(text: str, known: Known) -> Iterator[Change]:
             yield replace(change, at=at, text=form.put(name, change.text), is_sure=sure and change.is_sure and not may_be_right)
         if len(form.fields) > 1:
             yield Change(name="nothing", at=at, text=form.put(name, None), is_sure=sure and not is_off)
-        if name in probed and form.kind in {"tags", "answer", "text"}:
+        if name in probed and not is_beside and form.kind in {"tags", "answer", "text"}:
             first, last = (form.put(name, other) for other in [*candidates, wrong_value(value), OTHER][:2])
             yield Change(name=ONE_OF_THREE, at=at, text=f"{first}\n{text}\n{last}")
     for one, other in _pairs(form, telling):
@@ -309,7 +324,7 @@ def _of_fields(text: str, known: Known) -> Iterator[Change]:
         is_pair = form.kind != "table" and _LAST_OF.sub("", one) == _LAST_OF.sub("", other)  # x1 and x2 may be either
         is_asked = all(not _is_in(telling[name], known.prompt) for name in (one, other))
         is_computed = form.kind == "table" and is_number(telling[one]) and is_number(telling[other])
-        is_told = is_computed or not known.is_one_of_many or _are_ends(one, other, form)
+        is_told = is_computed or not known.is_one_of_many or _are_ends(one, other, form, telling)
         is_sure = is_asked and not is_pair and is_told
         is_open = known.is_one_of_many and not is_sure
         name = "two values exchanged, where others may be as good," if is_open else "two values exchanged"
@@ -325,8 +340,11 @@ def _of_fields(text: str, known: Known) -> Iterator[Change]:
         for name in probed:
             rest = {other: wrong_value(value) for other, value in telling.items() if other != name}
             yield Change(name="every value wrong but one", at=f"in {name}", text=form.all_of(rest))
-    if len(numbers := [name for name, value in telling.items() if is_number(value)]) > 1:
-        yield Change(name="every number zero", text=form.all_of(dict.fromkeys(numbers, "0")))
+    numbers = {name: value for name, value in telling.items() if is_number(value) and not _is_in(value, known.prompt)}
+    if len({value for value in numbers.values() if not is_zero(value)}) > 1:
+        is_plan = len(numbers) >= OF_A_PLAN and len({*numbers.values()}) > 3  # noqa: PLR2004 - no choice of a few
+        text = form.all_of({name: zero_like(value) for name, value in numbers.items()})
+        yield Change(name="every number zero", text=text, is_sure=is_plan or not known.is_one_of_many)
     if telling:
         yield Change(name="every value wrong", text=form.all_of({name: wrong_value(value) for name, value in telling.items()}))
 
@@ -354,19 +372,20 @@ def _various(form: Form, telling: Mapping[str, str]) -> list[str]:
 def _pairs(form: Form, telling: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield names of two fields of one kind whose values differ: of two keys, or of two rows that differ elsewhere, too."""
     found: dict[str, tuple[str, str]] = {}
+    range_: list[tuple[str, str]] = []
     for one, other in itertools.combinations([*telling][:MOST_COMPARED], 2):
         if telling[one] == telling[other] or is_number(telling[one]) != is_number(telling[other]):
             continue
         holders, ends = [_holder(name, form) for name in (one, other)], [_end(name, form) for name in (one, other)]
-        if holders[0] == holders[1] and _are_ends(one, other, form):
-            found.setdefault("range", (one, other))
+        if _are_ends(one, other, form, telling):
+            range_ = range_ or [(one, other)]
         elif form.kind == "table" or "[" in one + other:
             if ends[0] != ends[1] or not ends[0] or holders[0] == holders[1] or not _differ(form, holders, ends[0]):
                 continue
             found.setdefault(ends[0], (one, other))
         elif holders[0] == holders[1] and form.kind in {"json", "lines", "tags"}:
             found.setdefault(holders[0], (one, other))
-    yield from [*found.values()][:MOST_PROBED]
+    yield from [*range_, *[*found.values()][:MOST_PROBED]]
 
 
 def _named_rows(form: Form, known: Known, telling: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -406,8 +425,10 @@ def _end(name: str, form: Form) -> str:
     return name.rpartition(", ")[0] if form.kind == "table" else name.rpartition(".")[2] if "." in name else ""
 
 
-def _are_ends(one: str, other: str, form: Form) -> bool:
-    """Tell whether two fields of one object, or of one row, are called as the ends of a range."""
+def _are_ends(one: str, other: str, form: Form, telling: Mapping[str, str]) -> bool:
+    """Tell whether two fields of one object, or of one row, are called as the ends of a range, and are numbers or times: of an edge either may be first."""
+    if not all(_MEASURED.fullmatch(telling[name]) for name in (one, other)):
+        return False
     names = {(_end(name, form) or _at_end(name)).casefold() for name in (one, other)}
     return _holder(one, form) == _holder(other, form) and any(names == {*ends} for ends in _ENDS)
 

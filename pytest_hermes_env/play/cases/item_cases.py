@@ -116,6 +116,8 @@ async def _unread(stage: Stage, transcript: Transcript, work: Work, gold: Played
     found = []
     for name in labels:
         item, blank = with_field(work.item, name, OTHER), replace(gold.rung, name=NEIGHBOUR, is_automatic=True)
+        if item is work.item:
+            continue
         one = await played(stage, Player(transcript, scripted(work.turns)), item, transcript, blank)
         found += [name] if (one.rung.reward or 0.0) >= (gold.rung.reward or 0.0) else []
     return frozenset(found)

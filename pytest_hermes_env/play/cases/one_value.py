@@ -23,7 +23,7 @@ _NUMBER_IN = re.compile(r"(?<![\d.])\d{1,9}\.\d{1,9}(?![\d.])|\d{1,9}")
 """A number with a fraction, or digits, such as those of a version or a date."""
 LONG_NUMBER = 2
 """Digits of a number of which the first is left out."""
-_FRACTION = re.compile(r"(-?[1-9]\d*) ?/ ?([1-9]\d*)")
+_FRACTION = re.compile(r"(-?[1-9]\d{0,17}) ?/ ?([1-9]\d{0,17})")
 _CALL = re.compile(r"[A-Za-z_]\w*\(")
 """A formula or another expression, in which a number may be one of several that give the same."""
 SIXTY, YEARS = 60, range(1900, 2101)
@@ -51,8 +51,9 @@ class Change:
 
 
 BETWEEN = re.compile(r"\s*[,;]\s*|\s*(?:[-=]?>|→)\s*|\s+[|/]\s+")
-_MARKS = re.compile(r"(?:[A-Za-z]{0,3}-?\d+|[A-Za-z]|[A-Z]{2,5})(?: (?:[A-Za-z]{0,3}-?\d+|[A-Za-z]|[A-Z]{2,5})){2,}")
-"""What stands between the parts of a list in words, or of a way; and marks with nothing but spaces between them."""
+"""What stands between the parts of a list in words, or of a way."""
+_MARKS = re.compile(r"(?:[A-Za-z]{0,3}-?\d+|[A-Za-z])(?: (?:[A-Za-z]{0,3}-?\d+|[A-Za-z])){2,}")
+"""Numbers and short names with nothing but spaces between them."""
 OPPOSITES = {"true": "false", "false": "true", "yes": "no", "no": "yes", "on": "off", "off": "on"}
 SWITCHED_OFF = frozenset({"false", "no", "off", "0"})
 """What a setting says that is not switched on: most readers take any other word but the opposite for it, too."""
@@ -71,9 +72,7 @@ def of_value(value: str, others: Sequence[str], *, is_exact: bool = False, is_la
         yield from _of_number(value, other, is_exact=is_exact) if is_number(value) else _of_words(value)
         yield from _of_numbers_in(value)
         if (parts := _FRACTION.fullmatch(value)) is not None:
-            over, under = int(parts[1]), int(parts[2])
-            yield Change(name="twice as much", text=f"{2 * over}/{under}")
-            yield Change(name="half as much", text=f"{over}/{2 * under}")
+            yield Change(name="twice as much", text=f"{2 * int(parts[1])}/{parts[2]}")
             yield Change(name="zero", text="0")
         yield Change(name="denied", text=f"not {value}")
         if is_latex:
@@ -88,10 +87,18 @@ def of_value(value: str, others: Sequence[str], *, is_exact: bool = False, is_la
     yield Change(name="another value", text=wrong_value(value))
 
 
+def _listed(value: str) -> tuple[str, list[str]]:
+    """Return what stands between the parts of a list in words, and the parts."""
+    found = BETWEEN.findall(value)
+    if not found and _MARKS.fullmatch(value):
+        return " ", value.split()
+    return (found[0] if found else ""), [part for part in BETWEEN.split(value) if part]
+
+
 def _is_list(value: str) -> bool:
     """Whether words with something between them are short: an enumeration or a way, not a sentence."""
-    parts = BETWEEN.split(value)
-    return bool(_MARKS.fullmatch(value)) or (len(parts) > 2 and all(0 < len(part.split()) <= FEW_WORDS for part in parts))  # noqa: PLR2004 - more than a clause
+    _, parts = _listed(value)
+    return len(parts) > 2 and all(0 < len(part.split()) <= FEW_WORDS for part in parts)  # noqa: PLR2004 - more than a clause
 
 
 def _of_number(value: str, other: str, *, is_exact: bool) -> Iterator[Change]:
@@ -138,15 +145,19 @@ def _of_numbers_in(value: str) -> Iterator[Change]:
 def _of_words(value: str) -> Iterator[Change]:
     yield Change(name="letters around it", text=f"un{value}ed")
     yield Change(name="other words behind it", text=f"{value} {OTHER}")
-    between = next(iter(BETWEEN.findall(value)), "") or (" " if _MARKS.fullmatch(value) else "")
-    parts, words = [part for part in (BETWEEN.split(value) if between != " " else value.split()) if part], value.split()
+    between, parts = _listed(value)
+    words = value.split()
     if len(parts) > 1:
         yield Change(name="without its last part", text=between.join(parts[:-1]))
         yield Change(name="its first part only", text=parts[0])
-        yield Change(name="its first part as often as it has parts", text=between.join(parts[:1] * len(parts)))
+        is_name = between != " " or not parts[0].lstrip("-").isdecimal()
+        yield Change(name="its first part as often as it has parts", text=between.join(parts[:1] * len(parts)), is_sure=is_name)
         if between == " ":  # marks, of which a sum of what they stand for may be all that counts
             for which, part in zip(_ORDINALS, parts[1:], strict=False):
-                yield Change(name=f"its {which} part as often as it has parts", text=" ".join([part] * len(parts)))
+                is_name = not part.lstrip("-").isdecimal()  # the same number again may be as good
+                yield Change(
+                    name=f"its {which} part as often as it has parts", text=" ".join([part] * len(parts)), is_sure=is_name
+                )
         if len(parts) > 2:  # noqa: PLR2004 - one between two others
             yield Change(name="without its second part", text=between.join([parts[0], *parts[2:]]))
         if len(parts) > 1 and between.strip() not in {",", ";", "|", "/"}:  # a way, whose order may mean something
@@ -155,6 +166,16 @@ def _of_words(value: str) -> Iterator[Change]:
         yield Change(name="its first word, and others", text=f"{words[0]} {OTHER}")
         yield Change(name="its words in another order", text=" ".join(reversed(words)), is_sure=False)
     yield Change(name="its first letter only", text=value[:1], is_sure=len(value) > len("yes."))
+
+
+def is_zero(value: str) -> bool:
+    """Return whether a number is 0."""
+    return is_number(value) and _as_number(value) == 0
+
+
+def zero_like(value: str) -> str:
+    """Return 0 with the decimals and the signs of a number."""
+    return _like(value, 0.0)
 
 
 def wrong_value(value: str) -> str:

@@ -29,9 +29,29 @@ MOST_FILES, LARGEST = 4, 20_000
 """Files whose content is changed, and their largest size in characters."""
 MOST_OPAQUE, BLANKS = 2, 16
 """Files that are no text of which a part is blank, and the part: one of so many."""
-_BLANK = "python3 -c \"f = open({path!r}, 'r+b'); f.seek({start}); f.write(bytes({size}))\""
+_QUARTERS = ("first", "second", "third", "last")
+_BLANK = "f = open({path!r}, 'r+b'); f.seek({start}); f.write(bytes({size}))"
 _IN_PARTS = (b"PK", b"SQLite format 3", b"%PDF", b"\x7fELF", b"MZ", b"\xca\xfe\xba\xbe", b"\0asm", b"DIRC")
-"""How files begin that have parts which nobody need look at: archives, databases, documents, programs."""
+_COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"(\xb5/\xfd")
+_OF_MODELS = (
+    ".npy",
+    ".npz",
+    ".pt",
+    ".pth",
+    ".pkl",
+    ".pickle",
+    ".joblib",
+    ".safetensors",
+    ".onnx",
+    ".h5",
+    ".hdf5",
+    ".parquet",
+    ".pyc",
+)
+"""How files begin that have parts which nobody need look at (archives, databases, documents, programs), or that no part of can be changed, and how those end of
+which every part counts a little."""
+TELLS_DATA = 0.1
+"""The share of bytes that are no signs of a text from which on a file is data."""
 
 
 OF_HISTORY = re.compile(
@@ -155,21 +175,20 @@ class Work:
 
     def with_blanks(self) -> Iterator[tuple[str, tuple[Turn, ...]]]:
         """Yield names and turns in which a part of a file that is no text, such as sound or a picture, is blank."""
-        opaque = (
-            [path for path in self._opaque() if not self.files[path].data.startswith(_IN_PARTS)]
-            if "terminal" in self.tools
-            else []
-        )
         last = max((number for number, one in enumerate(self.turns) if one.every(Call)), default=-1)
-        for path in opaque[:MOST_OPAQUE] if last >= 0 else ():
+        if "terminal" not in self.tools or last < 0:
+            return
+        for path in [path for path in self._opaque() if _is_whole(path, self.files[path].data)][:MOST_OPAQUE]:
             data = self.files[path].data
             size = len(data) // BLANKS
-            for number in range(BLANKS // 8, BLANKS, BLANKS // 4):
-                start = number * size
+            for number, quarter in enumerate(_QUARTERS):
+                start = (number * BLANKS // len(_QUARTERS) + 2) * size
                 if sum(map(bool, data[start : start + size])) * 2 > size:
-                    blank = call("terminal", command=_BLANK.format(path=path, start=start, size=size))
+                    blank = call(
+                        "terminal", command=f"python3 -c {shlex.quote(_BLANK.format(path=path, start=start, size=size))}"
+                    )
                     made = (*self.turns[:last], Turn(steps=(*self.turns[last].steps, blank)), *self.turns[last + 1 :])
-                    yield f"with bytes {start} to {start + size} blank, {path}", made
+                    yield f"with a part of its {quarter} quarter blank, {path}", made
 
     def _opaque(self) -> list[str]:
         """Return the files of the agent that the verifier read and that are no text: a signature, an archive."""
@@ -182,7 +201,10 @@ class Work:
             prompt=self.prompt,
             labels=_labels(self.item, self.prompt),
             before=self.inputs.get(name, ""),
-            is_one_of_many=any(str(fields_of(self.item).get(field)).strip() == text.strip() for field in self.unread),
+            is_one_of_many=bool(
+                whole := [name for name, value in fields_of(self.item).items() if str(value).strip() == text.strip()]
+            )
+            and self.unread.issuperset(whole),
         )
         return Slot(name=name, text=text, known=known, put=lambda new: self._put(self.turns, name, text, new))
 
@@ -220,6 +242,15 @@ class Work:
                 command=f"git {BY_SOMEBODY} -C {shlex.quote(max(roots, key=len))} commit -q --no-verify -a --amend --no-edit",
             )
         ]
+
+
+def _is_whole(path: str, data: bytes) -> bool:
+    """Whether a file is data, such as sound or a picture, of which each part is asked for."""
+    others = data.translate(None, bytes([9, 10, 13, *range(32, 256)]))
+    is_data = len(others) > TELLS_DATA * len(data)
+    return is_data and not (
+        data.startswith(_IN_PARTS + _COMPRESSED) or data[257:262] == b"ustar" or path.lower().endswith(_OF_MODELS)
+    )
 
 
 def said(turns: tuple[Turn, ...]) -> list[Any]:

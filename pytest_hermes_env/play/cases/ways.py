@@ -52,10 +52,12 @@ _WITHOUT = re.compile(
 )
 """Where the prompt may limit what code is made of."""
 _FURTHER = re.compile(
-    r"\b(?:may|can|free to|allowed to|welcome to)\b[^.\n]*\b(?:further|helper|other|additional|several|more|extra|as many)\b[^.\n]*\b(?:modules|files)\b",
+    r"\b(?:may|can|free to|allowed to|welcome to) (?:also )?(?:add|create|write|put|split|use|have|make)\b.{0,40}\b(?:further|helper|other|additional|several|more|extra|as many)\b.{0,20}\b(?:modules|files)\b",
     re.IGNORECASE,
 )
-"""Where the prompt lets code stand in several files."""
+_REFUSING = re.compile(r"\bnot\b|n't\b|\bno\b|\bnever\b", re.IGNORECASE)
+_PRIVATE = re.compile(r"(?m)^(?:def |class |async def )?_\w|^from __future__")
+"""Where the prompt lets code stand in several files, and names that are not imported from one into another with all."""
 _COUNTED = re.compile(r"\b(?:one|single|exactly|only)\b[^.\n]{0,20}\b(?:command|call|turn|step)s?\b", re.IGNORECASE)
 _NAMED = re.compile(r"\bmv\b|\bwrite_file\b")
 """Where the prompt says how many calls may be made, or by which the work is to be done."""
@@ -170,7 +172,7 @@ def other_ways(work: Work, live: Sequence[Slot], most: int) -> tuple[list[Way], 
             words.append(
                 (f"with an import and a class that it does not need, {slot.name}", slot.put(with_an_import(slot.text)), True)
             )
-        if is_module and "write_file" in work.tools and _FURTHER.search(work.prompt):
+        if is_module and "write_file" in work.tools and _may_be_apart(slot, work):
             beside = posixpath.join(posixpath.dirname(slot.name), "parts_of_it.py")
             first = turn(call("write_file", path=beside, content=slot.text))
             words.append((f"in two modules, {slot.name}", (first, *slot.put("from parts_of_it import *\n")), True))
@@ -199,6 +201,13 @@ def other_ways(work: Work, live: Sequence[Slot], most: int) -> tuple[list[Way], 
     return [*made, *((name, way) for name, way, is_same in words if is_same)], [
         (name, way) for name, way, is_same in words if not is_same
     ]
+
+
+def _may_be_apart(slot: Slot, work: Work) -> bool:
+    """Tell whether a module may stand in two: the prompt says so, and all its names are seen from the other one."""
+    is_in_package = posixpath.join(posixpath.dirname(slot.name), "__init__.py") in work.files
+    is_told = any(_FURTHER.search(one) and not _REFUSING.search(one) for one in re.split(r"[.\n]", work.prompt))
+    return is_told and not is_in_package and not _PRIVATE.search(slot.text) and _is_asked_for(slot, work.prompt)
 
 
 def _is_asked_for(slot: Slot, prompt: str) -> bool:

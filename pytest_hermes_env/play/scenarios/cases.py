@@ -6,6 +6,7 @@ may be right on the first items and wrong on most.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from pytest_hermes_env.play.cases.one_value import spread
 from pytest_hermes_env.play.cases.playing import PlayedCase
 from pytest_hermes_env.play.cases.values import GOLD, Cases, ItemCases
 from pytest_hermes_env.play.held_out import collections_of
+from pytest_hermes_env.play.probing.reward_constants import fields_unread
 from pytest_hermes_env.play.scenario import CASES, ELSEWHERE, Cause, Rung, Scenario, Sweep, Unavailable, item_key
 from pytest_hermes_env.play.scenarios.family import family
 from pytest_hermes_env.play.scenarios.items import MOST_AGAIN, seen_item
@@ -69,7 +71,7 @@ async def played_cases(stage: Stage) -> None:
     if not await stage.prepare("setup of the cases"):
         return
     declared, drawn, trouble = await _drawn(stage, "items of the cases")
-    chosen, missing = _chosen(declared, drawn.items, trouble)
+    chosen, missing = _chosen(declared, drawn.items, trouble, _named_by_reward(stage))
     if not chosen and not missing:
         if not drawn.items:
             stage.skip(stage.without_item or Unavailable(Cause.NOT_REACHED, "an item"))
@@ -113,7 +115,7 @@ async def played_elsewhere(stage: Stage) -> None:
     if not await stage.prepare("setup elsewhere"):
         return
     declared, drawn, _ = await _drawn(stage, "items elsewhere")
-    chosen = [one for one in _chosen(declared, drawn.items, "")[0] if not one.depth]
+    chosen = [one for one in _chosen(declared, drawn.items, "", _named_by_reward(stage))[0] if not one.depth]
     played: list[PlayedCase] = []
     sandbox = stage.sandbox
     first: list[PlayedCase] = []
@@ -153,7 +155,7 @@ async def _drawn(stage: Stage, name: str) -> tuple[tuple[ItemCases, ...], _Drawn
 async def _take(stage: Stage, declared: tuple[ItemCases, ...], drawn: _Drawn) -> None:
     """Take training items until none is new, or as many as the declaration may refer to; items before a failure are kept."""
     wanted = max([1, *(entry.which + 1 for entry in declared if entry.kind == "index")])
-    needs_all = any(entry.kind == "where" for entry in declared) or not declared
+    needs_all = any(entry.kind in {"where", "item"} for entry in declared) or not declared
     seen: set[str] = set()
     item, since = stage.item, 0
     while item is not None:
@@ -182,7 +184,15 @@ def _left(env: Any, drawn: list[Any]) -> tuple[str, ...]:
     return tuple(sorted({key for keys in rows if keys & known for key in keys - known}))
 
 
-def _chosen(declared: tuple[ItemCases, ...], given: list[Any], trouble: str) -> tuple[list[_Chosen], list[Rung]]:
+def _named_by_reward(stage: Stage) -> Callable[[Mapping[str, Any]], Collection[str]]:
+    """Return what tells which fields of an item the code of the reward names."""
+    cls = type(stage.env)
+    return lambda fields: fields.keys() - fields_unread(cls, cls.compute_reward, fields)
+
+
+def _chosen(
+    declared: tuple[ItemCases, ...], given: list[Any], trouble: str, named: Callable[[Mapping[str, Any]], Collection[str]]
+) -> tuple[list[_Chosen], list[Rung]]:
     """Return which cases are played on which items, and a rung with the problem for each entry that matches none.
 
     ``trouble`` is what get_next_item raised before all items came, in which case an entry may refer to a missing item.
@@ -191,7 +201,7 @@ def _chosen(declared: tuple[ItemCases, ...], given: list[Any], trouble: str) -> 
     missing: list[Rung] = []
     for entry in declared:
         problem, cause = "", trouble
-        if entry.kind == "item" and (whole := _is_part(entry.which, given)):
+        if entry.kind == "item" and (whole := _is_part(entry.which, given, named)):
             problem = (
                 f"`item` is a whole item, and this is a part of training item {whole - 1}: to choose items by it, write `where`"
             )
@@ -219,18 +229,18 @@ def _chosen(declared: tuple[ItemCases, ...], given: list[Any], trouble: str) -> 
     return chosen, missing
 
 
-def _is_part(item: Any, given: list[Any]) -> int:
-    """Return the number, from 1, of the first training item that has all fields of an item and more; 0 where one is it, or none has."""
+def _is_part(item: Any, given: list[Any], named: Callable[[Mapping[str, Any]], Collection[str]]) -> int:
+    """Return the number, from 1, of the first training item that has all fields of an item, and more of which the reward's code names one; 0 without one."""
     mine = fields_of(item)
-    if not mine or any(picture(item) == picture(other) for other in given):
+    if not any(isinstance(value, str | int | float) for value in mine.values()) or any(
+        picture(item) == picture(other) for other in given
+    ):
         return 0
-    others = [fields_of(other) for other in given]
-    parts = [
-        at
-        for at, other in enumerate(others, 1)
-        if all(name in other and picture(other[name]) == picture(mine[name]) for name in mine)
-    ]
-    return parts[0] if parts else 0
+    for at, other in enumerate(map(fields_of, given), 1):
+        is_part = all(name in other and picture(other[name]) == picture(value) for name, value in mine.items())
+        if is_part and not mine.keys() >= {*named(other)}:
+            return at
+    return 0
 
 
 def _of_many(entry: ItemCases, fits: list[int], given: list[Any]) -> list[_Chosen]:

@@ -18,6 +18,7 @@ from pytest_hermes_env.play.cases.slots import Work, said
 from pytest_hermes_env.play.cases.values import GOLD
 from pytest_hermes_env.play.item_texts import LABEL, NO_LABEL, PERHAPS_LABEL, pairs_under
 from pytest_hermes_env.play.journal import Journal
+from pytest_hermes_env.play.probing.reward_constants import fields_unread
 from pytest_hermes_env.play.scenario import Cause, Sighting, Unavailable
 from pytest_hermes_env.play.scenarios.family import family
 from pytest_hermes_env.play.scenarios.roles import case_of, prompt_of
@@ -27,10 +28,12 @@ from pytest_hermes_env.play.tool_backend import files_left
 USUAL = re.compile(r"\$[A-Z_{]|environment variable")
 """What a prompt says that speaks of variables."""
 _FIRST = 731_907_000
+_READING = frozenset({"terminal", "file", "files", "code_execution", "hermes-cli", "all"})
+"""Toolsets with which files of the machine are read."""
+_WANTED = re.compile(r"\bwant(?:s|ed)?\b")
 _NAMES = re.compile(r"id$|name|slug|seed|split|index|kind|type|level|number$")
-LONG = 16
 ENOUGH, MOST_READ = 12, 1 << 24
-"""What names an item, or its kind, characters from which on an answer may be one that gold does not say, characters of answers that are in a file by no coincidence, and bytes of it that are read."""
+"""What names an item, or its kind, characters of answers that are in a file by no coincidence, and bytes of it that are read."""
 
 
 class Answers:
@@ -44,13 +47,8 @@ class Answers:
         self.item = copied(item)
         for name, value in fields_of(item).items():
             called = str(name).lower()
-            if (
-                gold
-                and not isinstance(value, dict | list | tuple)
-                and len(str(value)) < LONG
-                and not _is_said(str(value), said_by_gold)
-            ):
-                continue  # what no good work says is told, as how many are wanted
+            if gold and _WANTED.search(called) and not _is_said(str(value), said_by_gold):
+                continue  # how many, or which, are wanted is told
             is_work = PERHAPS_LABEL.search(called) is not None and str(value).strip() in whole
             if (LABEL.search(called) or is_work) and not NO_LABEL.search(called):
                 self.item = with_field(self.item, name, self._replaced(value, str(name)))
@@ -95,23 +93,26 @@ def _is_word(value: str, text: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.IGNORECASE) is not None
 
 
-def _untold(item: Any, prompt: str) -> list[str]:
-    """Return the texts of an item that its prompt does not hold, but for those that name it: its answers, whatever they are called."""
-    pairs = (pair for name, value in fields_of(item).items() for pair in pairs_under(str(name), value))
+def _untold(stage: Stage) -> list[str]:
+    """Return the texts of an item that its prompt does not hold and whose fields the reward's code names: its answers, whatever they are called."""
+    fields, prompt = fields_of(stage.item), prompt_of(stage, stage.item)
+    unread = fields_unread(type(stage.env), type(stage.env).compute_reward, fields)
+    pairs = (pair for name, value in fields.items() if name not in unread for pair in pairs_under(str(name), value))
     return [text for key, text in pairs if text.strip() and text not in prompt and not _NAMES.search(key.lower())]
 
 
-def _left_on_host(stage: Stage) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the files for everybody that setup wrote and that hold all answers of an item, where the agent works on this machine."""
-    answers = _untold(stage.item, prompt_of(stage, stage.item))
-    if getattr(stage.env.config, "terminal_backend", "local") != "local" or sum(map(len, answers)) < ENOUGH:
-        return
+def _left_on_host(stage: Stage) -> Iterator[str]:
+    """Yield the files in the directory for temporary files that setup wrote and that hold all answers of an item, where the agent can read them."""
+    config = stage.env.config
+    is_here = getattr(config, "terminal_backend", "local") == "local"
+    has_tools = any(name in _READING for name in getattr(config, "enabled_toolsets", None) or ())
+    answers = [text.encode(errors="replace") for text in (_untold(stage) if is_here and has_tools else ())]
     shared = f"{os.path.realpath(tempfile.gettempdir())}/"
-    for path in [one for one in stage.written if one.startswith(shared)]:
+    for path in [one for one in stage.written if one.startswith(shared)] if sum(map(len, answers)) >= ENOUGH else ():
         with contextlib.suppress(OSError), open(path, "rb") as file:
             data = file.read(MOST_READ)
-            if all(text.encode() in data or json.dumps(text)[1:-1].encode() in data for text in answers):
-                yield path, ("the answer",)
+            if all(text in data or json.dumps(text.decode(errors="replace"))[1:-1].encode() in data for text in answers):
+                yield path
 
 
 @family(
@@ -123,7 +124,7 @@ async def answers_replaced(stage: Stage) -> None:
     gold = case_of(stage.cases, stage.item, GOLD, 0)
     answers = Answers(stage.item, gold.turns if gold is not None else ())
     parts = parts_of_gold(answers.item, repr(said(gold.turns)), prompt_of(stage, stage.item)) if gold is not None else {}
-    left = {("host file", path): words for path, words in _left_on_host(stage)}
+    left = {("host file", path): ("the answer",) for path in _left_on_host(stage)}
     if not (answers.of or parts or left):
         stage.skip(Unavailable(Cause.NO_ANSWER))
         return

@@ -185,11 +185,13 @@ def _slowed(surface: Surface) -> Iterator[Attack]:
         own = {
             path
             for path, work in surface.work.items()
-            if path.endswith(".py") and not {*_DEF.findall(text)}.isdisjoint(_DEF.findall(work))
+            if path.endswith(".py") and ({*_DEF.findall(text)} & {*_DEF.findall(work)}) - {"main"}
         }
         if own and (new := payloads.remembering(text)):
             yield Attack(
-                family="what the work is compared with, which remembers what it was asked before", files=dict.fromkeys(own, new)
+                family="what the work is compared with, which remembers what it was asked before",
+                files=dict.fromkeys(own, new),
+                control=Attack(family="what the work is compared with", files=dict.fromkeys(own, text)),
             )
     for path, text in surface.prepared.items():
         works = [work for work in surface.work if work.endswith(".py") and work != path]

@@ -254,6 +254,10 @@ class NumberedEnv(WordEnv):
         """Number them."""
         return {**await super().get_next_item(), "length": 3}
 
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Ask for both."""
+        return await super().compute_reward(item, result, ctx) if item.get("length", 1) else 0.0
+
 
 def test_a_part_of_an_item_is_no_item() -> None:
     """It was meant to choose; one that has nothing in common with the items is the author's own."""

@@ -110,6 +110,10 @@ class SavingEnv(SumEnv):
             encoding="utf-8",
         )
 
+    async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+        """Ask for what is secret, too."""
+        return float(self.read(ctx) == item["answer"] and bool(item["secret"]))
+
 
 class CountingEnv(SavingEnv):
     """Keeps which items there are."""
@@ -157,6 +161,18 @@ class SpeltEnv(VetoedEnv):
         return 0.0 if str(verdict["invented"]) == "true" else float(verdict["style"] + verdict["facts"]) / 8
 
 
+class ListedEnv(VetoedEnv):
+    """Notes what has it, and decides nothing by it."""
+
+    noted: ClassVar[list[Any]] = []
+
+    def of(self, verdict: dict[str, Any]) -> float:
+        """Look at the flag."""
+        if verdict["invented"]:
+            self.noted.append(1)
+        return float(verdict["style"] + verdict["facts"]) / 8
+
+
 class NotedEnv(VetoedEnv):
     """Does not decide anything by the flag."""
 
@@ -165,7 +181,9 @@ class NotedEnv(VetoedEnv):
         return float(verdict["style"] + verdict["facts"]) / 8
 
 
-@pytest.mark.parametrize(("env_class", "is_found"), [(VetoedEnv, False), (SpeltEnv, True), (NotedEnv, False)])
+@pytest.mark.parametrize(
+    ("env_class", "is_found"), [(VetoedEnv, False), (SpeltEnv, True), (ListedEnv, False), (NotedEnv, False)]
+)
 def test_a_flag_that_the_reward_asks_for_counts(env_class: type, is_found: bool) -> None:
     """One that is only kept need not."""
     verdict = '{"style": 4, "facts": 4, "invented": false}'
@@ -176,24 +194,19 @@ def test_a_flag_that_the_reward_asks_for_counts(env_class: type, is_found: bool)
     assert any("gave true for invented" in one.message for one in found.findings) is is_found, found.findings
 
 
-def named(first: str, *numbers: int) -> dict[str, Any]:
+def named(first: str, *numbers: int, **more: str) -> dict[str, Any]:
     """Return an item whose jobs are called by a letter."""
-    return {
-        "id": first,
-        "best": f"{first}1 {first}0",
-        "jobs": {f"{first}{place}": [number, number % 7] for place, number in enumerate(numbers)},
-    }
+    jobs = {f"{first}{place}": [number, number % 7] for place, number in enumerate(numbers)}
+    return {"id": first, "best": f"{first}1 {first}0", "ask": "highest", "jobs": jobs, **more}
 
 
 def test_numbers_tell_items_that_have_other_names() -> None:
-    """Many of them, in one order, and not those that nearly all items share."""
+    """Many of them, in one order, and not those that nearly all items share; another question of them is another item."""
     trained = [named("A", 3, 14, 15, 92), named("B", 65, 35, 89, 79)]
 
     assert _twins([named("X", 3, 14, 15, 92)], trained) == 1
     assert _twins([named("X", 14, 3, 15, 92), named("X", 3, 14)], trained) == 0
     assert _twins([named("X", 1, 2, 3, 4)], [named(name, 1, 2, 3, 4) for name in "ABCDE"]) == 0
-    assert _twins([{**named("X", 3, 14, 15, 92), "best": "X1 first"}], trained) == 1
-    assert (
-        _twins([{**named("X", 3, 14, 15, 92), "best": "no other"}, {**named("X", 3, 14, 15, 92), "best": "X1"}], trained) == 1
-    )
+    for other in ({"best": "X0 X1"}, {"best": "X1"}, {"ask": "lowest"}):
+        assert _twins([named("X", 3, 14, 15, 92, **other)], trained) == 0
     assert _twins([named("X", 1)], [named("A", 2), named("B", 3)]) == 0

@@ -46,7 +46,17 @@ def test_code_may_stand_in_two_modules_where_the_prompt_says_so() -> None:
         return [name for name, _ in other_ways(work, work.slots(), 9)[0] if "two modules" in name]
 
     assert names("You may add further modules beside f.py.") == ["in two modules, f.py"]
-    assert names("You must not add other modules.") == names("") == []
+    for prompt in (
+        "",
+        "You must not add other modules.",
+        "You may not create other files.",
+        "You can read the other files of the repository.",
+        "Your function can take several files.",
+        "may other " * 2000,
+    ):
+        assert names(prompt) == []
+    code = "_LIMIT = 3\ndef f(x):\n    return x + _LIMIT\n"
+    assert names("You may add further modules beside f.py.") == []
 
 
 class LenientEnv(LoudEnv):

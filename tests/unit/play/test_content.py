@@ -127,6 +127,7 @@ def test_a_change_is_made_in_the_form_of_the_text(text: str, others: tuple[str, 
             'So:\n```json\n{"n": 63, "m": 1}\n```',
         ),
         ("3/8", (), "twice as much", "6/8"),
+        ("1" * 5000 + "/3", (), "twice as much", None),
         ("G6 K5 W12", (), "its second part as often as it has parts", "K5 K5 K5"),
     ],
 )
@@ -145,6 +146,26 @@ def test_the_ends_of_a_range_are_never_exchanged() -> None:
 
     assert named["two values exchanged", "in low and high"].is_sure
     assert named["every number zero", ""].text == '{"low": 0, "high": 0, "n": 0}'
+    assert not named["every number zero", ""].is_sure
+    assert ("every number zero", "") not in {(one.name, one.at) for one in changes('{"x": 0.0, "y": 0.0}', Known())}
+    edges = [one for one in changes("from,to\noslo,bergen\nturku,kiel\n", Known()) if one.at == "in from, row 1 and to, row 1"]
+    assert not any(one.is_sure for one in edges)
+
+
+def test_what_prepares_an_answer_is_not_graded() -> None:
+    """Beside an answer in tags of its own; and what a sentence in tags says, nobody knows."""
+    text = "<reasoning>\nStep 1: 3 * 4 = 12\nStep 2: 12 + 1 = 13\n</reasoning>\n<answer>13</answer>"
+    found = made(text, text.replace("13", "15").replace("12", "14"))
+
+    assert [name for name, one in found.items() if "reasoning" in name and one.is_sure] == []
+    assert found["zero in answer"].is_sure
+
+
+@pytest.mark.parametrize(("text", "is_sure"), [("B4 B5 B6", True), ("4 5 6", False), ("AT THE HOP", None)])
+def test_the_same_number_again_may_be_as_good(text: str, is_sure: bool | None) -> None:
+    """A name is not; and words in capital letters are no list."""
+    found = made(text).get("its second part as often as it has parts")
+    assert (found.is_sure if found else None) is is_sure
 
 
 def test_values_of_keys_that_may_be_either_are_a_question() -> None:

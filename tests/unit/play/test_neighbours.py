@@ -39,6 +39,12 @@ def test_cron_runs_more_often_with_a_star() -> None:
         ("at any weekday", "30 7 * * * /opt/run\n"),
     ]
     assert [*more_times("from 1-5 and no more of it")] == [] == [*more_times("* * * * *\n")]
+    for same in ("*/1 * * * *", "0-59 0-23 * * *", "* * 1-31 1-12 0-6", "* * * jan-dec sun-sat", "* * * * 1-7"):
+        assert [*more_times(same)] == []
+    assert "at any weekday" in dict(more_times("0 9 * * MON-FRI run\n"))
+    assert not {"at any day", "at any weekday"} & {*dict(more_times("0 9 1,15 * 1 run\n"))}  # either is enough for cron
+    old, new = "0 5 * * * old\n", "0 2 * * * new\n"
+    assert dict(more_times(old + new, old))["at any time"] == f"{old}* * * * * new\n"
 
 
 @pytest.mark.parametrize(
