@@ -106,7 +106,7 @@ def _run(cls: type[BaseEnv], mode: Mode, settings: Settings) -> None:
             said = failures_of_servers()
             is_why = bool(said) and said.partition(":")[0] in failed
             fix = _fix_of_server(said) if is_why else "the first error of each kind is above, with its line"
-            sys.stderr.write(f"Nothing was measured.\n  seen      {failed}\n  fix       {fix}\n")
+            sys.stderr.write(f"Nothing was measured.\n  seen      {failed}{_at(env) if is_why else ''}\n  fix       {fix}\n")
             sys.exit(FAILED)
     except (ModelServerError, NothingCollectedError) as error:
         sys.stderr.write(f"{error}\n")
@@ -231,12 +231,16 @@ def _nothing_collected(env: BaseEnv, failures: int) -> str:
         f"{env.curr_step} of {env.n_groups_to_process} groups written.\n"
     )
     if said := failures_of_servers():
-        urls = ", ".join(without_credentials(str(server.config.base_url)) for server in env.server.servers)
-        return f"{told}  seen      {said}, at {urls}\n  fix       {_fix_of_server(said)}"
+        return f"{told}  seen      {said}{_at(env)}\n  fix       {_fix_of_server(said)}"
     return (
         f"{told}  fix       the warnings above say why a group was dropped; one that is only for evaluation has nothing to process: run "
         "`evaluate` instead"
     )
+
+
+def _at(env: BaseEnv) -> str:
+    """Return the addresses of the model servers."""
+    return ", at " + ", ".join(without_credentials(str(server.config.base_url)) for server in env.server.servers)
 
 
 def _fix_of_server(said: str) -> str:

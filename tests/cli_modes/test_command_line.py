@@ -44,6 +44,20 @@ def test_process_gives_up_when_nothing_comes(home, run_words, hermes_tokenizer):
     assert "run `evaluate` instead" in finished.stderr
 
 
+def test_process_names_the_server_that_does_not_answer(home, run_words, hermes_tokenizer):
+    """What it said, its address and what to do, without a traceback."""
+    code = words(home, hermes_tokenizer, "process", LIST)
+    source = (home / "env.py").read_text()
+    asking = "    async def collect_trajectories(self, item):\n        from environments.loop.log_once import OF_SERVERS, log_once\n        import logging\n        log_once(logging.getLogger(), ConnectionError('refused'), OF_SERVERS)\n        return None, []\n"
+    (home / "env.py").write_text(source.replace("    async def collect_trajectories(self, item): return None, []\n", asking))
+
+    finished = run_words(code)
+
+    assert finished.returncode == 1
+    assert "  seen      ConnectionError: refused (3 times), at http://127.0.0.1:9/v1\n" in finished.stderr
+    assert "Traceback" not in finished.stderr
+
+
 def test_process_ends_when_there_are_no_items(home, run_words, hermes_tokenizer):
     """None from get_next_item ends the run without an error."""
     finished = run_words(words(home, hermes_tokenizer, "process", LIST, item="None"))

@@ -179,4 +179,7 @@ def test_a_report_that_cannot_be_written_is_a_usage_error(capsys, tmp_path):
 
     code = main(["check", "env.py", "--output", "env.py/report"])
 
-    assert (code, capsys.readouterr().err) == (2, "hermes-env: error: env.py/report cannot be written: File exists\n")
+    assert (code, capsys.readouterr().err) == (
+        2,
+        "hermes-env: error: env.py/report cannot be written: env.py is a file.\n  fix       move it, or write elsewhere\n",
+    )

@@ -22,6 +22,18 @@ def a_page_of_the_user(directory: Path) -> list[str]:
     return [str(directory / "a.jsonl")]
 
 
+def a_directory_for_a_page(directory: Path) -> list[str]:
+    (directory / "a.html").mkdir()
+    (directory / "a.jsonl").write_text(GROUP)
+    return [str(directory / "a.jsonl")]
+
+
+def a_page_beside_its_rollouts(directory: Path) -> list[str]:
+    (directory / "a.html").write_text("<h1>Rollouts</h1>")
+    (directory / "a.jsonl").write_text(GROUP)
+    return [str(directory / "a.html")]
+
+
 def no_file(directory: Path) -> list[str]:
     return [str(directory / "nope.jsonl")]
 
@@ -41,6 +53,9 @@ def nothing(directory: Path) -> list[str]:
     [
         (two_names, "would both be written to"),
         (a_page_of_the_user, "exists, and is not a page of rollouts: move it"),
+        (a_directory_for_a_page, "exists, and is not a page of rollouts: move it"),
+        (a_page_beside_its_rollouts, "a.jsonl, which lies beside it"),
+        (lambda directory: ["."], ". is not a file of rollouts"),
         (no_file, "nope.jsonl\n"),
         (another_format, "seen      line 1: this line is not JSON\n  fix       name a file that"),
         (nothing, "seen      an empty file"),
@@ -51,11 +66,11 @@ def test_what_is_no_file_of_rollouts_is_refused(
 ) -> None:
     """Exit code 2, the reason, and no page."""
     files = given(tmp_path)
-    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    before = {path: path.is_file() and path.read_bytes() for path in tmp_path.iterdir()}
 
     assert main(["view", *files]) == 2
     assert told in capsys.readouterr().err
-    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert {path: path.is_file() and path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_a_page_is_written_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -178,7 +178,7 @@ def test_a_limit_can_be_set(tmp_path):
 
 def test_an_unknown_check_is_refused(tmp_path):
     """A misspelt limit would change nothing."""
-    with pytest.raises(UsageError, match="there is no check constant_group"):
+    with pytest.raises(UsageError, match=r"there is no check constant_group.\n  expected  constant_groups$"):
         health_of([tmp_path], {"constant_group": 1.0})
 
 
@@ -344,6 +344,16 @@ def test_a_limit_below_zero_is_refused(tmp_path):
     for limit in (-1.0, float("nan")):
         with pytest.raises(UsageError, match="the limit of constant_groups is"):
             health_of([tmp_path], {"constant_groups": limit})
+
+
+def test_a_directory_is_no_output_and_rollouts_are_no_environment(tmp_path, capsys):
+    """Both are told before anything is computed."""
+    run_of(tmp_path / "r.jsonl")
+
+    assert main(["rescore", "env.py", str(tmp_path / "r.jsonl"), "--output", str(tmp_path)]) == 2
+    assert "is a directory.\n  fix  name a file" in capsys.readouterr().err
+    assert main(["rescore", str(tmp_path / "r.jsonl"), "env.py"]) == 2
+    assert "r.jsonl is no environment.\n  fix  hermes-env rescore my_env.py ROLLOUTS" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("option", ["--json", "--html"])
