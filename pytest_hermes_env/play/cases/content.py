@@ -52,7 +52,8 @@ _LAST_OF = re.compile(r"\d+$|(?<![A-Za-z])[A-Za-z]$")
 """What two keys of one kind differ in: a number, or a letter."""
 _NOTHINGS = frozenset(["", "[]", "{}", "null", "None", "false", "False", "0"])
 _REASONS = re.compile(r"(?i)reason|think|thought|plan|work|scratch|analy|explan|note|step|rationale")
-"""Tags in which an answer is prepared, and not given."""
+_FINAL = re.compile(r"(?i)answer|solution|result|final|output|response|verdict")
+"""Tags in which an answer is prepared, and given."""
 _NAMES = frozenset({"id", "_id", "uid", "uuid", "idx", "index", "item_id", "slug", "task_id"})
 """Keys under which an item names itself."""
 _PLACED = re.compile(
@@ -300,14 +301,11 @@ def _of_fields(text: str, known: Known) -> Iterator[Change]:
         sure = len(telling) == 1 or is_asked or _is_label(name, value, known)
         candidates = list(dict.fromkeys(one[name] for one in others if name in one and _plain(one[name]) != _plain(value)))
         at = f"in {name}" if name else ""
-        is_beside = len(form.fields) > 1 and (is_prose or _REASONS.search(name) is not None)
-        sure = sure and not (is_beside and form.kind == "tags")
-        inside = (
-            ()
-            if is_beside
-            else _inside(name, value, form, replace(known, others=tuple(one[name] for one in others if name in one)))
-        )
-        yield from (replace(change, is_sure=sure and change.is_sure) for change in inside)
+        is_beside = form.kind == "tags" and _prepares(name, form)
+        sure = sure and not is_beside
+        if not (is_beside or (is_prose and len(form.fields) > 1)):
+            nested = replace(known, others=tuple(one[name] for one in others if name in one))
+            yield from (replace(one, is_sure=sure and one.is_sure) for one in _inside(name, value, form, nested))
         is_exact = _is_in(value, known.prompt)
         is_off = form.kind == "lines" and value.casefold() in SWITCHED_OFF
         for change in of_value(value, candidates[:MOST_OTHERS], is_exact=is_exact, is_latex="\\boxed" in text):
@@ -347,6 +345,11 @@ def _of_fields(text: str, known: Known) -> Iterator[Change]:
         yield Change(name="every number zero", text=text, is_sure=is_plan or not known.is_one_of_many)
     if telling:
         yield Change(name="every value wrong", text=form.all_of({name: wrong_value(value) for name, value in telling.items()}))
+
+
+def _prepares(name: str, form: Form) -> bool:
+    """Whether tags stand beside an answer that they prepare."""
+    return _REASONS.search(name) is not None and any(_FINAL.search(other) for other in form.fields if other != name)
 
 
 def _inside(name: str, value: str, form: Form, known: Known) -> Iterator[Change]:

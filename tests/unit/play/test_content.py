@@ -159,6 +159,7 @@ def test_what_prepares_an_answer_is_not_graded() -> None:
 
     assert [name for name, one in found.items() if "reasoning" in name and one.is_sure] == []
     assert found["zero in answer"].is_sure
+    assert made("<plan>4 5 7</plan><cost>3</cost>")["without its last part in plan"].is_sure
 
 
 @pytest.mark.parametrize(("text", "is_sure"), [("B4 B5 B6", True), ("4 5 6", False), ("AT THE HOP", None)])
