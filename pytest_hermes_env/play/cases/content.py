@@ -7,12 +7,11 @@ lines), and each kind has changes of its own. A field counts where it differs fr
 from __future__ import annotations
 
 import configparser
-import itertools
 import json
 import posixpath
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +20,8 @@ import yaml
 from pytest_hermes_env.play.cases.code_changes import is_code, is_program, of_code, only_shown, stubbed
 from pytest_hermes_env.play.cases.cron import more_times
 from pytest_hermes_env.play.cases.edits import Undone, damaged, undone
-from pytest_hermes_env.play.cases.forms import MOST_FIELDS, TURNED, Form, form_of
+from pytest_hermes_env.play.cases.exchanges import MOST_PROBED, exchanged
+from pytest_hermes_env.play.cases.forms import MOST_FIELDS, TURNED, Form, at_end, form_of, is_in
 from pytest_hermes_env.play.cases.one_value import (
     LONG,
     OPPOSITES,
@@ -48,33 +48,13 @@ _COALESCE = re.compile(r"(?i)\b(?:coalesce|ifnull)\(((?:[^(),]|\([^()]*\))+),\s*
 """What stands for NULL in a query."""
 _OF_NONE = r"\b(?:none|no|nothing|missing|without|absent|empty|null|never)\b[^.;\n]*(?<![\w.]){}(?!\w)"
 """Where a prompt says what stands for a value that is not there."""
-_LAST_OF = re.compile(r"\d+$|(?<![A-Za-z])[A-Za-z]$")
-"""What two keys of one kind differ in: a number, or a letter."""
 _NOTHINGS = frozenset(["", "[]", "{}", "null", "None", "false", "False", "0"])
 _REASONS = re.compile(r"(?i)reason|think|thought|plan|work|scratch|analy|explan|note|step|rationale")
 _FINAL = re.compile(r"(?i)answer|solution|result|final|output|response|verdict")
 """Tags in which an answer is prepared, and given."""
 _NAMES = frozenset({"id", "_id", "uid", "uuid", "idx", "index", "item_id", "slug", "task_id"})
 """Keys under which an item names itself."""
-_PLACED = re.compile(
-    r"(?i)(?<![a-z])(?:coords?|coordinates?|points?|positions?|lat_?l(?:on|ng)|l(?:on|ng)_?lat|ranges?|intervals?|spans?|bounds|b?box|size|shape)(?:\[\d*\])*$"
-)
-"""Keys of lists whose places mean something."""
-_ENDS = (
-    ("low", "high"),
-    ("lo", "hi"),
-    ("lower", "upper"),
-    ("min", "max"),
-    ("minimum", "maximum"),
-    ("start", "end"),
-    ("begin", "end"),
-    ("start", "stop"),
-    ("from", "to"),
-    ("since", "until"),
-)
-_MEASURED = re.compile(r"-?\d[\d.,:T/ Z+-]*(?: ?[ap]m)?", re.IGNORECASE)
-"""What a range calls its ends, of which one is never the other, and what they are."""
-MANY_STEPS, MOST_COMPARED = 16, 24
+MANY_STEPS = 16
 REASONS = "I look at what is asked and at what is given, write down what follows from it, and compare that with what I had before. It fits, so I go on."
 """What nobody could take for an answer."""
 _OF_ALL_TESTS = re.compile(
@@ -93,8 +73,8 @@ MOST_UNDONE = 4
 ONE_OF_THREE = "one of three answers"
 OF_A_PLAN = 6
 """Numbers of a plan, which is none where all are zero, whatever else it may be."""
-MOST_PROBED, MOST_OTHERS = 2, 12
-"""Fields that are right alone, and values of other items among the candidates."""
+MOST_OTHERS = 12
+"""Values of other items among the candidates."""
 
 
 def _read_ini(text: str) -> dict[str, Any]:
@@ -229,7 +209,7 @@ def _changes(text: str, known: Known) -> Iterator[Change]:
     if _QUERY.match(text.strip().rstrip(";")):
         for found in [*_QUOTED.finditer(text)][:MOST_UNDONE]:
             other = f"{text[: found.start(1)]}{OTHER.split()[0]}{text[found.end(1) :]}"
-            yield Change(name="another value in quotes", at=found[1], text=other, is_sure=_is_in(found[1], known.prompt))
+            yield Change(name="another value in quotes", at=found[1], text=other, is_sure=is_in(found[1], known.prompt))
         for found in [*_COALESCE.finditer(text)][:MOST_UNDONE]:
             is_told = re.search(_OF_NONE.format(re.escape(found[2].strip("'"))), known.prompt, re.IGNORECASE) is not None
             yield Change(
@@ -268,7 +248,7 @@ def _undone(text: str, known: Known) -> Iterator[Change]:
             kinds.setdefault(one.name, []).append(one)
     for found in kinds.values():
         for one in spread(found, MOST_UNDONE):
-            is_asked = any(_is_in(word, known.prompt) or word in labels for word in one.about)
+            is_asked = any(is_in(word, known.prompt) or word in labels for word in one.about)
             yield Change(name=one.name, at=f"in {one.at}", text=one.text, is_sure=is_asked)
     for one in damaged(text, known.before) if known.before else ():
         yield Change(name=one.name, at=f"in {one.at}", text=one.text, is_sure=_OF_THE_REST.search(known.prompt) is not None)
@@ -297,7 +277,7 @@ def _of_fields(text: str, known: Known) -> Iterator[Change]:
     for name in _various(form, telling):
         value = telling[name]
         is_prose = len(value.split()) > LONG  # a reason, which nobody may grade
-        is_asked = not is_prose and (name.startswith("[") or not _is_in(value, known.prompt)) and not _names_item(value, known)
+        is_asked = not is_prose and (name.startswith("[") or not is_in(value, known.prompt)) and not _names_item(value, known)
         sure = len(telling) == 1 or is_asked or _is_label(name, value, known)
         candidates = list(dict.fromkeys(one[name] for one in others if name in one and _plain(one[name]) != _plain(value)))
         at = f"in {name}" if name else ""
@@ -306,7 +286,7 @@ def _of_fields(text: str, known: Known) -> Iterator[Change]:
         if not (is_beside or (is_prose and len(form.fields) > 1)):
             nested = replace(known, others=tuple(one[name] for one in others if name in one))
             yield from (replace(one, is_sure=sure and one.is_sure) for one in _inside(name, value, form, nested))
-        is_exact = _is_in(value, known.prompt)
+        is_exact = is_in(value, known.prompt)
         is_off = form.kind == "lines" and value.casefold() in SWITCHED_OFF
         for change in of_value(value, candidates[:MOST_OTHERS], is_exact=is_exact, is_latex="\\boxed" in text):
             may_be_right = known.is_one_of_many and change.name in PLAUSIBLE
@@ -317,28 +297,12 @@ def _of_fields(text: str, known: Known) -> Iterator[Change]:
         if name in probed and not is_beside and form.kind in {"tags", "answer", "text"}:
             first, last = (form.put(name, other) for other in [*candidates, wrong_value(value), OTHER][:2])
             yield Change(name=ONE_OF_THREE, at=at, text=f"{first}\n{text}\n{last}")
-    for one, other in _pairs(form, telling):
-        made = form.all_of({one: telling[other], other: telling[one]})
-        is_pair = form.kind != "table" and _LAST_OF.sub("", one) == _LAST_OF.sub("", other)  # x1 and x2 may be either
-        is_asked = all(not _is_in(telling[name], known.prompt) for name in (one, other))
-        is_computed = form.kind == "table" and is_number(telling[one]) and is_number(telling[other])
-        is_told = is_computed or not known.is_one_of_many or _are_ends(one, other, form, telling)
-        is_sure = is_asked and not is_pair and is_told
-        is_open = known.is_one_of_many and not is_sure
-        name = "two values exchanged, where others may be as good," if is_open else "two values exchanged"
-        yield Change(name=name, at=f"in {one} and {other}", text=made, is_sure=is_sure)
-    for one, other in _named_rows(form, known, telling):
-        made = form.all_of({one: form.fields[other], other: form.fields[one]})
-        yield Change(name="two values exchanged", at=f"in {one} and {other}", text=made, is_sure=not known.is_one_of_many)
-    for one, other in _places(form, telling):
-        made = form.all_of({one: telling[other], other: telling[one]})
-        is_sure = _PLACED.search(one.rpartition("[")[0]) is not None and not known.is_one_of_many
-        yield Change(name="two values exchanged", at=f"in {one} and {other}", text=made, is_sure=is_sure)
+    yield from exchanged(form, telling, known.prompt, is_one_of_many=known.is_one_of_many)
     if len(telling) > 1:
         for name in probed:
             rest = {other: wrong_value(value) for other, value in telling.items() if other != name}
             yield Change(name="every value wrong but one", at=f"in {name}", text=form.all_of(rest))
-    numbers = {name: value for name, value in telling.items() if is_number(value) and not _is_in(value, known.prompt)}
+    numbers = {name: value for name, value in telling.items() if is_number(value) and not is_in(value, known.prompt)}
     if len({value for value in numbers.values() if not is_zero(value)}) > 1:
         is_plan = len(numbers) >= OF_A_PLAN and len({*numbers.values()}) > 3  # noqa: PLR2004 - no choice of a few
         text = form.all_of({name: zero_like(value) for name, value in numbers.items()})
@@ -372,78 +336,6 @@ def _various(form: Form, telling: Mapping[str, str]) -> list[str]:
     return spread(names, MOST_FIELDS)
 
 
-def _pairs(form: Form, telling: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield names of two fields of one kind whose values differ: of two keys, or of two rows that differ elsewhere, too."""
-    found: dict[str, tuple[str, str]] = {}
-    range_: list[tuple[str, str]] = []
-    for one, other in itertools.combinations([*telling][:MOST_COMPARED], 2):
-        if telling[one] == telling[other] or is_number(telling[one]) != is_number(telling[other]):
-            continue
-        holders, ends = [_holder(name, form) for name in (one, other)], [_end(name, form) for name in (one, other)]
-        if _are_ends(one, other, form, telling):
-            range_ = range_ or [(one, other)]
-        elif form.kind == "table" or "[" in one + other:
-            if ends[0] != ends[1] or not ends[0] or holders[0] == holders[1] or not _differ(form, holders, ends[0]):
-                continue
-            found.setdefault(ends[0], (one, other))
-        elif holders[0] == holders[1] and form.kind in {"json", "lines", "tags"}:
-            found.setdefault(holders[0], (one, other))
-    yield from [*range_, *[*found.values()][:MOST_PROBED]]
-
-
-def _named_rows(form: Form, known: Known, telling: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the fields that name two objects of a list of JSON, in words of the prompt, where the objects tell this item from others."""
-    columns: dict[tuple[str, str], list[str]] = {}
-    for name in form.fields if form.kind == "json" else ():
-        if (holder := _holder(name, form)).endswith("]") and name not in telling:
-            columns.setdefault((holder.rpartition("[")[0], _end(name, form)), []).append(name)
-    for names in columns.values():
-        values = [form.fields[name] for name in names]
-        is_named = len({*values}) == len(values) > 1 and all(_is_in(one, known.prompt) and not is_number(one) for one in values)
-        if is_named and all(any(one.startswith(f"{_holder(name, form)}.") for one in telling) for name in names[:2]):
-            yield names[0], names[1]
-
-
-def _places(form: Form, telling: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield names of two numbers of one list of JSON whose places mean something: lists like it have as many, in no order, or are called so."""
-    alike: dict[str, dict[str, list[str]]] = {}
-    for name, value in form.fields.items():
-        if form.kind == "json" and name.endswith("]") and re.fullmatch(r"-?\d+(\.\d+)?", value):
-            holder = name.rpartition("[")[0]
-            alike.setdefault(re.sub(r"\[\d+\]", "[]", holder), {}).setdefault(holder, []).append(name)
-    for name, lists in alike.items():
-        numbers = [[float(form.fields[name]) for name in names] for names in lists.values()]
-        is_ordered = any(all(one == sorted(one, reverse=down) for one in numbers) for down in (False, True))
-        if len(numbers) > 1 and len({*map(len, numbers)}) == 1 and (not is_ordered or _PLACED.search(name)):
-            pairs = (pair for names in lists.values() for pair in itertools.combinations(names, 2))
-            pairs = (pair for pair in pairs if {*pair} <= {*telling} and telling[pair[0]] != telling[pair[1]])
-            yield from itertools.islice(pairs, 1)
-
-
-def _holder(name: str, form: Form) -> str:
-    return name.rpartition(", ")[2] if form.kind == "table" else name.rpartition(".")[0] if form.kind == "json" else ""
-
-
-def _end(name: str, form: Form) -> str:
-    return name.rpartition(", ")[0] if form.kind == "table" else name.rpartition(".")[2] if "." in name else ""
-
-
-def _are_ends(one: str, other: str, form: Form, telling: Mapping[str, str]) -> bool:
-    """Tell whether two fields of one object, or of one row, are called as the ends of a range, and are numbers or times: of an edge either may be first."""
-    if not all(_MEASURED.fullmatch(telling[name]) for name in (one, other)):
-        return False
-    names = {(_end(name, form) or _at_end(name)).casefold() for name in (one, other)}
-    return _holder(one, form) == _holder(other, form) and any(names == {*ends} for ends in _ENDS)
-
-
-def _differ(form: Form, holders: Sequence[str], but: str) -> bool:
-    """Tell whether two rows differ in anything but a field."""
-    rows = [
-        {_end(name, form): value for name, value in form.fields.items() if _holder(name, form) == holder} for holder in holders
-    ]
-    return any(rows[0].get(end) != rows[1].get(end) for end in {*rows[0], *rows[1]} - {but})
-
-
 def _is_work(part: Change, form: Form, known: Known, telling: Mapping[str, str]) -> bool:
     """Whether what a part leaves out or adds is asked for: a key or a column that the prompt names or a label has, lines that not every item has.
 
@@ -454,7 +346,7 @@ def _is_work(part: Change, form: Form, known: Known, telling: Mapping[str, str])
             return False  # what is not there says the same
         names = {part.at} if part.name.startswith("without") else {one for one in form.names if one != part.at}
         labels = {key for key, _ in known.labels}
-        return any(name in labels or _is_in(name, known.prompt) for name in names)
+        return any(name in labels or is_in(name, known.prompt) for name in names)
     if form.kind in {"json", "table"}:
         place = part.at.removeprefix("in ")
         return any(re.sub(r"\[(\d+)\]", r".\1", name).startswith(place) for name in telling)
@@ -468,20 +360,15 @@ def _telling(form: Form, known: Known) -> dict[str, str]:
     others = [form_of(other).fields for other in known.others]
     if others:
         return {name: value for name, value in form.fields.items() if not all(_has(one, name, value) for one in others)}
-    return {name: value for name, value in form.fields.items() if not _is_in(value, known.prompt)} or dict(form.fields)
+    return {name: value for name, value in form.fields.items() if not is_in(value, known.prompt)} or dict(form.fields)
 
 
 def _has(fields: Mapping[str, str], name: str, value: str) -> bool:
     """Whether fields have a value under that name; a name that only this item has, by a key above it, is known by its last key."""
-    last = _at_end(name)
+    last = at_end(name)
     if name in fields or "[" in name.removesuffix(last):
         return fields.get(name) == value
-    return any(_at_end(other) == last and one == value for other, one in fields.items())
-
-
-def _at_end(name: str) -> str:
-    """Return the last key of a name, with its places in lists."""
-    return name[name.rfind(".") + 1 :]
+    return any(at_end(other) == last and one == value for other, one in fields.items())
 
 
 def _is_label(name: str, value: str, known: Known) -> bool:
@@ -491,11 +378,7 @@ def _is_label(name: str, value: str, known: Known) -> bool:
 def _names_item(value: str, known: Known) -> bool:
     """Whether a value has the item's own name in it, which nobody was told: any other would do."""
     names = [text for key, text in known.labels if key.lower() in _NAMES and text.strip()]
-    return any(_is_in(name, value) for name in names)
-
-
-def _is_in(value: str, prompt: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(value.strip())}(?!\w)", prompt) is not None if value.strip() else False
+    return any(is_in(name, value) for name in names)
 
 
 def _plain(text: str) -> str:

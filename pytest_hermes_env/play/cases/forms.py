@@ -275,3 +275,13 @@ def _as_table(text: str) -> Form | None:
         names=tuple(rows[0]),
         all_of=put_all,
     )
+
+
+def at_end(name: str) -> str:
+    """Return the last key of a name, with its places in lists."""
+    return name[name.rfind(".") + 1 :]
+
+
+def is_in(value: str, prompt: str) -> bool:
+    """Whether a prompt holds a value as words of its own."""
+    return re.search(rf"(?<!\w){re.escape(value.strip())}(?!\w)", prompt) is not None if value.strip() else False
