@@ -41,11 +41,10 @@ def write_bytes(path: str, data: bytes) -> None:
     """Put ``data`` into a file in one step, and make its directory. Raises: it cannot be written, or another process writes it → UsageError."""
     try:
         _replace(Path(path), data)
-    except (FileExistsError, NotADirectoryError) as error:
-        file = next((folder for folder in reversed(Path(path).parents) if folder.is_file()), path)
-        raise UsageError(f"{path} cannot be written: {file} is a file.\n  fix       move it, or write elsewhere") from error
     except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
+        file = next((folder for folder in reversed(Path(path).parents) if folder.is_file()), None)
+        why = f"{file} is a file.\n  fix       move it, or write elsewhere" if file is not None else error.strerror or error
+        raise UsageError(f"{path} cannot be written: {why}") from error
 
 
 @contextlib.contextmanager

@@ -31,7 +31,11 @@ from pytest_hermes_env.play.scenario import CASES, Rung, Worth
 from pytest_hermes_env.source.reach import reach_of
 
 _SETTING = (ast.Return, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Raise)
-_GOOD = re.compile(r"bonus|extra|good|correct|pass|complete|valid|ok|success|perfect|excellent", re.IGNORECASE)
+_GOOD = re.compile(
+    r"(?:^|_)(?:bonus|extra|good|correct|pass(?:ed|es)?|complete|valid|ok|success(?:ful)?|perfect|excellent)(?:_|$)",
+    re.IGNORECASE,
+)
+"""Statements that give the reward or end it, and flags whose names are good: such a one may only add."""
 _HOW = {
     "garbage_judge": "returned text without a score",
     "null_judge": "returned JSON whose values are null",

@@ -10,12 +10,8 @@ _LINE_IN_WORDS = re.compile(r"(?m)^((?:[\w*,/-]+[ \t]+){4}[\w*,/-]+)(?=[ \t]|$)"
 """The five fields of a line, in numbers, and with names of days and months."""
 _SUNDAY = re.compile(r"(?m)^((?:\S+[ \t]+){4}(?:[1-6](?:-[1-6])?,)*)0(?=,|[ \t]|$)")
 _RANGE = re.compile(r"(?<![\d/*])(\d+)-(\d+)(?![\d/])")
-_FIELDS = {"minute": (0, 59), "hour": (0, 23), "day": (1, 31), "month": (1, 12), "weekday": (0, 6)}
-_PART = re.compile(r"(?:\*|(\w+)(?:-(\w+))?)(?:/(\d+))?")
-_MONTHS, _DAYS = (
-    ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"],
-    ["sun", "mon", "tue", "wed", "thu", "fri", "sat"],
-)
+_FIELDS = {"minute": 60, "hour": 24, "day": 31, "month": 12, "weekday": 7}
+"""How many times each field may mean."""
 
 
 def same_times(text: str) -> Iterator[tuple[str, str]]:
@@ -26,12 +22,18 @@ def same_times(text: str) -> Iterator[tuple[str, str]]:
 
 def more_times(text: str, before: str = "") -> Iterator[tuple[str, str]]:
     """Yield names and texts whose first line that was not there ``before`` runs more often: at any time, and at any time of one field."""
-    lines = [line for line in _LINE_IN_WORDS.finditer(text) if line[0] not in before]
-    given = lines[0][1].split() if lines else []
-    times = [_times(field, name) for field, name in zip(given, _FIELDS, strict=False)]
-    if not times or not all(times):
+    from croniter import croniter  # noqa: PLC0415 - only where a task is about cron
+    from croniter.croniter import CroniterError  # noqa: PLC0415
+
+    line = next((line for line in _LINE_IN_WORDS.finditer(text) if line[0] not in before), None)
+    if line is None:
         return
-    some = [name for name, found in zip(_FIELDS, times, strict=True) if len(found) < _most(name)]
+    given = line[1].split()
+    try:
+        times = croniter.expand(" ".join(given))[0]
+    except CroniterError:  # other words, five in a line
+        return
+    some = [name for found, (name, most) in zip(times, _FIELDS.items(), strict=True) if found != ["*"] and len(found) < most]
     if {"day", "weekday"} <= {*some}:  # either is enough
         some = [name for name in some if name not in {"day", "weekday"}]
     changed = {"at any time": ["*"] * len(given)} if some else {}
@@ -39,34 +41,7 @@ def more_times(text: str, before: str = "") -> Iterator[tuple[str, str]]:
         f"at any {name}": ["*" if one == name else field for one, field in zip(_FIELDS, given, strict=True)] for name in some
     }
     for name, fields in changed.items():
-        yield name, f"{text[: lines[0].start(1)]}{' '.join(fields)}{text[lines[0].end(1) :]}"
-
-
-def _times(field: str, name: str) -> set[int]:
-    """Return the numbers that a field means; none where it is no field of cron."""
-    low, high = _FIELDS[name]
-    found: set[int] = set()
-    for part in field.split(","):
-        if (read := _PART.fullmatch(part)) is None:
-            return set()
-        first, last = (
-            _number(word, name) for word in (read[1] or str(low), read[2] or (read[1] if not read[3] else None) or str(high))
-        )
-        if first < 0 or last < first:
-            return set()
-        found |= {number % 7 if name == "weekday" else number for number in range(first, last + 1, int(read[3] or 1) or 1)}
-    return found
-
-
-def _most(name: str) -> int:
-    low, high = _FIELDS[name]
-    return high - low + 1
-
-
-def _number(word: str, name: str) -> int:
-    """Return what a number or a name of a month or day means; -1 for another word."""
-    names = {"month": ["", *_MONTHS], "weekday": _DAYS}.get(name, [])
-    return int(word) if word.isdecimal() else names.index(word.lower()) if word.lower() in names else -1
+        yield name, f"{text[: line.start(1)]}{' '.join(fields)}{text[line.end(1) :]}"
 
 
 def _listed(found: re.Match[str]) -> str:

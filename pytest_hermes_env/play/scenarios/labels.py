@@ -28,9 +28,9 @@ from pytest_hermes_env.play.tool_backend import files_left
 USUAL = re.compile(r"\$[A-Z_{]|environment variable")
 """What a prompt says that speaks of variables."""
 _FIRST = 731_907_000
-_READING = frozenset({"terminal", "file", "files", "code_execution", "hermes-cli", "all"})
-"""Toolsets with which files of the machine are read."""
-_WANTED = re.compile(r"\bwant(?:s|ed)?\b")
+_READING = frozenset({"terminal", "read_file", "search_files", "execute_code"})
+"""Tools that read files of the machine."""
+_WANTED = re.compile(r"(?:^|_)want(?:s|ed)?(?:_|$)")
 _NAMES = re.compile(r"id$|name|slug|seed|split|index|kind|type|level|number$")
 ENOUGH, MOST_READ = 12, 1 << 24
 """What names an item, or its kind, characters of answers that are in a file by no coincidence, and bytes of it that are read."""
@@ -102,11 +102,9 @@ def _untold(stage: Stage) -> list[str]:
 
 
 def _left_on_host(stage: Stage) -> Iterator[str]:
-    """Yield the files in the directory for temporary files that setup wrote and that hold all answers of an item, where the agent can read them."""
-    config = stage.env.config
-    is_here = getattr(config, "terminal_backend", "local") == "local"
-    has_tools = any(name in _READING for name in getattr(config, "enabled_toolsets", None) or ())
-    answers = [text.encode(errors="replace") for text in (_untold(stage) if is_here and has_tools else ())]
+    """Yield the files in the directory for temporary files that setup wrote and that hold all answers of an item, where the agent works on this machine."""
+    is_here = getattr(stage.env.config, "terminal_backend", "local") == "local"
+    answers = [text.encode(errors="replace") for text in (_untold(stage) if is_here else ())]
     shared = f"{os.path.realpath(tempfile.gettempdir())}/"
     for path in [one for one in stage.written if one.startswith(shared)] if sum(map(len, answers)) >= ENOUGH else ():
         with contextlib.suppress(OSError), open(path, "rb") as file:
@@ -128,11 +126,13 @@ async def answers_replaced(stage: Stage) -> None:
     if not (answers.of or parts or left):
         stage.skip(Unavailable(Cause.NO_ANSWER))
         return
-    seen: dict[tuple[str, str], tuple[str, ...]] = dict(left)
+    seen: dict[tuple[str, str], tuple[str, ...]] = {}
 
     def look(conversation: Any) -> Any:
         if not conversation.tools:
             return say(JUDGE_ANSWER)
+        if not _READING.isdisjoint(dict(conversation.tools)):
+            seen.update(left)
         for where, name, text in _places(stage, conversation):
             if fields := answers.seen_in(text):
                 seen.setdefault((where, name), fields)

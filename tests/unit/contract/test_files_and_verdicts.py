@@ -14,6 +14,7 @@ from environments.tool_context import ToolContext
 from pytest_hermes_env import call, case, cases, item_cases, say
 from pytest_hermes_env.contract.judge.verdict import Outcome
 from pytest_hermes_env.contract.rules.he203_eval_is_held_out import _twins
+from pytest_hermes_env.contract.rules.he406_judge_falls_back import _GOOD
 
 from .test_around_gold import SumEnv, judged
 from .test_judges_around_gold import AskedEnv
@@ -52,8 +53,6 @@ def test_a_part_of_a_file_that_is_no_text_may_be_blank(env_class: type, outcome:
 
     verdict = judged("HE405", env_class, cases([item_cases(where="*", gold=gold)]))
 
-    if verdict.outcome is Outcome.NOT_EXERCISED:
-        pytest.skip("this machine gives no namespaces")
     assert verdict.outcome is outcome, verdict
     assert any("blank" in one.message for one in verdict.findings) is (outcome is Outcome.FAILED)
 
@@ -121,7 +120,17 @@ class CountingEnv(SavingEnv):
     saved = ("a",)
 
 
-@pytest.mark.parametrize(("env_class", "is_found"), [(SavingEnv, True), (CountingEnv, False)])
+class ToollessEnv(SavingEnv):
+    """Its agent makes lists of what is to be done, and reads nothing."""
+
+    @classmethod
+    def config_init(cls) -> Any:
+        """Offer no terminal."""
+        config, servers = super().config_init()
+        return config.model_copy(update={"enabled_toolsets": ["todo"]}), servers
+
+
+@pytest.mark.parametrize(("env_class", "is_found"), [(SavingEnv, True), (CountingEnv, False), (ToollessEnv, False)])
 def test_setup_leaves_no_answers_on_the_machine(
     env_class: type, is_found: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -192,6 +201,23 @@ def test_a_flag_that_the_reward_asks_for_counts(env_class: type, is_found: bool)
     found = judged("HE406", env_class, cases([item_cases(where="*", gold=gold)]))
 
     assert any("gave true for invented" in one.message for one in found.findings) is is_found, found.findings
+
+
+@pytest.mark.parametrize(
+    ("name", "is_good"),
+    [
+        ("bonus", True),
+        ("is_valid", True),
+        ("passed", True),
+        ("invalid", False),
+        ("incorrect", False),
+        ("incomplete", False),
+        ("broken", False),
+    ],
+)
+def test_a_flag_whose_name_is_good_may_only_add(name: str, is_good: bool) -> None:
+    """By whole words."""
+    assert bool(_GOOD.search(name)) is is_good
 
 
 def named(first: str, *numbers: int, **more: str) -> dict[str, Any]:

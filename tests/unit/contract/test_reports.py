@@ -323,6 +323,19 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path):
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["deep", "report.json", "taken"]
 
 
+def test_what_stands_where_a_directory_is_needed_is_named(tmp_path):
+    """A file is; a link to nowhere is followed."""
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    (tmp_path / "link").symlink_to(tmp_path / "gone" / "deeper")
+
+    with pytest.raises(UsageError) as error:
+        write_text("file/a/report.json", "text")
+    write_text("link/a/report.json", "text")
+
+    assert str(error.value) == "file/a/report.json cannot be written: file is a file.\n  fix       move it, or write elsewhere"
+    assert (tmp_path / "gone/deeper/a/report.json").read_text(encoding="utf-8") == "text"
+
+
 def test_the_root_is_a_directory_like_others():
     """It has no name, beside which a file could be written."""
     with pytest.raises(UsageError, match=r"^/ cannot be written: Is a directory$"):

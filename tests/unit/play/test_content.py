@@ -376,6 +376,7 @@ def test_items_of_any_class_are_read() -> None:
     assert Answers({"wanted": 12, "answer": 7}, (turn(say("The answer is 7.5, no: 7, and not 12.5")),)).of == {
         "731907000": "answer"
     }
+    assert Answers({"guests_wanted": 12, "unwanted": 9}, (turn(say("Done.")),)).of == {"731907000": "unwanted"}
     assert texts_of({"kind": Slotted, "call": len}) != []
 
 
