@@ -5,30 +5,23 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
-import difflib
 import dis
 import inspect
-import io
-import itertools
 import json
 import linecache
 import os
 import re
 import sys
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import BuiltinFunctionType, CoroutineType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 from pytest_hermes_env.errors import shorten
-from pytest_hermes_env.missing_files import MOST_FILES, files_below
+from pytest_hermes_env.play.advice_of_files import VERY_ALIKE, near_name, of_encoding, of_file, of_import, of_json
 from pytest_hermes_env.play.journal import Place
 
 MOST_NAMES = 6
-ALIKE, VERY_ALIKE = 0.75, 0.85
-"""How alike two names must be, and how much where many are known: all modules, all methods of an object."""
-NEAR = 30
-"""Characters that are shown on both sides of a mistake in JSON."""
 _SIGNATURES = {
     "__init__": "self, config, server_configs, slurm=False, testing=False",
     "collect_trajectories": "self, item",
@@ -64,11 +57,11 @@ def advice_for(error: BaseException, place: Place) -> str:
 
 def _advice(error: BaseException, place: Place) -> str:
     if isinstance(error, ImportError):
-        return _of_import(error)
+        return of_import(error)
     if isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
-        return _of_file(error.filename, os.path.dirname(place.path), is_of_a_rollout=_is_of_a_rollout(error))
+        return of_file(error.filename, os.path.dirname(place.path), is_of_a_rollout=_is_of_a_rollout(error))
     if isinstance(error, json.JSONDecodeError):
-        return "" if _is_of_a_rollout(error) else _of_json(error)
+        return "" if _is_of_a_rollout(error) else of_json(error)
     if (checked := getattr(error, "errors", None)) is not None and type(error).__name__ == "ValidationError":
         first = checked()[0]  # pydantic's: a field of a configuration
         given = first.get("input")
@@ -79,7 +72,7 @@ def _advice(error: BaseException, place: Place) -> str:
     if told := _of_a_declaration(str(error), line) or _of_a_line(error, line):
         return told
     if isinstance(error, UnicodeDecodeError):
-        return _of_encoding(error)
+        return of_encoding(error)
     if (
         isinstance(error, KeyError)
         and (variable := re.search(r"\bos\.environ\[(['\"])(\w+)\1\]", line))
@@ -153,31 +146,6 @@ def _is_of_a_rollout(error: BaseException) -> bool:
     return any(frame.f_code.co_name == "compute_reward" for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
-def _of_json(error: json.JSONDecodeError) -> str:
-    if error.msg == "Extra data" and all(_is_json(line) for line in error.doc.split("\n") if line.strip()):
-        return "Each line is a JSON value of its own: `[json.loads(line) for line in text.split('\\n') if line.strip()]`."
-    text = error.doc[max(0, error.pos - NEAR) : error.pos + NEAR]
-    return f"Correct the text near {shorten(text)!r}." if text.strip() else "The text is empty where JSON is expected."
-
-
-def _of_encoding(error: UnicodeDecodeError) -> str:
-    """Return how to read the file that a stack has open, or whose text it is asked for, which is in another encoding."""
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    values = [(frame.f_code.co_name, value) for frame in frames for value in frame.f_locals.values()]
-    opened = [str(value.name) for _, value in values if isinstance(value, io.TextIOWrapper) and isinstance(value.name, str)]
-    opened += [os.fspath(value) for name, value in values if name == "read_text" and isinstance(value, os.PathLike)]
-    name = os.path.basename(opened[-1]) if opened else ""
-    return f"{name} is not {error.encoding.upper()}: save it so, or read it with `encoding='latin-1'`." if name else ""
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
 def _where(error: BaseException) -> tuple[FrameType | None, str]:
     """Return the frame that raised, and the source of the expression in it that did."""
     stack = [*traceback.walk_tb(error.__traceback__)]
@@ -201,7 +169,7 @@ def _of_key(key: object, frame: FrameType, segment: str, *, is_data: bool) -> st
     if not isinstance(held, Mapping):
         return ""
     name = ast.unparse(node.value)
-    near = _near(str(key), (known for known in held if isinstance(known, str)))
+    near = near_name(str(key), (known for known in held if isinstance(known, str)))
     if near:
         return f"Write {name}[{near!r}]: it has no {key!r}."
     if is_data and name != "item":
@@ -253,9 +221,9 @@ def _of_attribute(owner: object, name: str, segment: str, line: str, *, is_of_pl
     if name in getattr(held.get("config"), "__dict__", {}) and is_of_place:
         return f"Write `.config.{name}`: it is a field of the configuration."
     is_called = f".{name}(" in line
-    near = "" if is_called else _near(name, [one for one in held if not callable(held[one])])
+    near = "" if is_called else near_name(name, [one for one in held if not callable(held[one])])
     begun = [one for one in dir(owner) if one.startswith(f"{name}_")]
-    near = near or _near(name, dir(owner), VERY_ALIKE) or (begun[0] if len(begun) == 1 else "")
+    near = near or near_name(name, dir(owner), VERY_ALIKE) or (begun[0] if len(begun) == 1 else "")
     if isinstance(owner, type) and name in _set_by(getattr(owner, "setup", None)) and is_of_place:
         return f"Remove `@classmethod`, and write `self.{name}`: `setup` sets it on the environment, and not on its class."
     set_up = _set_by(getattr(type(owner), "setup", None))
@@ -294,62 +262,8 @@ def _of_name(name: str, frame: FrameType) -> str:
     line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
     if name in sys.stdlib_module_names and re.search(rf"\b{name}\.", line):
         return f"Add `import {name}` at the top of the file."
-    near = _near(name, [*frame.f_locals, *frame.f_globals, *dir(builtins)])
+    near = near_name(name, [*frame.f_locals, *frame.f_globals, *dir(builtins)])
     return f"Write `{near}`: no name `{name}` is defined." if near else ""
-
-
-_OF_A_CIRCLE = "Two modules import each other: move what both need to a third one, or one of the two imports into the function that needs it."
-
-
-def _defines(path: str | None, name: str) -> bool:
-    """Whether a file defines a name at its top, which an import that ended too early did not reach."""
-    if not path or not path.endswith(".py") or not os.path.isfile(path):
-        return False
-    defined = []
-    for node in ast.parse("".join(linecache.getlines(path))).body:
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-        defined += [getattr(node, "name", ""), *(ast.unparse(target) for target in targets)]
-    return name in defined
-
-
-def _of_import(error: ImportError) -> str:
-    if "circular" in str(error) or "partially initialized" in str(error):
-        return _OF_A_CIRCLE
-    module = error.name or ""
-    if (named := re.match("cannot import name '([^']+)'", str(error))) is not None:
-        missing = named[1]
-        if _defines(error.path, missing):
-            return _OF_A_CIRCLE
-        near = _near(missing, dir(sys.modules.get(module)))
-        return f"Write `from {module} import {near}`: it has no {missing}." if near else f"{module} has no {missing}."
-    if isinstance(error, ModuleNotFoundError) and module:
-        top, _, below = module.partition(".")
-        places = [entry for entry in sys.path if os.path.isdir(entry)]
-        if below and top in sys.modules:
-            places, top = list(getattr(sys.modules[top], "__path__", ())), below.partition(".")[0]
-        found = {name.partition(".")[0] for place in places for name in os.listdir(place) if not name.startswith(("_", "."))}
-        near = _near(top, found | sys.stdlib_module_names, VERY_ALIKE)
-        install = f"Install the package that has the module `{top}` in the environment that runs the tests."
-        return f"Import `{near}`: no module is called `{top}`." if near else install
-    return ""
-
-
-def _of_file(path: str, beside: str, *, is_of_a_rollout: bool) -> str:
-    folder = os.path.dirname(path) or "."
-    files = itertools.islice(files_below(beside), MOST_FILES) if beside and not is_of_a_rollout else ()
-    called = [file for file in files if os.path.basename(file) == os.path.basename(path)]
-    if called:
-        parts = os.path.relpath(min(called, key=lambda file: file.count(os.sep)), beside).split(os.sep)
-        return f"Write `Path(__file__).parent / {' / '.join(map(repr, parts))}`: that file is there."
-    near = _near(os.path.basename(path), os.listdir(folder)) if os.path.isdir(folder) else ""
-    if near:
-        return f"Write {os.path.join(os.path.dirname(path), near)!r}: that file is there."
-    if os.path.isabs(path):
-        return ""
-    own = "begin it with `Path(__file__).parent`."
-    if is_of_a_rollout:
-        return f"A file of the agent is in its sandbox: `ctx.read_file({path!r})`. Of one of your own the path is relative to where Python was started: {own}"
-    return f"The path is relative to where Python was started: {own}"
 
 
 def _of_type(text: str, frame: FrameType, segment: str) -> str:
@@ -426,7 +340,3 @@ def _not_awaited(frame: FrameType) -> tuple[int, str]:
 def _called(node: ast.AST) -> str:
     function = node.func if isinstance(node, ast.Call) else None
     return getattr(function, "attr", "") or getattr(function, "id", "")
-
-
-def _near(name: str, known: Iterable[str], cutoff: float = ALIKE) -> str:
-    return next(iter(difflib.get_close_matches(name, list(dict.fromkeys(known)), n=1, cutoff=cutoff)), "")

@@ -13,8 +13,9 @@ from typing import Any
 from hermes_env_shared.rollout_record import Record, World, blob_path
 from pytest_hermes_env.errors import shorten
 from pytest_hermes_env.play.tool_backend import SYSTEM_DIRECTORIES
+from pytest_hermes_env.records.asked_in_texts import host_paths, may_read, read_by_text, set_in
 from pytest_hermes_env.records.reading import Line
-from pytest_hermes_env.records.unstored import Unstored, host_paths, may_read, read_by_text, set_in
+from pytest_hermes_env.records.unstored import Unstored
 
 OF_FILES = frozenset({"terminal", "process", "read_file", "write_file", "patch", "search_files", "todo"})
 """Tools whose answer follows from the sandbox's files."""
