@@ -26,6 +26,7 @@ from pytest_hermes_env.play.builder import EnvironmentBuilder, config_init_of, i
 from pytest_hermes_env.play.cases.values import Cases
 from pytest_hermes_env.play.class_record import config_init_record, record_of
 from pytest_hermes_env.play.evidence_file import EvidenceWriter
+from pytest_hermes_env.play.first_setup import FirstSetup
 from pytest_hermes_env.play.held_out import HeldOut
 from pytest_hermes_env.play.journal import Journal, Raised, recording
 from pytest_hermes_env.play.raised import described, is_from_outside, is_interrupt, noting
@@ -33,7 +34,7 @@ from pytest_hermes_env.play.scenario import Cause, Collection, Scenario, Unavail
 from pytest_hermes_env.play.scenarios import families_of
 from pytest_hermes_env.play.scenarios.family import Family
 from pytest_hermes_env.play.server_kind import CHAT, TOKENS
-from pytest_hermes_env.play.stage import FirstSetup, Stage
+from pytest_hermes_env.play.stage import Stage
 from pytest_hermes_env.play.tool_backend import SandboxRouter, describe, new_sandbox_like, opened_sandbox
 from pytest_hermes_env.play.training_stub import why_configured_to_train_nothing, why_nothing_is_trained
 from pytest_hermes_env.play.watchers.call_site import EnvironmentCode

@@ -7,12 +7,11 @@ other, and each becomes a frozen record. Several stages run concurrently in one 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import inspect
 import json
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -22,6 +21,7 @@ from pytest_hermes_env.play.attack_plan import AttackPlan
 from pytest_hermes_env.play.auto_script import brief_policy
 from pytest_hermes_env.play.buffers import copied, snapshot
 from pytest_hermes_env.play.faults import Fault, Faults
+from pytest_hermes_env.play.first_setup import FirstSetup
 from pytest_hermes_env.play.held_out import HeldOut
 from pytest_hermes_env.play.journal import Journal, Place, recording
 from pytest_hermes_env.play.raised import described, first_error, is_from_outside, within
@@ -49,35 +49,6 @@ _WHERE: dict[str, str] = {
     "tool_hangs": "a tool in a thread of its own",
     "reward_hangs": "compute_reward",
 }
-
-
-@dataclass
-class FirstSetup:
-    """The first set-up of a class in a run, for which all other instances wait: none is set up when it fails.
-
-    ``reason`` is why nothing more can be played: the class could not be built, or its first set-up failed. ``blocked_by`` is why a
-    set-up failed after the first one had succeeded, while other instances were alive. ``hangs`` counts the scenarios of the class
-    that did not end in time: the others get less.
-    """
-
-    reason: Unavailable | None = None
-    blocked_by: Unavailable | None = None
-    hangs: int = 0
-    _is_taken: bool = False
-    _has_ended: asyncio.Event = field(default_factory=asyncio.Event)
-
-    @contextlib.asynccontextmanager
-    async def passing(self) -> AsyncIterator[bool]:
-        """Yield whether this is the first set-up; every other one waits until the first one has ended."""
-        if self._is_taken:
-            await self._has_ended.wait()
-            yield False
-            return
-        self._is_taken = True
-        try:
-            yield True
-        finally:
-            self._has_ended.set()
 
 
 @dataclass

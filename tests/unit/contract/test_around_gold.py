@@ -12,11 +12,9 @@ from environments.agent_loop import AgentResult
 from environments.hermes_base_env import HermesAgentBaseEnv, HermesAgentEnvConfig
 from environments.tool_context import ToolContext
 from pytest_hermes_env import call, case, cases, item_cases, say
-from pytest_hermes_env.contract.judge.around_gold import questions
 from pytest_hermes_env.contract.judge.verdict import Outcome, Verdict
 from pytest_hermes_env.contract.rules import find_rule
 from pytest_hermes_env.contract.run.single_rule import contract_of
-from pytest_hermes_env.play.scenario import CaseRules, Rung, Worth
 
 from ..play.small_env import SmallEnv  # noqa: TID252 - another room has the small environment
 
@@ -199,20 +197,6 @@ def test_a_question_is_asked_until_its_author_answers() -> None:
     assert (asked.outcome, as_good.outcome, not_good.outcome) == (Outcome.PASSED, Outcome.PASSED, Outcome.FAILED)
     assert [name in text for text in asked.questions] == [True]
     assert as_good.questions == ()
-
-
-def test_a_question_says_where_the_same_change_earned_less():
-    """Of two items, one pays for two parts exchanged."""
-    golds = [Rung(name="gold", item=item, is_automatic=False, reward=1.0) for item in ("item 0", "item 9")]
-    changed = {"is_automatic": True, "change": "two parts exchanged", "worth": Worth.UNKNOWN}
-    others = [
-        Rung(name="neighbour", item=gold.item, reward=reward, **changed)
-        for gold, reward in zip(golds, (0.35, 1.0), strict=True)
-    ]
-
-    asked = questions([*golds, *others], CaseRules(order=(), gap=0.1, is_strict=True))
-
-    assert [text.partition(":")[0] for text in asked] == ["gold (two parts exchanged) earned 1 (0.35 on item 0), gold itself 1"]
 
 
 class SolvedEnv(SumEnv):

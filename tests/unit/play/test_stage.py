@@ -14,9 +14,9 @@ import pytest
 
 from pytest_hermes_env.play import stage as stage_module
 from pytest_hermes_env.play.blocking import watching
+from pytest_hermes_env.play.first_setup import FirstSetup
 from pytest_hermes_env.play.journal import ItemScored, Journal, current_faults, current_journal
 from pytest_hermes_env.play.scenario import Cause, Scenario, Unavailable
-from pytest_hermes_env.play.stage import FirstSetup
 from pytest_hermes_env.play.watchers.call_site import EnvironmentCode
 
 from .bare import HermesAgentBaseEnv, bare_layer, bare_stage, run
