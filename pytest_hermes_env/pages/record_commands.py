@@ -96,7 +96,8 @@ def _rescore(options: argparse.Namespace) -> int:
     _check_outputs(options, *options.files, options.target)
     if options.target.endswith(".jsonl"):
         raise UsageError(
-            f"{options.target} is no environment.\n  fix  hermes-env rescore my_env.py ROLLOUTS: the environment stands first"
+            f"{options.target} stands where the environment belongs.\n  expected  path/to/env.py or package.module:Class\n"
+            "  fix       put it first: hermes-env rescore my_env.py ROLLOUTS"
         )
     if not 0 <= options.threshold <= 1:
         raise UsageError(f"--threshold {options.threshold:g}: expected a share from 0 to 1")

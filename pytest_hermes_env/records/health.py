@@ -96,8 +96,10 @@ class Health:
         known = {check.name for check in CHECKS}
         if unknown := sorted(set(limits or {}) - known):
             close = difflib.get_close_matches(unknown[0], sorted(known), n=1)
-            expected = f"{close[0]}" if close else f"one of {', '.join(sorted(known))}"
-            raise UsageError(f"there is no check {', '.join(unknown)}.\n  expected  {expected}")
+            nearest = f"\n  nearest   {close[0]}" if close else ""
+            raise UsageError(
+                f"there is no check {', '.join(unknown)}.\n  expected  one that `hermes-env health --list` shows{nearest}"
+            )
         for name, limit in (limits or {}).items():
             is_share = next(check.is_share for check in CHECKS if check.name == name)
             if not limit >= 0 or (is_share and limit > 1):

@@ -4,7 +4,7 @@ Evaluation runs on items that are never trained on, and both sets are non-empty.
 What: The items of `evaluate` and those that `get_next_item` draws from do not overlap: different slices of the data, or
 different splits of a dataset. No prompt of the evaluation is the prompt of a training item, unless the items differ in more
 than their labels (the task lies in the sandbox), and no item has the answer and the input of a training item in other
-words, or in another order, or with other names beside the same numbers. No task of the evaluation is an example in the prompts of training. What it reads is no iterator, which the first evaluation
+words, or in another order, or with nothing but its names changed. No task of the evaluation is an example in the prompts of training. What it reads is no iterator, which the first evaluation
 would use up. `evaluate_items` runs on `get_eval_items()`, which returns `self.eval_items` by default.
 
 Why: An evaluation on training items measures memory. The curve rises while the model memorises the answers, and the

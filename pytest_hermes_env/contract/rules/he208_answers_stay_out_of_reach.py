@@ -30,7 +30,7 @@ from pytest_hermes_env.play.scenario import CASES
 LONG, BEFORE, FEWEST = 16, 400, 3
 """Characters of an answer that is no coincidence, of the prompt before it that are read, and items whose own answer is their example."""
 ITEMS_IN_ORDER = 5
-"""Where so many items have gold in the order that the task gives, that is no coincidence."""
+"""From so many items on, gold in the order that the task gives is more than a coincidence."""
 _EXAMPLE = re.compile(r"\bexamples?\b|\be\.g\.|\bfor instance\b|\bsolved\b|\bdemonstration", re.IGNORECASE)
 _WHERE = {
     "message": "the {} message",

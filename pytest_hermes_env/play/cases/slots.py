@@ -174,7 +174,7 @@ class Work:
         return made
 
     def with_blanks(self) -> Iterator[tuple[str, tuple[Turn, ...]]]:
-        """Yield names and turns in which a part of a file that is no text, such as sound or a picture, is blank."""
+        """Yield names and turns in which a part of a binary file, such as sound or a picture, is blank."""
         last = max((number for number, one in enumerate(self.turns) if one.every(Call)), default=-1)
         if "terminal" not in self.tools or last < 0:
             return

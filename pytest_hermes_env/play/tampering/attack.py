@@ -20,7 +20,7 @@ class Attack:
     lines: tuple[str, ...] = ()
     first: tuple[str, ...] = ()
     control: Attack | None = None
-    """The same share of the work, done without the attack: what is paid for that is no success of the attack."""
+    """The same share of the work, without the attack, which has to earn more than this."""
     is_of_session: bool = False
     """Whether it needs no more than that the verifier's commands run in the agent's session."""
 

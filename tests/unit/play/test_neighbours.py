@@ -31,7 +31,7 @@ def test_ranges_of_cron_are_lists_of_numbers() -> None:
 
 
 def test_cron_runs_more_often_with_a_star() -> None:
-    """In each field that has none, and in all; what is no line of cron has no such change."""
+    """In each field that has none, and in all; other lines stay as they are."""
     assert [*more_times("30 7 * * 1-5 /opt/run\n")] == [
         ("at any time", "* * * * * /opt/run\n"),
         ("at any minute", "* 7 * * 1-5 /opt/run\n"),

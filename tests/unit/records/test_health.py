@@ -178,7 +178,9 @@ def test_a_limit_can_be_set(tmp_path):
 
 def test_an_unknown_check_is_refused(tmp_path):
     """A misspelt limit would change nothing."""
-    with pytest.raises(UsageError, match=r"there is no check constant_group.\n  expected  constant_groups$"):
+    with pytest.raises(
+        UsageError, match=r"there is no check constant_group.\n  expected  one that .*\n  nearest   constant_groups$"
+    ):
         health_of([tmp_path], {"constant_group": 1.0})
 
 
@@ -353,7 +355,7 @@ def test_a_directory_is_no_output_and_rollouts_are_no_environment(tmp_path, caps
     assert main(["rescore", "env.py", str(tmp_path / "r.jsonl"), "--output", str(tmp_path)]) == 2
     assert "is a directory.\n  fix  name a file" in capsys.readouterr().err
     assert main(["rescore", str(tmp_path / "r.jsonl"), "env.py"]) == 2
-    assert "r.jsonl is no environment.\n  fix  hermes-env rescore my_env.py ROLLOUTS" in capsys.readouterr().err
+    assert "r.jsonl stands where the environment belongs.\n  expected  path/to/env.py" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("option", ["--json", "--html"])
